@@ -16,11 +16,15 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .errors import InputError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -227,11 +231,11 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
         ...
         dialeval_plugin.core.errors.InputError: x.json: a: input should be a valid number. Copy it again.
     """
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
         # As JSON: a list is then a tuple where the shape has one, and an object a dataclass, strictly as it is elsewhere.
-        return TypeAdapter(shape).validate_json(to_json(value), strict=True)
+        return cast("T", _adapter(shape).validate_json(to_json(value), strict=True))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -374,3 +378,11 @@ def check_output(output: Path, input: Path, what: str) -> None:
         raise InputError(f"{output}: is a folder, expected the name of a file to write.")
     if output.exists() and output.samefile(input):
         raise InputError(f"{output}: is the input. Choose another name for {what}.")
+
+
+@cache
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    """What checks a shape; to make it takes a hundred times as long as to check a document of a task."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(shape)

@@ -1,36 +1,49 @@
 """The leaderboard: every evaluator's agreement with people on every rated quality of every data set, as data.
 
-What is ranked is an evaluator (a scorer or a judge), not a chatbot. A cell that nobody ran is missing: it is in no mean and
-is never 0. Coefficients of different kinds are never averaged.
+What is ranked is an evaluator (a scorer or a judge), not a chatbot. A cell that nobody ran is missing and never 0. Evaluators
+are ranked by their means over the same data sets; one that lacks a set, or ran a part of it, is not ranked. Coefficients of
+different kinds are never averaged.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from statistics import fmean
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Interval
 from typing_extensions import TypedDict
 
+from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked
+from dialeval_plugin.core.plain_text import for_markdown
+from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA, Reason
 from dialeval_plugin.reports.tables import TableRow, csv_text, markdown_table
-from dialeval_plugin.statistics.estimates import interval_text, number_text
+from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets, mean_within_set, number_text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+NOT_RUN = "not run"
 CSV_COLUMNS = (
     *("kind", "evaluator", "dataset", "level", "quality", "coefficient", "value", "ci_low", "ci_high", "is_rough", "rank"),
     *("higher_is_better", "n_scored", "n_total", "is_partial", "seconds", "n_requests", "n_prompt_characters", "date"),
-    *("signature", "source", "reason"),
+    *("signature", "source", "reason", "method", "reads_references", "n_parameters", "licence"),
 )
 _PREFERRED = ("spearman", "pearson", "kendall")
 
 CoefficientValue: TypeAlias = Annotated[float, Interval(ge=-1, le=1)]
 Count: TypeAlias = Annotated[int, Ge(0)]
+Method: TypeAlias = Literal["rule", "trained", "prompted", "replayed"]
+"""Computed without learnt weights, with them, by asking a language model, or looked up among answers that one gave before."""
+
+
+class RatedSet(NamedTuple):
+    """What counts once in a mean: the turns or the dialogues of one data set, whatever qualities of them were rated."""
+
+    dataset: str
+    level: str
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -42,12 +55,17 @@ class Column:
     quality: str
 
     @property
+    def rated_set(self) -> RatedSet:
+        """What it belongs to."""
+        return RatedSet(self.dataset, self.level)
+
+    @property
     def detail(self) -> str:
         """Quality and level in few words."""
         return ", ".join(filter(None, (self.quality, f"{self.level} level" if self.level else "")))
 
     def __str__(self) -> str:
-        return f"{self.dataset} ({self.detail})" if self.detail else self.dataset
+        return _with_detail(self.dataset, self.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +101,9 @@ class Cost:
 class Cell:
     """One evaluator on one column.
 
-    `is_partial`: the run was told to take a part of the data set only. The signature holds everything that can move a number;
-    `date` is ISO 8601, UTC, `source` the name of the result file. What the file does not say is empty.
+    `is_partial`: the run was told to take a part of the data set only. `unscored` counts the rows without a score by reason.
+    The signature holds everything that can move a number; `date` is ISO 8601, UTC, `source` the name of the result file.
+    What the file does not say is empty.
     """
 
     evaluator: str
@@ -92,6 +111,7 @@ class Cell:
     n_scored: Count
     n_total: Count
     is_partial: bool = False
+    unscored: Mapping[str, Count] = field(default_factory=dict)
     figures: Mapping[str, Figure]
     signature: str
     date: str = ""
@@ -126,15 +146,64 @@ class PairTests:
     n_rounds: Count
 
 
-class MacroMean(NamedTuple):
-    """Unweighted mean of one coefficient over data sets; a set with several rated qualities counts once, by their mean.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What an evaluator is, as far as package and result files tell; what they do not is None or empty.
 
-    The turns and the dialogues of one set count as two. `n_present` are the sets in which there is a value.
+    Attributes:
+        method: see `Method`.
+        reads_references: whether a response without references has no score.
+        level: of what it scores, as it was configured; None for both, or where nothing says it.
+        n_parameters: of the model that it computes with or asks; 0 for a rule.
+        licence: of that model's weights.
+        commercial_use: whether that licence allows it.
+        about: what it computes, in a line.
+        card: name of the metric's card in this package.
+        model_card: name of the model in the box.
+        model_url: page of the model on the Hub.
+        paper: title of the paper.
+        paper_url: address of the paper.
+        command: runs it again; of folders it has the last part, and not where a model runs.
     """
 
-    value: float | None
-    n_present: int
-    n_missing: int
+    method: Method | None = None
+    reads_references: bool | None = None
+    level: Level | None = None
+    n_parameters: Count | None = None
+    licence: str = ""
+    commercial_use: bool | None = None
+    about: str = ""
+    card: str = ""
+    model_card: str = ""
+    model_url: str = ""
+    paper: str = ""
+    paper_url: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """What a data set is; `has_references` is None where no logged sample tells whether its responses have references."""
+
+    title: str
+    about: str = ""
+    url: str = ""
+    has_references: bool | None = None
+
+
+class Ranking(NamedTuple):
+    """Evaluators by their mean over the same sets, the best first, and those that are not ranked, by name."""
+
+    sets: tuple[RatedSet, ...]
+    means: Mapping[str, ValueInterval]
+    unranked: tuple[str, ...]
+
+
+class SetsMean(NamedTuple):
+    """A mean over those of some sets that have a value."""
+
+    value: float
+    n_sets: int
 
 
 class _File(TypedDict):
@@ -143,15 +212,22 @@ class _File(TypedDict):
     cells: tuple[Cell, ...]
     references: tuple[Reference, ...]
     tests: tuple[PairTests, ...]
+    identities: Mapping[str, Identity]
+    data_sets: Mapping[str, DataSet]
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A table of cells, at most one for each evaluator and column; InputError names a place that has two."""
+    """A table of cells, at most one for each evaluator and column; InputError names a place that has two.
+
+    `identities` are by evaluator, `data_sets` by a column's `dataset`.
+    """
 
     cells: tuple[Cell, ...]
     references: tuple[Reference, ...] = ()
     tests: tuple[PairTests, ...] = ()
+    identities: Mapping[str, Identity] = field(default_factory=dict)
+    data_sets: Mapping[str, DataSet] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         seen: dict[tuple[str, Column], Cell] = {}
@@ -163,19 +239,18 @@ class Leaderboard:
                     f"{cell.source!r}. Leave one of the files out."
                 )
 
-    @property
+    @cached_property
     def evaluators(self) -> tuple[str, ...]:
-        """Names, the highest mean of the main coefficient first; those without a value last, by name."""
-        means = self.means(self.main)
-        sign = -1 if self.higher_is_better(self.main) else 1
-        return tuple(sorted(means, key=lambda name: (means[name].value is None, sign * (means[name].value or 0), name)))
+        """Names: those that the main coefficient ranks on the common sets, the best first, then the others."""
+        ranking = self.ranking(self.main)
+        return (*ranking.means, *ranking.unranked)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns in alphabetical order."""
         return tuple(sorted({cell.column for cell in self.cells}))
 
-    @property
+    @cached_property
     def coefficients(self) -> tuple[str, ...]:
         """Names of the coefficients that at least one cell has: rank and linear correlations first."""
         names = {name for cell in self.cells for name in cell.figures}
@@ -201,16 +276,66 @@ class Leaderboard:
 
     def columns_with(self, coefficient: str) -> tuple[Column, ...]:
         """Columns in which at least one evaluator has a figure of this kind."""
-        return tuple(sorted({cell.column for cell in self.cells if coefficient in cell.figures}))
+        return self._columns_with.get(coefficient, ())
 
-    def means(self, coefficient: str) -> dict[str, MacroMean]:
-        """Return each evaluator's mean of one coefficient over the data sets that have it; missing sets are counted."""
-        found: dict[str, dict[Column, float]] = {cell.evaluator: {} for cell in self.cells}
-        for cell in self.cells:
-            figure = cell.figures.get(coefficient)
-            if figure is not None and figure.value is not None:
-                found[cell.evaluator][cell.column] = figure.value
-        return {name: self._mean(values, coefficient) for name, values in found.items()}
+    def sets_with(self, coefficient: str) -> tuple[RatedSet, ...]:
+        """Sets in which at least one evaluator has a figure of this kind."""
+        return tuple(dict.fromkeys(column.rated_set for column in self.columns_with(coefficient)))
+
+    def set_mean(self, evaluator: str, rated_set: RatedSet, coefficient: str) -> ValueInterval | None:
+        """Return an evaluator's mean over the qualities of a set; None where it lacks one, or ran a part of the set only."""
+        columns = [column for column in self.columns_with(coefficient) if column.rated_set == rated_set]
+        cells = [self.cell(evaluator, column) for column in columns]
+        if any(cell is None or cell.is_partial for cell in cells):
+            return None
+        found = mean_within_set([self.figure(evaluator, column, coefficient) for column in columns])
+        return None if found.value is None else found
+
+    def common_sets(self, coefficient: str) -> tuple[RatedSet, ...]:
+        """Return the sets to rank on where nobody has chosen any.
+
+        Sets are taken in the order of how many evaluators have the whole of them, as many as make the most of evaluators times
+        sets, of equally good choices the one with more sets: a set that few have would leave too many out. Where nobody has a
+        whole set, all sets.
+        """
+        sets, names = self.sets_with(coefficient), {cell.evaluator for cell in self.cells}
+        having = {one: {name for name in names if self.set_mean(name, one, coefficient)} for one in sets}
+        by_number = sorted((one for one in sets if having[one]), key=lambda one: -len(having[one]))
+        best, most = sets, 0
+        for n in range(1, len(by_number) + 1):
+            n_evaluators = len(set.intersection(*(having[one] for one in by_number[:n])))
+            if n_evaluators and n * n_evaluators >= most:
+                best, most = tuple(sorted(by_number[:n])), n * n_evaluators
+        return best
+
+    def ranking(self, coefficient: str, sets: Sequence[RatedSet] | None = None) -> Ranking:
+        """Rank the evaluators that have the whole of all `sets`, by default the common ones; ties are in alphabetical order."""
+        chosen = self.common_sets(coefficient) if sets is None else tuple(sets)
+        names = sorted({cell.evaluator for cell in self.cells})
+        found = {name: mean_over_sets([self.set_mean(name, one, coefficient) for one in chosen]) for name in names}
+        sign = -1 if self.higher_is_better(coefficient) else 1
+        values = {name: mean.value for name, mean in found.items() if mean.value is not None}
+        order = sorted(values, key=lambda name: sign * values[name])
+        return Ranking(chosen, {name: found[name] for name in order}, tuple(name for name in names if name not in values))
+
+    def has_rough_mean(self, evaluator: str, sets: Sequence[RatedSet], coefficient: str) -> bool:
+        """Whether any interval behind an evaluator's mean over some sets rests on few dialogues."""
+        columns = [column for column in self.columns_with(coefficient) if column.rated_set in sets]
+        figures = [self.figure(evaluator, column, coefficient) for column in columns]
+        return any(figure is not None and figure.is_rough for figure in figures)
+
+    def why_missing(self, evaluator: str, column: Column, coefficient: str) -> str:
+        """Return in a word or two why an evaluator has no value in a column, as "needs references"."""
+        cell, identity = self.cell(evaluator, column), self.identities.get(evaluator, Identity())
+        if cell is None or coefficient not in cell.figures:
+            data_set = self.data_sets.get(column.dataset)
+            if identity.reads_references and data_set is not None and data_set.has_references is False:
+                return _in_words(Reason.NEEDS_REFERENCES)
+            if identity.level is not None and column.level not in {"", identity.level}:
+                return _in_words(Reason.SCORES_TURNS_ONLY if identity.level == "turn" else Reason.SCORES_DIALOGUES_ONLY)
+            return NOT_RUN
+        reasons = sorted(cell.unscored, key=lambda name: (name not in NOT_FOR_THIS_DATA, -cell.unscored[name]))
+        return _in_words(reasons[0]) if reasons and not cell.n_scored else "undefined"
 
     def reference_rows(self, coefficient: str) -> dict[str, dict[Column, float]]:
         """Return the references of one coefficient that have a value, by name."""
@@ -220,9 +345,14 @@ class Leaderboard:
                 found[reference.name][reference.column] = reference.value
         return dict(found)
 
-    def reference_means(self, coefficient: str) -> dict[str, MacroMean]:
-        """Return the mean of each reference, as `means` does that of evaluators."""
-        return {name: self._mean(values, coefficient) for name, values in self.reference_rows(coefficient).items()}
+    def reference_mean(self, name: str, coefficient: str, sets: Sequence[RatedSet]) -> SetsMean | None:
+        """Return a reference's mean over those of `sets` that have it; of a set's qualities over those that do."""
+        by_set: dict[RatedSet, list[ValueInterval]] = defaultdict(list)
+        for column, value in self.reference_rows(coefficient).get(name, {}).items():
+            if column.rated_set in sets:
+                by_set[column.rated_set].append(ValueInterval(value))
+        mean = mean_over_sets([mean_within_set(of_set) for of_set in by_set.values()])
+        return None if mean.value is None else SetsMean(mean.value, len(by_set))
 
     def tests_of(self, column: Column) -> PairTests | None:
         """Return what the tests in a column could tell; None where there were none."""
@@ -232,24 +362,18 @@ class Leaderboard:
         """Most rows that an evaluator was to score."""
         return max((cell.n_total for cell in self.cells if cell.column == column), default=0)
 
-    def _mean(self, values: Mapping[Column, float], coefficient: str) -> MacroMean:
-        n_sets = len({(column.dataset, column.level) for column in self.columns_with(coefficient)})
-        by_set: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for column, value in values.items():
-            by_set[column.dataset, column.level].append(value)
-        means = [fmean(of_set) for of_set in by_set.values()]
-        return MacroMean(fmean(means) if means else None, len(means), n_sets - len(means))
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object that `from_dict` reads back."""
-        means = {
-            name: {evaluator: mean._asdict() for evaluator, mean in self.means(name).items()} for name in self.coefficients
-        }
-        return {"schema_version": SCHEMA_VERSION, **asdict(self), "means": means}
+        rankings = {}
+        for name in self.coefficients:
+            sets, means, unranked = self.ranking(name)
+            of_evaluators = {evaluator: mean._asdict() for evaluator, mean in means.items()}
+            rankings[name] = {"sets": [one._asdict() for one in sets], "means": of_evaluators, "unranked": list(unranked)}
+        return {"schema_version": SCHEMA_VERSION, **asdict(self), "rankings": rankings}
 
     @classmethod
     def from_dict(cls, data: Any, *, where: str = "leaderboard") -> Leaderboard:
-        """Read what `to_dict` wrote; the means are computed again. InputError begins with `where`."""
+        """Read what `to_dict` wrote; the rankings are computed again. InputError begins with `where`."""
         version = data.get("schema_version") if isinstance(data, dict) else None
         if version != SCHEMA_VERSION:
             raise InputError(
@@ -257,7 +381,7 @@ class Leaderboard:
                 "Build the leaderboard again from its result files."
             )
         found = checked(data, _File, where, advice="Build the leaderboard again from its result files.")
-        return cls(found["cells"], found["references"], found["tests"])
+        return cls(**found)
 
     def to_csv(self) -> str:
         """Return one line for each coefficient of each cell, then one for each reference; what is not known is empty."""
@@ -265,6 +389,8 @@ class Leaderboard:
         for cell in self.cells:
             shared = {"kind": "evaluator", **asdict(cell.column), **asdict(cell.cost)}
             shared |= {name: getattr(cell, name) for name in CSV_COLUMNS if name in Cell.__dataclass_fields__}
+            if identity := self.identities.get(cell.evaluator):
+                shared |= {name: getattr(identity, name) for name in CSV_COLUMNS if name in Identity.__dataclass_fields__}
             rows += [{**shared, "coefficient": name, **asdict(figure)} for name, figure in cell.figures.items()]
         for one in self.references:
             values = {"evaluator": one.name, "coefficient": one.coefficient, "value": one.value}
@@ -272,17 +398,35 @@ class Leaderboard:
         return csv_text(rows, CSV_COLUMNS)
 
     def to_markdown(self, coefficient: str | None = None) -> str:
-        """Return the table of one coefficient, by default the main one: means first, references below, in italics."""
+        """Return the tables of one coefficient, by default the main one: who is ranked, with references, then who is not."""
         chosen = coefficient or self.main
-        columns, means = self.columns_with(chosen), self.means(chosen)
-        rows = [
-            [name, _mean_in_words(means[name]), *(self._cell_in_words(name, column, chosen) for column in columns)]
-            for name in self.evaluators
-        ]
+        columns, ranking = self.columns_with(chosen), self.ranking(chosen)
+        heads = [_with_detail(self.title(column.dataset), column.detail) for column in columns]
+
+        def row(name: str) -> list[str]:
+            return [name, *(self._cell_in_words(name, column, chosen) for column in columns)]
+
+        n_sets = len(ranking.sets)
+        over = f"mean {chosen}, {n_sets} data set{'' if n_sets == 1 else 's'}"
+        rows = [[*row(name)[:1], interval_text(*mean), *row(name)[1:]] for name, mean in ranking.means.items()]
         for name, values in self.reference_rows(chosen).items():
-            shown = [number_text(values.get(column)) for column in columns]
-            rows.append([f"*{name}*", _mean_in_words(self._mean(values, chosen)), *shown])
-        return markdown_table(["evaluator", f"mean {chosen} (data sets)", *map(str, columns)], rows) + "\n"
+            mean = self.reference_mean(name, chosen, ranking.sets)
+            shown = "" if mean is None else f"{mean.value:.3f} ({mean.n_sets} of {n_sets})"
+            rows.append([f"*{name}*", shown, *(number_text(values.get(column)) for column in columns)])
+        parts = []
+        if ranking.means:
+            names = (_with_detail(self.title(one.dataset), one.level and f"{one.level} level") for one in ranking.sets)
+            table = markdown_table(["evaluator", over, *heads], rows)
+            parts.append(f"Ranked by the mean over {for_markdown(', '.join(names))}.\n\n{table}")
+        if ranking.unranked:
+            table = markdown_table(["evaluator", *heads], [row(name) for name in ranking.unranked])
+            parts.append(f"Not ranked, as they lack one of these sets or ran a part of it:\n\n{table}")
+        return "\n\n".join(parts) + "\n"
+
+    def title(self, dataset: str) -> str:
+        """The name of a data set for people."""
+        found = self.data_sets.get(dataset)
+        return dataset if found is None else found.title
 
     def with_ranks(self, ranks: Mapping[tuple[str, Column, str], int]) -> Leaderboard:
         """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
@@ -295,16 +439,35 @@ class Leaderboard:
 
     def _cell_in_words(self, evaluator: str, column: Column, coefficient: str) -> str:
         cell, figure = self.cell(evaluator, column), self.figure(evaluator, column, coefficient)
-        if cell is None or figure is None:
-            return ""
+        if cell is None or figure is None or figure.value is None:
+            missing = self.why_missing(evaluator, column, coefficient)
+            return "" if missing == NOT_RUN else missing
         notes = [] if cell.n_scored == cell.n_total else [f"{cell.n_scored} of {cell.n_total} scored"]
         notes += ["part of the set"] if cell.is_partial else []
         return f"{figure} ({', '.join(notes)})" if notes else str(figure)
+
+    @cached_property
+    def _columns_with(self) -> dict[str, tuple[Column, ...]]:
+        found: dict[str, set[Column]] = defaultdict(set)
+        for cell in self.cells:
+            for name in cell.figures:
+                found[name].add(cell.column)
+        return {name: tuple(sorted(columns)) for name, columns in found.items()}
 
     @cached_property
     def _places(self) -> dict[tuple[str, Column], Cell]:
         return {(cell.evaluator, cell.column): cell for cell in self.cells}
 
 
-def _mean_in_words(mean: MacroMean) -> str:
-    return "" if mean.value is None else f"{mean.value:.3f} ({mean.n_present} of {mean.n_present + mean.n_missing})"
+def _with_detail(name: str, detail: str) -> str:
+    return f"{name} ({detail})" if detail else name
+
+
+def _in_words(reason: str) -> str:
+    """A reason of `Reason`, or of a scorer of others.
+
+    Example:
+        >>> _in_words(Reason.NEEDS_REFERENCES)
+        'needs references'
+    """
+    return str(getattr(reason, "value", reason)).replace("_", " ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,8 @@ from dialeval_plugin.judgement_tasks.corpus_metrics import BOUNDS, COUNTS
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, too_few_clusters
 
 from .board import Cell, Column, Cost, Figure, Leaderboard, Reference
-from .evidence import Evidence, human_references, ranked
+from .evidence import Evidence, has_references, human_references, ranked
+from .identities import data_set, identity_of
 from .page import TITLE, render
 from .result_files import check_one_scorer, read_runs
 from .task_runs import TaskRun
@@ -44,9 +46,9 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     damaged, or one evaluator's name stands for two scorers.
     """
     cells: dict[tuple[str, Column], Cell] = {}
+    runs: dict[str, list[TaskRun]] = defaultdict(list)
     evidence: dict[tuple[str, Column], Evidence] = {}
     beside: dict[tuple[str, Column, str], Reference] = {}
-    kept: list[TaskRun] = []
     n_older = 0
     for run in read_runs(paths):
         for reference in _references(run):
@@ -57,14 +59,20 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
                 n_older += 1
                 continue
             cells[place] = cell
-            kept.append(run)
+            runs[cell.evaluator].append(run)
             if run.rows:
                 evidence[place] = Evidence(cell.evaluator, cell.column, run.rows)
-    check_one_scorer(kept)
+    check_one_scorer(run for of_evaluator in runs.values() for run in of_evaluator)
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
     rows = tuple(evidence.values())
-    board = Leaderboard(tuple(cells.values()), (*human_references(rows), *beside.values()))
+    names = dict.fromkeys(cell.column.dataset for cell in cells.values())
+    board = Leaderboard(
+        tuple(cells.values()),
+        (*human_references(rows), *beside.values()),
+        identities={name: identity_of(of_evaluator) for name, of_evaluator in runs.items()},
+        data_sets={name: data_set(name, has_references=has_references(rows, name)) for name in names},
+    )
     return Built(ranked(board, rows, rounds=rank_rounds), rows)
 
 
@@ -101,6 +109,7 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
             n_total=run.n_total,
             signature=_without_folders(run.signature),
             is_partial=run.is_partial,
+            unscored=run.unscored_by_reason,
             cost=Cost(seconds=run.seconds, n_requests=run.n_requests, n_prompt_characters=run.n_prompt_characters),
             date=run.date.isoformat(timespec="seconds"),
             source=f"{run.path.parent.name}/{run.path.name}",

@@ -6,15 +6,22 @@ tells apart.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+from scipy import stats
 
 from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
 from dialeval_plugin.reports.correlation_report import human_ceiling
+from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.levels import RatingTable
 from dialeval_plugin.statistics.ranking import holm, rank_clusters, rank_permutation_tests
+from dialeval_plugin.statistics.significance import difference_intervals
 
 from .board import Column, Leaderboard, PairTests, Reference
 from .task_runs import RatedRow
@@ -26,8 +33,10 @@ HALF_THE_PEOPLE = "half the people against the rest"
 RANKED = "spearman"
 """The coefficient that is tested, and for which there are ranks."""
 ALPHA = 0.05
-MAX_CASES = 30
-"""Cases of one column on the page; of more rows, evenly spaced ones are taken."""
+EVEN_CASES, DISPUTED_CASES = 20, 10
+"""Cases of one column on the page: evenly spaced rows, and rows on which pairs of evaluators differ most."""
+MOST_DISPUTED = 5
+"""Rows that count as those on which a pair of evaluators differs most."""
 LOWEST, HIGHEST = 1.0, 5.0
 """Ends of the scale on which a case lays scores side by side (SLIDE, Zhao et al. 2024, Table 3)."""
 
@@ -46,55 +55,125 @@ class Evidence:
         return [(row.score, row.rating) for row in self.rows if row.score is not None]
 
 
-def cases(evidence: Sequence[Evidence], *, limit: int = MAX_CASES) -> list[dict[str, Any]]:
-    """Return the cases of every column for the page: evenly spaced ones of the rows that most evaluators were asked about.
+class Cases(NamedTuple):
+    """What people and evaluators said of some responses or dialogues, for the page.
 
-    Each score is shown as it is and stretched linearly to 1 to 5, from the lowest to the highest score that its evaluator
-    gave in the column. Ratings that all lie between 1 and 5 stay as they are; others are stretched likewise.
+    The texts stand once, however many qualities of them were rated.
     """
+
+    items: list[dict[str, Any]]
+    """Texts: id, system, context, response, references, facts; a turn is (speaker, text)."""
+    groups: list[dict[str, Any]]
+    """A column each: its `name`, `column`, number of rows, evaluators with their lowest and highest score, and cases."""
+
+
+def cases(evidence: Sequence[Evidence], board: Leaderboard) -> Cases:
+    """Return the cases of every column, of the rows that most evaluators were asked about, in their order.
+
+    They are evenly spaced ones, and those on which pairs of evaluators differ most by the places that a response has among all
+    responses, each pair being covered by as few rows as may be. A case holds the index of its text, the people's rating as it
+    is and on the scale from 1 to 5, its place by their rating, and for each evaluator score, place and why there is no score.
+    Places are percentiles. Ratings that all lie between 1 and 5 stay as they are; others are stretched.
+    """
+    items: dict[tuple[str, str, str], int] = {}
+    texts: list[dict[str, Any]] = []
     groups = []
     for column in sorted({item.column for item in evidence}):
         of_column = [item for item in evidence if item.column == column]
         rows = {item.evaluator: {row.id: row for row in item.rows} for item in of_column}
         asked = {id: sum(id in found for found in rows.values()) for found in rows.values() for id in found}
         ids = [id for id, times in asked.items() if times == max(asked.values())]
-        step = max(1.0, len(ids) / limit)
-        chosen = [ids[int(place * step)] for place in range(min(limit, len(ids)))]
-        ranges = {item.evaluator: _range([score for score, _ in item.scored]) for item in of_column}
-        ratings = [row.rating for item in of_column for row in item.rows]
-        scale = (LOWEST, HIGHEST) if min(ratings) >= LOWEST and max(ratings) <= HIGHEST else _range(ratings)
-        shown = [_case(id, rows, ranges, scale) for id in chosen]
-        groups.append({"name": str(column), "n_total": len(ids), "cases": shown})
-    return groups
+        places = {name: _places({id: row.score for id, row in found.items()}) for name, found in rows.items()}
+        ratings = {id: row.rating for found in rows.values() for id, row in found.items()}
+        of_people = _places(ratings)
+        known = list(ratings.values())
+        scale = (LOWEST, HIGHEST) if min(known) >= LOWEST and max(known) <= HIGHEST else _range(known)
+        chosen = {*_even(ids, EVEN_CASES), *_disputed(ids, places, DISPUTED_CASES)}
+        shown = []
+        for id in (id for id in ids if id in chosen):
+            judged = {name: found[id] for name, found in rows.items() if id in found}
+            key = (column.dataset, column.level, id)
+            if key not in items:
+                items[key] = len(texts)
+                texts.append(_text_of(next(iter(judged.values()))))
+            shown.append(
+                {
+                    "item": items[key],
+                    "human": [ratings[id], _stretch(ratings[id], scale), of_people[id]],
+                    "scores": [_rounded(judged[name].score) if name in judged else None for name in rows],
+                    "places": [places[name].get(id) for name in rows],
+                    "why": {place: row.unscored for place, row in enumerate(map(judged.get, rows)) if row and row.unscored},
+                }
+            )
+        groups.append(
+            {
+                "name": f"{board.title(column.dataset)} ({column.detail})" if column.detail else board.title(column.dataset),
+                "column": board.columns.index(column),
+                "n_total": len(ids),
+                "evaluators": list(rows),
+                "ranges": [_range([score for score, _ in item.scored]) for item in of_column],
+                "cases": shown,
+            }
+        )
+    return Cases(texts, groups)
 
 
-def _case(
-    id: str,
-    rows: Mapping[str, Mapping[str, RatedRow]],
-    ranges: Mapping[str, tuple[float, float] | None],
-    scale: tuple[float, float] | None,
-) -> dict[str, Any]:
-    judged = {evaluator: found[id] for evaluator, found in rows.items() if id in found}
-    first = next(iter(judged.values()))
-    document = first.document()
+def _text_of(row: RatedRow) -> dict[str, Any]:
+    document = row.document()
     return {
-        "id": id,
+        "id": row.id,
         "system": document.get("system") or "",
         "context": [_turn(turn) for turn in document.get("context") or document.get("turns") or ()],
         "response": _turn(document["response"]) if document.get("response") else None,
         "references": list(document.get("references") or ()),
         "facts": list(document.get("facts") or ()),
-        "human": {"value": first.rating, "rescaled": _stretch(first.rating, scale), "reason": ""},
-        "judgements": [
-            {
-                "evaluator": evaluator,
-                "value": row.score,
-                "rescaled": None if row.score is None else _stretch(row.score, ranges[evaluator]),
-                "reason": row.unscored or "",
-            }
-            for evaluator, row in judged.items()
-        ],
     }
+
+
+def _even(ids: Sequence[str], n: int) -> list[str]:
+    step = max(1.0, len(ids) / n)
+    return [ids[int(place * step)] for place in range(min(n, len(ids)))]
+
+
+def _disputed(ids: Sequence[str], places: Mapping[str, Mapping[str, int]], n: int) -> list[str]:
+    """At most `n` rows: that which is among the most disputed ones of the most pairs, then of the most pairs that are left."""
+    left: list[set[str]] = []
+    for a, b in itertools.combinations(places.values(), 2):
+        both = [id for id in ids if id in a and id in b]
+        left.append(set(sorted(both, key=lambda id: -abs(a[id] - b[id]))[:MOST_DISPUTED]))
+    chosen: list[str] = []
+    while len(chosen) < n and (votes := Counter(id for rows in left for id in rows)):
+        most = max(votes.values())
+        chosen.append(next(id for id in ids if votes[id] == most))
+        left = [rows for rows in left if chosen[-1] not in rows]
+    return chosen
+
+
+def _places(values: Mapping[str, float | None]) -> dict[str, int]:
+    """The percentile of each value among those that are known, 50 where all are the same; equal ones share theirs."""
+    known = {id: value for id, value in values.items() if value is not None}
+    ranks = stats.rankdata(list(known.values()))
+    return {id: round(100 * (rank - 0.5) / len(known)) for id, rank in zip(known, ranks, strict=True)}
+
+
+def _rounded(score: float | None) -> float | None:
+    """A score with as many digits as are shown."""
+    return None if score is None else float(f"{score:.4g}")
+
+
+def differences(board: Leaderboard, evidence: Sequence[Evidence]) -> dict[Column, dict[tuple[str, str], Estimate]]:
+    """Return by column how far apart the Spearman coefficients of each pair of evaluators are, with intervals.
+
+    Each pair is compared on the rows that both have scored; see `difference_intervals`.
+    """
+    found = {}
+    for column in board.columns if board.main == RANKED else ():
+        of_column = [item for item in evidence if item.column == column and item.scored]
+        aligned = _align(of_column) if len(of_column) > 1 else None
+        if aligned is not None:
+            scores, ratings, dialogues = aligned
+            found[column] = difference_intervals(scores, RatingTable(ratings=ratings, clusters=dialogues))
+    return found
 
 
 def _turn(turn: Mapping[str, Any]) -> tuple[str, str]:
@@ -111,6 +190,12 @@ def _stretch(value: float, ends: tuple[float, float] | None) -> float | None:
         return None
     low, high = ends
     return LOWEST + (HIGHEST - LOWEST) * (value - low) / (high - low)
+
+
+def has_references(evidence: Sequence[Evidence], dataset: str) -> bool | None:
+    """Whether any response of a data set has a reference; None where no row of it was logged."""
+    rows = {row.id: row for item in evidence if item.column.dataset == dataset for row in item.rows}
+    return any(row.document().get("references") for row in rows.values()) if rows else None
 
 
 def human_references(evidence: Sequence[Evidence]) -> list[Reference]:

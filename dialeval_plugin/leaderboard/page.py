@@ -1,4 +1,4 @@
-"""The leaderboard as one HTML file: a table to sort and filter, plots and cases; it loads nothing from anywhere.
+"""The leaderboard as one HTML file: a forest plot, tables to filter, a comparison, plots and cases; it loads nothing.
 
 The page is readable without JavaScript. Its content security policy names the hashes of its own script and style, so that
 nothing else runs even where a dialogue holds markup; every text is escaped besides.
@@ -9,48 +9,83 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
+from dialeval_plugin.core.files import read_text
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.statistics.estimates import HasInterval, number_text
 from dialeval_plugin.version import __version__
 
-from .board import Column, Cost, Figure, Leaderboard
-from .charts import distribution, forest, scatter
-from .evidence import Evidence, cases
+from .board import Column, Cost, DataSet, Figure, Identity, Leaderboard, RatedSet
+from .charts import distribution, forest_axis, forest_row, forest_scale
+from .evidence import HALF_THE_PEOPLE, ONE_PERSON, Evidence, cases, differences
 
 TITLE = "Dialogue evaluators against people"
+UNKNOWN = "unknown"
 _HEAT_STEPS = 5
+_SMALL_MODEL = 100_000_000
+"""Parameters up to which the filter calls a model small."""
 
 
 def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str = TITLE) -> str:
     """Return the page; a cell without evidence has its figures only, without plots and cases."""
     environment = jinja2.Environment(
-        autoescape=True, loader=jinja2.FunctionLoader(static_text), undefined=jinja2.StrictUndefined, trim_blocks=True
+        autoescape=True,
+        loader=jinja2.FunctionLoader(static_text),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    environment.filters |= {"named": coefficient_name, "heat": _heat, "cost": cost_in_words, "breakable": breakable}
+    environment.filters |= {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
+    environment.filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
+    environment.globals["unknown"] = UNKNOWN
     script, style = static_text("leaderboard.js"), static_text("leaderboard.css")
-    groups = cases(evidence)
-    levels = Counter(cell.column.level for cell in board.cells if cell.column.level).most_common()
+    ranking = board.ranking(board.main)
+    found = {name: board.reference_mean(name, board.main, ranking.sets) for name in (ONE_PERSON, HALF_THE_PEOPLE)}
+    people = {name: mean for name, mean in found.items() if mean is not None}
+    ends = [mean.value for mean in people.values()]
+    scale = forest_scale(ranking.means.values(), ends)
+    identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
+    rough = {name for name in ranking.means if board.has_rough_mean(name, ranking.sets, board.main)}
+    groups, sets = cases(evidence, board), _all_sets(board)
     html = environment.get_template("leaderboard.html").render(
         title=title,
         board=board,
-        means={name: board.means(name) for name in board.coefficients},
+        ranking=ranking,
+        people=people,
+        lacking={name: lacking(board, name, ranking.sets) for name in board.evaluators},
+        chosen=[_set_name(board, one) for one in ranking.sets],
+        axis=forest_axis(ends, scale),
+        rows={name: forest_row(mean, ends, scale, is_rough=name in rough) for name, mean in ranking.means.items()},
+        rough=rough,
+        sets=[
+            {
+                "set": one,
+                "name": _set_name(board, one),
+                "columns": [column for column in board.columns if column.rated_set == one],
+            }
+            for one in sets
+        ],
+        set_of={column: sets.index(column.rated_set) for column in board.columns},
+        levels=list(dict.fromkeys(one.level for one in sets)),
+        identities=identities,
+        filters=_filters(identities),
+        costs={name: cost_in_words(_total_cost(board, name), identities[name]) for name in board.evaluators},
+        data_sets={column: board.data_sets.get(column.dataset, DataSet(title=column.dataset)) for column in board.columns},
         references=list(dict.fromkeys(reference.name for reference in board.references)),
         reference_rows={name: board.reference_rows(name) for name in board.coefficients},
-        reference_means={name: board.reference_means(name) for name in board.coefficients},
-        levels=[level for level, _ in levels],
-        main_level=levels[0][0] if levels else "",
-        datasets=sorted({column.dataset for column in board.columns}),
-        qualities=sorted({column.quality for column in board.columns if column.quality}),
         latest=max((cell.date[:10] for cell in board.cells), default=""),
-        forests={column: _forests(board, column) for column in board.columns},
         plots={column: _plots(board, column, evidence) for column in board.columns},
-        cases=_script_data(groups) if groups else "",
+        cards=_cards(identities.values()),
+        data=_script_data(_data(board, identities, differences(board, evidence))),
+        cases=_script_data(groups._asdict()) if groups.groups else "",
         has_ranks=any(figure.rank is not None for cell in board.cells for figure in cell.figures.values()),
         script=Markup(script),  # noqa: S704 - the package's own files
         style=Markup(style),  # noqa: S704
@@ -74,56 +109,183 @@ def coefficient_name(name: str) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """An evaluator's name with its options in small print, and places after underscores where a line may end.
+    """An evaluator's name with its options in small print, and places between its words where a line may end.
 
     Example:
         >>> breakable("dialogue_likelihood (mean, turn)")
         Markup('dialogue_<wbr>likelihood <small>(mean, turn)</small>')
     """
-    words, bracket, options = (str(escape(part)).replace("_", "_<wbr>") for part in name.partition(" ("))
+    words, bracket, options = (str(escape(part)) for part in name.partition(" ("))
+    words, options = re.sub("([_/])", r"\1<wbr>", words), re.sub("(/)", r"\1<wbr>", options)
     html = f"{words} <small>({options}</small>" if bracket else words
-    return Markup(html)  # noqa: S704 - escaped two lines above
+    return Markup(html)  # noqa: S704 - escaped three lines above
 
 
-def cost_in_words(cost: Cost) -> str:
-    """What a run took, as far as it is known.
+def _wrapped(text: str) -> Markup:
+    """A long line of code with places after commas and bars where it may end."""
+    return Markup(re.sub("([,|])", r"\1<wbr>", str(escape(text))))  # noqa: S704 - escaped here
+
+
+def _bounds(one: HasInterval) -> str:
+    return f"{number_text(one.ci_low, 2)} to {number_text(one.ci_high, 2)}"
+
+
+def identity_in_words(identity: Identity) -> dict[str, str]:
+    """What the tables say of an evaluator, by column; what is not known is called so.
 
     Example:
-        >>> cost_in_words(Cost(seconds=75.2, n_requests=1200))
-        '75 s, 1,200 requests'
+        >>> identity_in_words(Identity(method="trained", reads_references=False, n_parameters=23_800_000))
+        {'method': 'trained', 'references': 'not read', 'parameters': '24 M', 'licence': 'unknown'}
     """
-    parts = []
-    if cost.seconds is not None:
-        parts.append(f"{cost.seconds:,.0f} s")
-    for count, unit in ((cost.n_requests, "requests"), (cost.n_prompt_characters, "characters of prompts")):
-        if count is not None:
-            parts.append(f"{count:,} {unit}")
-    return ", ".join(parts) or "not known"
+    n, is_rule = identity.n_parameters, identity.method == "rule"
+    several = identity.licence.count(";") + 1
+    return {
+        "method": identity.method or UNKNOWN,
+        "references": {True: "read", False: "not read", None: UNKNOWN}[identity.reads_references],
+        "parameters": "none" if n == 0 else UNKNOWN if n is None else f"{n / 1e9:.1f} B" if n >= 1e9 else f"{n / 1e6:.0f} M",
+        "licence": "no model" if is_rule else f"{several} licences" if several > 1 else identity.licence or UNKNOWN,
+    }
 
 
-def _forests(board: Leaderboard, column: Column) -> dict[str, str]:
-    """Coefficient to its picture."""
-    pictures = {}
-    for coefficient in board.coefficients:
-        found = {name: board.figure(name, column, coefficient) for name in board.evaluators}
-        known = {name: figure for name, figure in found.items() if figure is not None and figure.value is not None}
-        if known:
-            best_first = sorted(known, key=lambda name: known[name].value or 0, reverse=board.higher_is_better(coefficient))
-            label = coefficient_name(coefficient)
-            title = f"{label} of each evaluator on {column}"
-            pictures[coefficient] = forest({name: known[name] for name in best_first}, title=title, label=label)
-    return pictures
+def cost_in_words(cost: Cost, identity: Identity) -> str:
+    """What runs took, as far as it is known; requests and prompts of those alone that ask a model.
+
+    Example:
+        >>> cost_in_words(Cost(seconds=75.2, n_requests=1200), Identity(method="prompted"))
+        '75 s, 1,200 requests'
+        >>> cost_in_words(Cost(seconds=75.2, n_requests=1200), Identity(method="rule"))
+        '75 s'
+    """
+    parts = [] if cost.seconds is None else [f"{cost.seconds:,.0f} s"]
+    asked = ((cost.n_requests, "requests"), (cost.n_prompt_characters, "characters of prompts"))
+    parts += [f"{n:,} {unit}" for n, unit in asked if n is not None and identity.method == "prompted"]
+    return ", ".join(parts) or UNKNOWN
 
 
-def _plots(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) -> dict[str, tuple[str, str]]:
-    """Evaluator to its two plots; nothing for one without a scored row."""
+def lacking(board: Leaderboard, evaluator: str, sets: Sequence[RatedSet]) -> str:
+    """Why an evaluator is not ranked on some sets, as "needs references: FED, turns"; empty for one that is."""
+    found: dict[str, list[str]] = {}
+    for column in board.columns_with(board.main):
+        if column.rated_set in sets and (why := _lack(board, evaluator, column)):
+            names = found.setdefault(why, [])
+            names += [name] if (name := _set_name(board, column.rated_set)) not in names else []
+    return "; ".join(f"{why}: {', '.join(names)}" for why, names in found.items())
+
+
+def _lack(board: Leaderboard, evaluator: str, column: Column) -> str:
+    cell, figure = board.cell(evaluator, column), board.figure(evaluator, column, board.main)
+    if figure is None or figure.value is None:
+        return board.why_missing(evaluator, column, board.main)
+    return "part of the set" if cell is not None and cell.is_partial else ""
+
+
+def _all_sets(board: Leaderboard) -> list[RatedSet]:
+    return list(dict.fromkeys(column.rated_set for column in board.columns))
+
+
+def _set_name(board: Leaderboard, one: RatedSet) -> str:
+    """The name of a set, with its level where the data set has both."""
+    levels = {other.level for other in _all_sets(board) if other.dataset == one.dataset}
+    return board.title(one.dataset) if len(levels) == 1 else f"{board.title(one.dataset)}, {one.level}s"
+
+
+def _kinds(identity: Identity) -> dict[str, str]:
+    """What the filters tell evaluators by."""
+    n = identity.n_parameters
+    size = UNKNOWN if n is None else "none" if n == 0 else "up to 100 M" if n <= _SMALL_MODEL else "more than 100 M"
+    use = {True: "commercial use", False: "non-commercial", None: UNKNOWN}[identity.commercial_use]
+    words = identity_in_words(identity)
+    return {
+        "references": words["references"],
+        "method": words["method"],
+        "parameters": size,
+        "licence": "no model" if identity.method == "rule" else use,
+    }
+
+
+def _filters(identities: Mapping[str, Identity]) -> dict[str, list[str]]:
+    """Name of a filter to the values that occur, the unknown last."""
+    kinds = [_kinds(identity) for identity in identities.values()]
+    names = dict.fromkeys(name for one in kinds for name in one)
+    return {name: sorted({one[name] for one in kinds}, key=lambda value: (value == UNKNOWN, value)) for name in names}
+
+
+def _total_cost(board: Leaderboard, evaluator: str) -> Cost:
+    costs = [cell.cost for cell in board.cells if cell.evaluator == evaluator]
+    fields = ("seconds", "n_requests", "n_prompt_characters")
+    values = {name: [getattr(cost, name) for cost in costs] for name in fields}
+    return Cost(**{name: None if None in found else sum(found) for name, found in values.items()})
+
+
+def _cards(identities: Iterable[Identity]) -> dict[str, tuple[str, str]]:
+    """By its anchor the title and text of each card that an evaluator has."""
+    metrics = {identity.card: metrics_path() / identity.card for identity in identities if identity.card}
+    models = {identity.model_card: PRETRAINED / identity.model_card for identity in identities if identity.model_card}
+    found = {f"card-{name}": (f"Metric {name}", folder) for name, folder in sorted(metrics.items())}
+    found |= {f"model-{name}": (f"Model {name}", folder) for name, folder in sorted(models.items())}
+    return {anchor: (title, _card_text(read_text(folder / "README.md"))) for anchor, (title, folder) in found.items()}
+
+
+def _card_text(text: str) -> str:
+    """A card without the lines between --- that are for the Hub."""
+    return (text.partition("\n---\n")[2] if text.startswith("---\n") else text).strip()
+
+
+def _data(
+    board: Leaderboard,
+    identities: Mapping[str, Identity],
+    pairs: Mapping[Column, Mapping[tuple[str, str], HasInterval]],
+) -> dict[str, Any]:
+    """What the page's script computes with: figures to five decimals, places in lists in place of names."""
+    names, sets = board.evaluators, _all_sets(board)
+    place = {name: number for number, name in enumerate(names)}
+    values = {
+        coefficient: [[_figure(board.figure(name, column, coefficient)) for column in board.columns] for name in names]
+        for coefficient in board.coefficients
+    }
+    apart = [
+        [[place[a], place[b], *_numbers(one)] for (a, b), one in pairs.get(column, {}).items() if one.value is not None]
+        for column in board.columns
+    ]
+    return {
+        "coefficients": [{"id": name, "higher": board.higher_is_better(name)} for name in board.coefficients],
+        "sets": [{"key": f"{one.dataset}/{one.level}", "name": _set_name(board, one), "level": one.level} for one in sets],
+        "columns": [{"set": sets.index(column.rated_set), "quality": column.quality} for column in board.columns],
+        "common": {name: [sets.index(one) for one in board.common_sets(name)] for name in board.coefficients},
+        "evaluators": [{"name": name, **_kinds(identities[name])} for name in names],
+        "values": values,
+        "lacks": [[_lack(board, name, column) for column in board.columns] for name in names],
+        "people": {
+            name: [
+                [board.reference_rows(name).get(person, {}).get(column) for column in board.columns]
+                for person in (ONE_PERSON, HALF_THE_PEOPLE)
+            ]
+            for name in board.coefficients
+        },
+        "differences": apart,
+    }
+
+
+def _figure(figure: Figure | None) -> list[float] | int:
+    """Value, ends, and a 1 where they are rough; 0 where there is no value."""
+    if figure is None or figure.value is None:
+        return 0
+    return [*_numbers(figure), *([1] if figure.is_rough else [])]
+
+
+def _numbers(one: HasInterval) -> list[float]:
+    """The value, and the ends of its interval where there is one."""
+    return [round(number, 5) for number in (one.value, one.ci_low, one.ci_high) if number is not None]
+
+
+def _plots(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) -> dict[str, str]:
+    """Evaluator to its picture; nothing for one without a scored row."""
     by_evaluator = {item.evaluator: item.scored for item in evidence if item.column == column and item.scored}
     pictures = {}
     for evaluator in board.evaluators:
         if evaluator in by_evaluator:
             scores, ratings = zip(*by_evaluator[evaluator], strict=True)
-            title = f"{evaluator} on {column}"
-            pictures[evaluator] = scatter(scores, ratings, title=title), distribution(scores, ratings, title=title)
+            pictures[evaluator] = distribution(scores, ratings, title=f"Scores of {evaluator} at each level of the rating")
     return pictures
 
 

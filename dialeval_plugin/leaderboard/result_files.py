@@ -33,7 +33,7 @@ from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
-from .result_names import TaskDescription, describe_task, evaluator_name, evaluator_of_run, run_signature
+from .result_names import TaskDescription, describe_task, evaluator_name, evaluator_of_run, model_arguments, run_signature
 from .task_runs import (
     AGAIN,
     CLUSTER_AND_SCORE,
@@ -45,6 +45,7 @@ from .task_runs import (
     RatedRow,
     RunKind,
     SampleDocument,
+    Setup,
     TaskRun,
     rated_rows,
 )
@@ -65,6 +66,9 @@ _Count: TypeAlias = Annotated[int, Ge(0)]
 class _Config(TypedDict, total=False):
     model: str | None
     model_args: dict[str, Any] | str | None
+    model_num_parameters: int | None
+    model_sha: str | None
+    limit: float | None
     scorer: str | None
     scorer_signature: str | None
     scorer_unscored: dict[str, dict[str, _Count]]
@@ -312,6 +316,7 @@ class _Task:
             unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
             signature=run_signature(self.file, self.task, variant, quality, scorer_signature),
             scorer_signature=scorer_signature,
+            setup=self._setup(),
             is_partial=sizes.get("effective") != sizes.get("original"),
             seconds=self.seconds,
             n_requests=self.samples.n_requests if self.samples else None,
@@ -320,6 +325,18 @@ class _Task:
             outcomes=outcomes,
             path=self.path,
             recomputed=None if is_historic else kind,
+        )
+
+    def _setup(self) -> Setup:
+        config = self.file["config"]
+        return Setup(
+            model=config.get("model") or "",
+            arguments=model_arguments(config),
+            # The host writes -1 where it cannot count them.
+            n_parameters=max(config.get("model_num_parameters") or 0, 0) or None,
+            is_on_hub=bool(config.get("model_sha")),
+            limit=config.get("limit"),
+            has_chat_template=bool(self.file.get("chat_template_sha")),
         )
 
     def _reasons(self, rows: Sequence[RatedRow] | None, n_unscored: int) -> Mapping[str, int]:

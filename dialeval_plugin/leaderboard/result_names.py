@@ -21,12 +21,12 @@ from dialeval_plugin.judgement_tasks.kinds import TaskKind
 
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
 
-# They say where and how fast a model runs, not what it says.
-_TECHNICAL = {
+TECHNICAL = {
     *("answers", "base_url", "batch_size", "device", "device_map", "gpu_memory_utilization", "max_batch_size", "max_retries"),
     *("num_concurrent", "parallelize", "tensor_parallel_size", "timeout", "tokenized_requests", "trust_remote_code"),
     "verify_certificate",
 }
+"""Arguments that say where and how fast a model runs, not what it says."""
 _SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
 
@@ -152,8 +152,8 @@ def evaluator_name(config: Mapping[str, Any]) -> str:
     if "llm" in arguments:
         arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")})
     named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
-    name = _shortened(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
-    given = {key: _shortened(value) for key, value in sorted(arguments.items()) if key not in _TECHNICAL}
+    name = shortened(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
+    given = {key: shortened(value) for key, value in sorted(arguments.items()) if key not in TECHNICAL}
     if named != "scorer":
         return _with_options(name, [f"{key}={value}" for key, value in given.items()])
     if order := given.pop("n", None):
@@ -200,6 +200,17 @@ def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str
     return str(Signature(fields)) + (f"|[{inner}]" if inner else "")
 
 
+def shortened(value: Any) -> str:
+    """Return an argument as text, of a folder its last part.
+
+    Example:
+        >>> shortened("/home/me/models/mine/"), shortened("openai-community/gpt2"), shortened(4)
+        ('mine', 'openai-community/gpt2', '4')
+    """
+    text = str(value)
+    return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", "./", "../", "~")) else text
+
+
 def _with_options(name: str, options: Iterable[str]) -> str:
     shown = ", ".join(dict.fromkeys(options))
     return f"{name} ({shown})" if shown else name
@@ -209,11 +220,6 @@ def _option(key: str, value: str) -> str:
     if value.lower() in {"true", "false"}:
         return f"{'with' if value.lower() == 'true' else 'without'} {key}"
     return f"{key}={value}" if _NUMBER.fullmatch(value) else value
-
-
-def _shortened(value: Any) -> str:
-    text = str(value)
-    return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", "./", "../", "~")) else text
 
 
 def _known(dataset: str) -> tuple[str, str]:

@@ -103,6 +103,27 @@ class RatedRow:
             raise InputError(f"{self.place.path}: has changed since it was read. Read the run again.") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What the host was told to run.
+
+    Attributes:
+        model: the host's name of the kind of model.
+        arguments: its arguments, without secrets.
+        n_parameters: of the model, where the host counted them.
+        is_on_hub: whether the host found the model's revision on the Hub.
+        limit: documents of each task, or the share of them; None for all.
+        has_chat_template: whether prompts went through the model's chat template.
+    """
+
+    model: str
+    arguments: Mapping[str, Any]
+    n_parameters: int | None = None
+    is_on_hub: bool = False
+    limit: float | None = None
+    has_chat_template: bool = False
+
+
 @dataclass(frozen=True)
 class TaskRun:
     """What one evaluator did on one task, once."""
@@ -132,6 +153,7 @@ class TaskRun:
     """Everything in the file that can move a number."""
     scorer_signature: str
     """The part of it that the scorer, or the task's own small model, wrote; "" where there is none."""
+    setup: Setup
     is_partial: bool
     """Whether the host was told to run a part of the documents only."""
     seconds: float | None

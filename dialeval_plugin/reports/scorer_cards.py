@@ -27,7 +27,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation
 from dialeval_plugin.core.signature import PROVENANCE_FILE
 
-_ATTRIBUTES = ("needs", "packaged_model", "levels", "level", "range", "orientation")
+_ATTRIBUTES = ("needs", "packaged_model", "levels", "level", "range", "orientation", "citation")
 _SECTION = re.compile(r"^(?:Args|Attributes):\n((?:(?:    .*)?(?:\n|$))+)", re.MULTILINE)
 _ENTRY = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 _WIDTH = 100
@@ -45,6 +45,7 @@ class ScorerCard:
         levels: what it can score.
         range: ends of the score for its default options; None where there is no end, or where nobody wrote it.
         orientation: whether higher or lower is better.
+        citation: BibTeX of the paper; empty where there is none.
         declared_by: the package that brings it; None where it was registered in this process.
         problem: why it cannot be loaded; None where nothing is known against it.
     """
@@ -56,6 +57,7 @@ class ScorerCard:
     levels: tuple[Level, ...] = ("turn",)
     range: tuple[float | None, float | None] = (None, None)
     orientation: Orientation = "higher"
+    citation: str = ""
     declared_by: str | None = None
     problem: str | None = None
 
@@ -132,6 +134,7 @@ def _card(name: str, package: str | None, found: Mapping[str, Any]) -> ScorerCar
         tuple(found["levels"] or (found["level"],)),
         (low, high),
         found["orientation"],
+        found["citation"],
         package,
     )
 

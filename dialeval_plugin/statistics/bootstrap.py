@@ -154,11 +154,14 @@ class Bootstrap:
 
     def intervals(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
         """Return one interval a statistic, all from the same resamples; each statistic has the same clusters."""
+        values = self.on_resamples(resampled)
+        return {name: self.interval_of(name, values[name], entry) for name, entry in resampled.items()}
+
+    def on_resamples(self, resampled: Mapping[str, Resampled]) -> dict[str, FloatArray]:
+        """Return each statistic's values on the same resamples, NaN where undefined; none where there will be no interval."""
         n_clusters = max((entry.sums.shape[0] for entry in resampled.values()), default=0)
-        if not self.rounds:
-            return {name: _no_interval(name, "rounds is 0", "Ask for 1000 rounds.") for name in resampled}
         if n_clusters < MIN_CLUSTERS:
-            return {name: Interval(reason=too_few_clusters(name, n_clusters)) for name in resampled}
+            return {name: np.empty(0) for name in resampled}
         values = {name: np.empty(self.rounds) for name in resampled}
         widest = max(n for entry in resampled.values() for n in entry.sums.shape)
         for rounds, drawn in self._draws(n_clusters, max(1, _WEIGHTS_AT_ONCE // widest)):
@@ -168,12 +171,15 @@ class Bootstrap:
                 if entry.sums is not sums:
                     sums, drawn_sums = entry.sums, np.ascontiguousarray(drawn @ entry.sums)
                 values[name][rounds] = entry.statistic(drawn_sums) + entry.shift
-        intervals = {name: self.interval_of(name, values[name], entry) for name, entry in resampled.items()}
-        is_rough = n_clusters < ROUGH_CLUSTERS
-        return {name: one._replace(is_rough=is_rough and one.ci_low is not None) for name, one in intervals.items()}
+        return values
 
     def interval_of(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
-        """Return the interval that a statistic's `values` on resamples give, NaN where it is undefined."""
+        """Return the interval that a statistic's values `on_resamples` give."""
+        n_clusters = entry.sums.shape[0]
+        if not self.rounds:
+            return _no_interval(name, "rounds is 0", "Ask for 1000 rounds.")
+        if n_clusters < MIN_CLUSTERS:
+            return Interval(reason=too_few_clusters(name, n_clusters))
         defined = values[~np.isnan(values)]
         n_degenerate = len(values) - len(defined)
         advice = "Score and rate more examples."
@@ -193,7 +199,7 @@ class Bootstrap:
             moved = bias + special.ndtri(ends)
             ends = special.ndtr(bias + moved / (1 - _acceleration(entry, self.seed) * moved))
         low, high = np.quantile(defined, ends)
-        return Interval(float(low), float(high), n_degenerate)
+        return Interval(float(low), float(high), n_degenerate, is_rough=n_clusters < ROUGH_CLUSTERS)
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """The rounds in chunks, each with how often every cluster is drawn."""

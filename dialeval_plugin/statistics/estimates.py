@@ -1,6 +1,81 @@
-"""How a figure with its interval is written."""
+"""A figure with its interval: how it is written, and the mean of several over data sets."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class HasInterval(Protocol):
+    """A value and the ends of its interval; None where there is none."""
+
+    @property
+    def value(self) -> float | None:
+        """The figure."""
+
+    @property
+    def ci_low(self) -> float | None:
+        """Lower end."""
+
+    @property
+    def ci_high(self) -> float | None:
+        """Upper end."""
+
+
+class ValueInterval(NamedTuple):
+    """A figure and the ends of its interval; None where there is none."""
+
+    value: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+
+def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
+    """Return the mean of one figure over several data sets with its interval.
+
+    The interval takes the sets' errors for independent and normal, so squared widths add up: half of its width is the root of
+    the sum of squared widths, over twice the number of sets. A mean over fewer sets is another figure, so there is no value
+    where a set has none (None), and no interval where a set has none.
+
+    Example:
+        >>> mean_over_sets([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.125, 0.375)]).value
+        0.375
+        >>> mean_over_sets([ValueInterval(0.5, 0.25, 0.75), None])
+        ValueInterval(value=None, ci_low=None, ci_high=None)
+    """
+    value, widths = _mean_and_widths(figures)
+    if value is None or widths is None:
+        return ValueInterval(value)
+    half = math.hypot(*widths) / (2 * len(widths))
+    return ValueInterval(value, value - half, value + half)
+
+
+def mean_within_set(figures: Sequence[HasInterval | None]) -> ValueInterval:
+    """Return the mean of one figure over several qualities of one data set, with an interval that is too wide if anything.
+
+    The qualities are rated on the same responses, so their errors are not independent: half of the width is the mean of theirs,
+    which is right where all errors are the same and too wide otherwise. What is missing counts as in `mean_over_sets`.
+
+    Example:
+        >>> mean_within_set([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.0, 0.5)])
+        ValueInterval(value=0.375, ci_low=0.1875, ci_high=0.5625)
+    """
+    value, widths = _mean_and_widths(figures)
+    if value is None or widths is None:
+        return ValueInterval(value)
+    half = math.fsum(widths) / (2 * len(widths))
+    return ValueInterval(value, value - half, value + half)
+
+
+def _mean_and_widths(figures: Sequence[HasInterval | None]) -> tuple[float | None, list[float] | None]:
+    """The mean, None where a figure lacks; the widths of the intervals, None where one lacks."""
+    values = [one.value for one in figures if one is not None and one.value is not None]
+    if not values or len(values) < len(figures):
+        return None, None
+    ends = [(one.ci_low, one.ci_high) for one in figures if one is not None]
+    widths = [high - low for low, high in ends if low is not None and high is not None]
+    return math.fsum(values) / len(values), widths if len(widths) == len(ends) else None
 
 
 def number_text(value: float | None, decimals: int = 3) -> str:

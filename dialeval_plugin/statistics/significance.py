@@ -7,7 +7,7 @@ and `reason` says why. InputError: lengths differ, a value is neither None nor a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -19,9 +19,9 @@ from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
 
 from .arrays import BoolArray, OptionalNumbers
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Interval, Resampled
 from .levels import AverageBy, LevelOrSystem, LevelStatistic, RatingTable, Rows, rows_of
-from .rows import check_choice
+from .rows import check_choice, optional_numbers, same_length
 
 Test: TypeAlias = Literal["permutation", "williams"]
 Alternative: TypeAlias = Literal["two-sided", "greater"]
@@ -205,6 +205,71 @@ def paired_bootstrap(
     except StatisticUndefined as error:
         computed = str(error)
     return bootstrap.estimates({name: computed}, rows.counts)[name]
+
+
+def difference_intervals(
+    scores: Mapping[str, OptionalNumbers],
+    rated: RatingTable,
+    measure: Measure = DEFAULT_MEASURE,
+    *,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> dict[tuple[str, str], Estimate]:
+    """Return for each pair of metrics what `paired_bootstrap` does, at the cost of one metric instead of one pair.
+
+    Pairs that have the same rows in common share the resamples, on which each metric's coefficient is taken once. The order of
+    the clusters, and so what is drawn, follows from all of these metrics: the ends of an interval differ a little from those of
+    a pair that stands alone.
+
+    Example:
+        >>> ratings = [1, 2, 3, 4, 5, 5, 4, 3, 2, 1]
+        >>> scores = {"a": ratings, "b": [1, 3, 2, 5, 4, 5, 3, 4, 2, 1], "c": [1] * 10}
+        >>> found = difference_intervals(scores, RatingTable(ratings=ratings))
+        >>> round(found["a", "b"].value, 3), found["a", "b"].ci_low > 0, found["a", "c"].value
+        (0.15, True, None)
+    """
+    where = "difference_intervals"
+    present = {name: optional_numbers(where, f"scores[{name!r}]", values).present for name, values in scores.items()}
+    same_length(where, **present)
+    alike: dict[bytes, list[tuple[str, str]]] = {}
+    for a, b in itertools.combinations(scores, 2):
+        alike.setdefault((present[a] & present[b]).tobytes(), []).append((a, b))
+    found: dict[tuple[str, str], Estimate] = {}
+    for common, pairs in alike.items():
+        is_common = np.frombuffer(common, dtype=np.bool_)
+        names = list(dict.fromkeys(name for pair in pairs for name in pair))
+        of_names = {
+            name: [value if used else None for value, used in zip(scores[name], is_common, strict=True)] for name in names
+        }
+        found |= _differences(
+            names, pairs, rows_of(where, rated, of_names, measure.level, measure.average_by), measure, bootstrap
+        )
+    return {pair: found[pair] for pair in itertools.combinations(scores, 2)}
+
+
+def _differences(
+    names: Sequence[str], pairs: Sequence[tuple[str, str]], rows: Rows, measure: Measure, bootstrap: Bootstrap
+) -> dict[tuple[str, str], Estimate]:
+    """Of pairs that have all of these rows in common."""
+    name = f"difference of {measure.coefficient}"
+    values: dict[str, float] = {}
+    resampled: dict[str, Resampled] = {}
+    undefined: dict[str, str] = {}
+    for metric, x in zip(names, rows.scores, strict=True):
+        try:
+            statistic = _calibrated(measure, rows, x)
+            values[metric], resampled[metric] = statistic.value(x).value, statistic.resampled(x)
+        except StatisticUndefined as error:
+            undefined[metric] = str(error)
+    drawn = bootstrap.on_resamples(resampled)
+    found = {}
+    for a, b in pairs:
+        if why := undefined.get(a) or undefined.get(b):
+            value, interval = None, Interval(reason=why)
+        else:
+            value = values[a] - values[b]
+            interval = bootstrap.interval_of(name, drawn[a] - drawn[b], resampled[a] - resampled[b])
+        found[a, b] = Estimate(name=name, value=value, **interval._asdict(), **rows.counts._asdict(), bootstrap=bootstrap)
+    return found
 
 
 def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:

@@ -27,9 +27,8 @@ from dialeval_plugin.methods.general.signals import QUALITIES
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
-from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.estimates import interval_text, mean_over_sets
 from reproduction.documents import script_parser, write_tables
-from reproduction.intervals import mean_over_sets
 from reproduction.pretrained.build import data_folder
 
 RATING = "rating"

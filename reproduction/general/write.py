@@ -26,9 +26,8 @@ from dialeval_plugin.methods.general.scorer import DIALOGUE_COLUMNS, TURN_COLUMN
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, figure, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlate
-from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets
 from reproduction.documents import published, script_parser, write_tables
-from reproduction.intervals import ValueInterval, mean_over_sets
 
 EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 """The sets of Table 14, in its order."""

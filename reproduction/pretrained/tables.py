@@ -10,9 +10,8 @@ from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.reports.contrast import OVERALL
 from dialeval_plugin.reports.tables import markdown_table
-from dialeval_plugin.statistics.estimates import interval_text, number_text
+from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets, number_text
 from reproduction.documents import with_tables
-from reproduction.intervals import ValueInterval, mean_over_sets
 from reproduction.results.write import TURN_LEVEL
 
 from .figures import ACCURACY, AGREEMENT, CONTRASTS, DAILYDIALOG_PP, KINDS, RIGHT_PAIRS, SAME_ORDER, Figure

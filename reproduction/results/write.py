@@ -20,9 +20,8 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import human_ceiling
 from dialeval_plugin.reports.tables import markdown_table
-from dialeval_plugin.statistics.estimates import interval_text, number_text
+from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets, number_text
 from reproduction.documents import published, script_parser, write_tables
-from reproduction.intervals import ValueInterval, mean_over_sets
 
 from .evaluators import Evaluator, evaluators, row_of
 

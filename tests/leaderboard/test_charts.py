@@ -7,10 +7,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from dialeval_plugin.leaderboard.board import Figure
-from dialeval_plugin.leaderboard.charts import MAX_POINTS, distribution, forest, scatter
+from dialeval_plugin.leaderboard.charts import distribution, forest_axis, forest_row, forest_scale
+from dialeval_plugin.statistics.estimates import ValueInterval
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -20,66 +19,59 @@ def parts(picture: str, kind: str) -> list[ElementTree.Element]:
     return [element for element in tree.iter() if element.get("class") == kind]
 
 
-def texts(picture: str, kind: str) -> list[str | None]:
-    return [element.text for element in parts(picture, kind)]
+def numbers(picture: str) -> list[str]:
+    """What stands below the boxes."""
+    tree = ElementTree.fromstring(picture)  # noqa: S314
+    return [text.text or "" for text in tree.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
 
 
-def coordinates(picture: str, kind: str) -> np.ndarray:
-    """Of the first path of a kind."""
-    found = re.findall(r"[ML]([-\d.]+) ([-\d.]+)", parts(picture, kind)[0].get("d", ""))
-    return np.array([[float(a), float(b)] for a, b in found])
+def n_boxes(picture: str) -> int:
+    (path,) = parts(picture, "box")
+    return path.get("d", "").count("M")
 
 
-def test_the_line_and_its_band_are_those_of_ordinary_least_squares() -> None:
-    generator = np.random.default_rng(3)
-    x = generator.normal(size=60)
-    y = 2 * x + generator.normal(size=60)
-    picture = scatter(x, y, title="t")
-    pixels = coordinates(picture, "points")
-    # Points are where rows are, so rows give the map from values to pixels.
-    to_x, to_y = np.polyfit(x, pixels[:, 0], 1), np.polyfit(y, pixels[:, 1], 1)
-    fit = stats.linregress(x, y)
-    ends = np.array([x.min(), x.max()])
-    line = coordinates(picture, "line")
-    assert line[[0, -1], 1] == pytest.approx(np.polyval(to_y, fit.intercept + fit.slope * ends), abs=0.2)
-    band = coordinates(picture, "band")
-    middle = np.abs(line[:, 0] - np.polyval(to_x, x.mean())).argmin()
-    half = stats.t.ppf(0.975, 58) * np.sqrt(((y - fit.intercept - fit.slope * x) ** 2).sum() / 58 / 60)
-    assert band[middle, 1] - line[middle, 1] == pytest.approx(to_y[0] * half, rel=0.05)
-
-
-def test_of_many_rows_some_are_shown_and_their_number_is_stated() -> None:
-    picture = scatter(range(1000), range(1000), title="t")
-    assert len(coordinates(picture, "points")) == MAX_POINTS
-    assert texts(picture, "note") == ["200 of 1000 rows shown"]
-
-
-def test_constant_scores_have_no_line_and_the_same_rows_the_same_picture() -> None:
-    assert parts(scatter([1, 1, 1], [1, 2, 3], title="t"), "line") == []
-    assert scatter([1, 2, 3], [3, 1, 2], title="t") == scatter([1, 2, 3], [3, 1, 2], title="t")
-
-
-def test_each_level_has_a_box_with_its_number_of_rows() -> None:
+def test_each_level_has_a_box() -> None:
     picture = distribution([0.1, 0.2, 0.3, 0.9], [1.0, 1.2, 1.4, 5.0], title="t")
-    assert len(parts(picture, "box")) == 2
-    assert texts(picture, "note") == ["n=3", "n=1"]
-    assert texts(picture, "tick")[-2:] == ["1", "5"]
+    assert n_boxes(picture) == 2
+    assert numbers(picture) == ["1", "5"]
+
+
+def test_boxes_lie_where_the_quantiles_are() -> None:
+    scores = np.linspace(0, 1, 101)
+    picture = distribution(scores, np.full(101, 3.0), title="t")
+    (whisker,) = (re.findall(r"[-\d.]+", parts(picture, "whisker")[0].get("d", "")),)
+    (median,) = (re.findall(r"[-\d.]+", parts(picture, "median")[0].get("d", "")),)
+    low, high = float(whisker[1]), float(whisker[2])
+    # The median of evenly spaced scores is in the middle of the 5th and the 95th percentile.
+    assert float(median[1]) == pytest.approx((low + high) / 2, abs=0.2)
+    assert low > high
 
 
 def test_ratings_between_0_and_1_fall_into_five_parts() -> None:
-    picture = distribution(np.linspace(0, 1, 50), np.linspace(0, 0.4, 50), title="t")
-    assert texts(picture, "note") == ["n=10"] * 5
+    assert n_boxes(distribution(np.linspace(0, 1, 50), np.linspace(0, 0.4, 50), title="t")) == 5
 
 
-def test_a_forest_plot_has_a_line_for_each_evaluator_and_none_without_an_interval() -> None:
-    picture = forest({"a": Figure(value=0.5, ci_low=0.4, ci_high=0.6), "b": Figure(value=-0.2)}, title="t", label="rho")
-    assert texts(picture, "value") == ["0.500", "-0.200"]
-    assert len(parts(picture, "estimate")) == 2
-    assert len(parts(picture, "interval")) == 1
+def test_the_rows_of_a_forest_plot_share_an_axis_that_holds_all_of_them() -> None:
+    means = {"a": ValueInterval(0.5, 0.4, 0.6), "b": ValueInterval(-0.2)}
+    scale = forest_scale(means.values(), [0.7, 0.8])
+    assert scale.low < -0.2
+    assert scale.high > 0.8
+    row = forest_row(means["a"], [0.7, 0.8], scale)
+    place = {name: float(value) for name, value in re.findall(r'(cx|x1|x2)="([-\d.]+)%" (?:cy|x2|y1)', row)}
+    assert place["cx"] == pytest.approx(scale(0.5), abs=0.06)
+    (band,) = parts(row, "people")
+    assert float(band.get("x", "").rstrip("%")) == pytest.approx(scale(0.7), abs=0.06)
+    assert len(parts(row, "interval")) == 1
+    assert len(parts(forest_row(means["a"], [], scale, is_rough=True), "interval rough")) == 1
+    alone = forest_row(means["b"], [], scale)
+    assert (len(parts(alone, "interval")), len(parts(alone, "people")), len(parts(alone, "estimate"))) == (0, 0, 1)
+    assert len(parts(alone, "zero")) == 1
+    assert ">people<" in forest_axis([0.7, 0.8], scale)
+    assert ">people<" not in forest_axis([], scale)
 
 
-def test_markup_in_a_name_is_text() -> None:
-    name = "</text><script>x</script>"
-    picture = forest({name: Figure(value=0.5)}, title=name, label=name)
+def test_markup_in_a_title_is_text() -> None:
+    title = "</title><script>x</script>"
+    picture = distribution([1, 2], [1, 2], title=title)
     assert "<script>" not in picture
-    assert ElementTree.fromstring(picture).findtext(f"{SVG}title") == name  # noqa: S314
+    assert ElementTree.fromstring(picture).findtext(f"{SVG}title") == title  # noqa: S314

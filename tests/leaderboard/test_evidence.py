@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dialeval_plugin.leaderboard.board import PairTests
 from dialeval_plugin.leaderboard.build import Built, build
-from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON, cases
+from dialeval_plugin.leaderboard.evidence import (
+    DISPUTED_CASES,
+    EVEN_CASES,
+    HALF_THE_PEOPLE,
+    ONE_PERSON,
+    cases,
+    differences,
+    has_references,
+)
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from tests.leaderboard_files import GUPTA, JUDGE, ZHAO, documents, noisy_scores, scorer_config, write_run, write_scores
@@ -85,23 +94,61 @@ def test_people_are_compared_with_each_other_where_their_answers_are_known(tmp_p
         assert board.reference_rows(name) == expected
 
 
-def test_a_case_lays_scores_on_one_scale_and_leaves_an_unscored_one_out(built: Built) -> None:
-    group = next(group for group in cases(built.evidence) if group["name"] == str(GUPTA))
+def test_a_case_has_the_score_of_each_evaluator_its_range_and_why_one_is_missing(built: Built) -> None:
+    items, groups = cases(built.evidence, built.board)
+    group = next(group for group in groups if built.board.columns[group["column"]] == GUPTA)
     assert group["n_total"] == 40
-    assert len(group["cases"]) == 30
+    assert EVEN_CASES <= len(group["cases"]) <= EVEN_CASES + DISPUTED_CASES
     first = group["cases"][0]
-    by_name = {item["evaluator"]: item for item in first["judgements"]}
-    assert (by_name[JUDGE]["value"], by_name[JUDGE]["rescaled"]) == (None, None)
-    assert by_name[JUDGE]["reason"]
-    rows = next(item for item in built.evidence if item.evaluator == "sharp" and item.column == GUPTA).scored
-    low, high = min(rows)[0], max(rows)[0]
-    assert by_name["sharp"]["rescaled"] == pytest.approx(1 + 4 * (by_name["sharp"]["value"] - low) / (high - low))
+    assert items[first["item"]]["id"] == "response-0"
+    judge, sharp = group["evaluators"].index(JUDGE), group["evaluators"].index("sharp")
+    assert (first["scores"][judge], first["places"][judge]) == (None, None)
+    assert first["why"] == {judge: "non_finite"}
+    of_sharp = next(item for item in built.evidence if item.evaluator == "sharp" and item.column == GUPTA).scored
+    assert group["ranges"][sharp] == (min(of_sharp)[0], max(of_sharp)[0])
+    assert first["scores"][sharp] == pytest.approx(of_sharp[0][0], rel=1e-3)
     # Ratings that lie between 1 and 5 are people's own.
-    assert first["human"]["value"] == first["human"]["rescaled"]
+    assert first["human"][0] == first["human"][1]
+
+
+def test_the_cases_hold_those_on_which_two_evaluators_differ_most(tmp_path: Path) -> None:
+    rows = documents(100)
+    scores = [float(place) for place in range(100)]
+    others = [*scores[:36], 99.5, *scores[37:]]
+    write_scores(tmp_path, "one", rows, scores, second=1)
+    write_scores(tmp_path, "two", rows, others, second=2)
+    built = build([tmp_path], rank_rounds=0)
+    items, (group,) = cases(built.evidence, built.board)
+    ids = [items[case["item"]]["id"] for case in group["cases"]]
+    # Every fifth row, and the one that the second lifts to the top.
+    assert [id for id in ids if id not in {f"response-{place}" for place in range(0, 100, 5)}] == ["response-36"]
+    places = dict(zip(ids, (case["places"] for case in group["cases"]), strict=True))
+    assert sorted(places["response-36"]) == [36, 100]
+    assert places["response-0"] == [0, 0]
 
 
 def test_ratings_on_another_scale_are_stretched(tmp_path: Path) -> None:
     rows = [{**row, "rating": place / 9} for place, row in enumerate(documents(10))]
     write_scores(tmp_path, "one", rows, noisy_scores(rows, 0.1))
-    (group,) = cases(build([tmp_path], rank_rounds=0).evidence)
-    assert [case["human"]["rescaled"] for case in group["cases"]] == pytest.approx([1 + 4 * place / 9 for place in range(10)])
+    built = build([tmp_path], rank_rounds=0)
+    _, (group,) = cases(built.evidence, built.board)
+    assert [case["human"][1] for case in group["cases"]] == pytest.approx([1 + 4 * place / 9 for place in range(10)])
+
+
+def test_two_evaluators_differ_by_their_coefficients_on_the_rows_that_both_have_scored(built: Built) -> None:
+    found = differences(built.board, built.evidence)
+    assert set(found) == {GUPTA, ZHAO}
+    for (a, b), one in found[ZHAO].items():
+        figures = [built.board.figure(name, ZHAO, "spearman") for name in (a, b)]
+        values = [figure.value for figure in figures if figure is not None and figure.value is not None]
+        assert one.value == pytest.approx(values[0] - values[1])
+        assert one.ci_low is not None
+    of_judge = {one.n_scored for pair, one in found[GUPTA].items() if JUDGE in pair}
+    assert of_judge == {37}
+
+
+def test_only_logged_responses_tell_whether_a_set_has_references(built: Built) -> None:
+    assert has_references(built.evidence, GUPTA.dataset) is True
+    bare = [replace(item, rows=item.rows[:0]) for item in built.evidence]
+    assert has_references(bare, GUPTA.dataset) is None
+    assert has_references(built.evidence, "of nobody") is None

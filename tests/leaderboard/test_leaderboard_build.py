@@ -48,7 +48,8 @@ def test_what_was_not_run_is_missing_and_what_has_no_score_is_counted(built: Bui
     cell = built.board.cell(JUDGE, GUPTA)
     assert cell is not None
     assert (cell.n_scored, cell.n_total, cell.is_partial) == (37, 40, True)
-    assert built.board.means("spearman")[JUDGE].n_missing == 1
+    assert built.board.ranking("spearman").unranked == (JUDGE,)
+    assert cell.unscored == {"non_finite": 3}
 
 
 def test_the_newest_of_several_runs_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -147,7 +148,7 @@ def test_of_few_dialogues_the_board_says_that_the_interval_is_rough(tmp_path: Pa
     assert figure.is_rough
     assert str(figure) == f"{figure.value:.3f} [0.872, 1.000, rough]"
     assert '<small class="ci">0.87 to 1.00, rough</small>' in texts["index.html"]
-    assert '<path class="interval rough"' in texts["index.html"]
+    assert '<line class="interval rough"' in texts["index.html"]
     assert "[0.872, 1.000, rough]" in texts["leaderboard.md"]
     (row, *_) = csv.DictReader(io.StringIO(texts["leaderboard.csv"]))
     assert row["is_rough"] == "True"

@@ -13,6 +13,7 @@ from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.verdicts import read_collection
 from dialeval_plugin.reports.tables import Table
+from dialeval_plugin.statistics.estimates import ValueInterval
 from reproduction.fusion.judged import judged
 from reproduction.fusion.sets import reported_set
 from reproduction.general import beside
@@ -30,7 +31,6 @@ from reproduction.general.beside import (
     small_table,
 )
 from reproduction.general.write import EvaluationSet, dstc10_set
-from reproduction.intervals import ValueInterval
 from reproduction.pretrained.figures import read_figures
 from tests.made_up_verdicts import N, made_up_verdicts
 

@@ -14,10 +14,12 @@ from scipy import stats
 
 from dialeval_plugin.statistics import significance
 from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.levels import RatingTable
 from dialeval_plugin.statistics.rows import symmetric
 from dialeval_plugin.statistics.significance import (
     Measure,
     Paired,
+    difference_intervals,
     paired_bootstrap,
     permutation_test,
     williams_test,
@@ -219,3 +221,30 @@ def test_few_false_alarms_between_equally_good_metrics(n_simulations: int, most:
         paired = Paired(scores_a=a, scores_b=b, ratings=ratings, clusters=np.arange(40) // 2)
         alarms += permutation_test(paired, PEARSON, rounds=99).p_value <= 0.05
     assert alarms / n_simulations <= most
+
+
+def test_the_differences_of_all_pairs_are_those_of_each_pair_alone_up_to_what_is_drawn() -> None:
+    generator = np.random.default_rng(4)
+    ratings = generator.normal(size=200)
+    scores: dict[str, list[float | None]] = {
+        name: list(ratings + generator.normal(scale=scale, size=200)) for name, scale in (("a", 0.5), ("b", 1.0), ("c", 2.0))
+    }
+    # One metric lacks rows, so that its pairs rest on others than the rest.
+    scores["c"][:30] = [None] * 30
+    clusters = [str(row // 4) for row in range(200)]
+    found = difference_intervals(scores, RatingTable(ratings=ratings, clusters=clusters))
+    assert list(found) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [one.n_scored for one in found.values()] == [200, 170, 170]
+    for (a, b), one in found.items():
+        alone = paired_bootstrap(Paired(scores_a=scores[a], scores_b=scores[b], ratings=ratings, clusters=clusters))
+        assert one.value == alone.value
+        assert (one.ci_low, one.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.03)
+        assert (one.n_clusters, one.is_rough) == (alone.n_clusters, alone.is_rough)
+
+
+def test_of_few_clusters_or_a_constant_metric_there_is_no_interval_of_a_difference() -> None:
+    scores = {"a": [1, 2, 3, 4], "b": [2, 1, 4, 3], "flat": [1, 1, 1, 1]}
+    found = difference_intervals(scores, RatingTable(ratings=[1, 2, 3, 4]))
+    assert (found["a", "b"].ci_low, found["a", "flat"].value) == (None, None)
+    assert "needs 10 clusters" in str(found["a", "b"].reason)
+    assert "all 4 scores are 1.0" in str(found["a", "flat"].reason)

@@ -37,6 +37,12 @@ class EvaluationSet:
 
     code: str
     name: str
+    title: str
+    """For people."""
+    url: str
+    """Page of the paper or of the data."""
+    about: str
+    """What was rated, in a sentence."""
     files: tuple[str, ...]
     """Where the set may lie in the data folder; the first that exists is read."""
     level: Level

@@ -2,122 +2,432 @@
   "use strict";
   const one = (selector, within = document) => within.querySelector(selector);
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  // Every text goes in as text: nothing of a dialogue or a name is ever read as markup.
+  const make = (tag, text, className, ...children) => {
+    const element = document.createElement(tag);
+    if (text !== null) element.textContent = text;
+    if (className) element.className = className;
+    element.append(...children);
+    return element;
+  };
+  const draw = (tag, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  };
   document.documentElement.classList.add("scripted");
 
-  const table = one("#board");
-  const body = one("tbody.evaluators", table);
-  const headers = all("thead th", table);
-  const rows = all("tr", body);
-  const references = all("tbody.references tr", table);
-  const MEAN = headers.findIndex((header) => header.dataset.key === "mean");
-  const controls = Object.fromEntries(
-    ["coefficient", "dataset", "level", "quality", "evaluator", "intervals"].map((id) => [id, one(`#${id}`)]).filter(([, item]) => item));
-  let sorted = { key: "mean", ascending: false };
+  const data = JSON.parse(one("#data").textContent);
+  const cases = one("#case-data") && JSON.parse(one("#case-data").textContent);
+  const evaluators = data.evaluators;
+  const columns = data.columns.map((column, place) => ({ ...column, place }));
+  const main = data.coefficients[0]?.id ?? "";
+  const label = (column) => {
+    const { name } = data.sets[column.set];
+    return columns.filter((other) => other.set === column.set).length > 1 ? `${name}, ${column.quality.replaceAll("_", " ")}` : name;
+  };
 
-  const higherIsBetter = () => controls.coefficient.selectedOptions[0]?.dataset.higher !== "false";
+  // What is shown: this and nothing else is in the address.
+  const initial = () => ({ coefficient: main, sets: null, filters: {}, evaluator: "", sort: "mean", ascending: null, pair: null });
+  let state = initial();
+  const higher = () => data.coefficients.find(({ id }) => id === state.coefficient)?.higher ?? true;
+  const chosen = () => state.sets ?? data.common[state.coefficient] ?? [];
 
-  const shown = (cell) => all(".figure", cell).find((item) => item.dataset.coefficient === controls.coefficient.value);
-
-  function value(row, key) {
-    if (key === "name") return row.dataset.name;
-    const figure = shown(row.cells[headers.findIndex((header) => header.dataset.key === key)]);
-    return figure?.dataset.state === "value" ? Number(figure.dataset.value) : null;
+  // Means, as dialeval_plugin.statistics.estimates has them: squared widths of sets add up, widths of one set's qualities are averaged.
+  const average = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  function meanOf(figures, half) {
+    if (!figures.length || figures.some((figure) => !figure)) return null;
+    const value = average(figures.map(([first]) => first));
+    if (figures.some(({ length }) => length < 3)) return [value];
+    const width = half(figures.map(([, low, high]) => high - low));
+    return [value, value - width, value + width];
   }
+  const withinSet = (figures) => meanOf(figures, (widths) => average(widths) / 2);
+  const overSets = (figures) => meanOf(figures, (widths) => Math.hypot(...widths) / (2 * widths.length));
 
-  // Over the columns that are shown; several qualities of one data set count once, by their mean.
-  function showMean(row, columns) {
-    const cell = shown(row.cells[MEAN]);
-    if (!cell) return;
-    const sets = new Map(columns.map(({ dataset }) => [`${dataset.dataset}/${dataset.level}`, []]));
-    for (const header of columns) {
-      const figure = shown(row.cells[headers.indexOf(header)]);
-      if (figure?.dataset.state === "value") sets.get(`${header.dataset.dataset}/${header.dataset.level}`).push(Number(figure.dataset.value));
+  const columnsOf = (set) => columns.filter((column) => column.set === set && data.values[state.coefficient]?.some((row) => row[column.place]));
+  function setMean(i, set) {
+    const within = columnsOf(set);
+    const isPartial = within.some(({ place }) => data.lacks[i][place] === "part of the set");
+    return isPartial ? null : withinSet(within.map(({ place }) => data.values[state.coefficient][i][place]));
+  }
+  const isRough = (i, sets) => sets.flatMap(columnsOf).some(({ place }) => data.values[state.coefficient][i][place][3]);
+
+  function lacking(i, sets) {
+    const found = new Map();
+    for (const { set, place } of sets.flatMap(columnsOf)) {
+      const figure = data.values[state.coefficient][i][place];
+      const why = figure ? (data.lacks[i][place] === "part of the set" ? "part of the set" : "") : data.lacks[i][place] || "undefined";
+      if (why) found.set(why, (found.get(why) ?? new Set()).add(data.sets[set].name));
     }
-    const average = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-    const means = [...sets.values()].filter((values) => values.length).map(average);
-    cell.dataset.state = means.length ? "value" : "absent";
-    cell.dataset.value = means.length ? average(means) : "";
-    cell.replaceChildren();
-    if (!means.length) return cell.append("–");
-    const number = document.createElement("b");
-    number.textContent = average(means).toFixed(3);
-    const count = document.createElement("small");
-    count.textContent = `${means.length} of ${sets.size}`;
-    count.className = means.length < sets.size ? "partial" : "";
-    cell.append(number, count);
+    return [...found].map(([why, names]) => `${why}: ${[...names].join(", ")}`).join("; ");
   }
 
-  function sort() {
-    const direction = sorted.ascending ? 1 : -1;
-    const keyed = rows.map((row) => [value(row, sorted.key), row]);
-    // What is missing stands last in either direction.
-    keyed.sort(([a], [b]) => {
-      if (a === null || b === null) return (a === null) - (b === null);
-      return direction * (typeof a === "string" ? a.localeCompare(b) : a - b);
+  function peopleOn(sets) {
+    const rows = (data.people[state.coefficient] ?? []).map((values) => {
+      const known = sets.map((set) => columnsOf(set).map(({ place }) => values[place]).filter((value) => value !== null)).filter(({ length }) => length);
+      return { mean: known.length ? average(known.map(average)) : null, n: known.length };
     });
-    body.append(...keyed.map(([, row]) => row));
-    for (const header of headers) {
-      const order = sorted.ascending ? "ascending" : "descending";
-      header.setAttribute("aria-sort", header.dataset.key === sorted.key ? order : "none");
+    return rows.filter(({ mean }) => mean !== null);
+  }
+
+  // Scale and ticks as dialeval_plugin.leaderboard.charts has them.
+  function scaleOf(ends) {
+    let [low, high] = [Math.min(...ends), Math.max(...ends)];
+    if (high <= low) [low, high] = [low - 0.5, high + 0.5];
+    const room = 0.04 * (high - low);
+    [low, high] = [low - room, high + room];
+    const rough = (high - low) / 5;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
+    const ticks = [];
+    for (let number = Math.ceil(low / step - 1e-9); number <= Math.floor(high / step + 1e-9); number += 1) ticks.push(step * number);
+    return { at: (value) => `${((100 * (value - low)) / (high - low)).toFixed(1)}%`, share: (width) => (100 * width) / (high - low), ticks };
+  }
+  function drawAxis(svg, { at, ticks }, band) {
+    const named = band.length ? [[average(band), "people", 10]] : [];
+    svg.replaceChildren(...[...named, ...ticks.map((tick) => [tick, String(Number(tick.toPrecision(6))), 22])].map(([value, words, y]) => {
+      const text = draw("text", { x: at(value), y, "text-anchor": "middle" });
+      text.textContent = words;
+      return text;
+    }));
+  }
+  function drawRow(svg, figure, { at, share, ticks }, band, rough) {
+    const parts = ticks.map((tick) => draw("line", { class: Math.abs(tick) < 1e-9 ? "zero" : "grid", x1: at(tick), x2: at(tick), y2: "100%" }));
+    if (band.length) {
+      const [low, high] = [Math.min(...band), Math.max(...band)];
+      parts.unshift(draw("rect", { class: "people", x: at(low), width: `${Math.max(share(high - low), 0.3).toFixed(1)}%`, height: "100%" }));
+    }
+    if (figure.length > 2) parts.push(draw("line", { class: rough ? "interval rough" : "interval", x1: at(figure[1]), x2: at(figure[2]), y1: "50%", y2: "50%" }));
+    parts.push(draw("circle", { class: "estimate", cx: at(figure[0]), cy: "50%", r: 4 }));
+    svg.replaceChildren(...parts);
+  }
+  // Adding 0 turns the -0.00 of a small negative number into 0.00.
+  const fixed = (value, decimals) => (Number(value.toFixed(decimals)) + 0).toFixed(decimals);
+  const three = (value) => fixed(value, 3);
+  const signed = (value) => (value > 0 ? "+" : "") + three(value);
+  const bounds = (figure) => (figure.length > 2 ? `${fixed(figure[1], 2)} to ${fixed(figure[2], 2)}` : "");
+
+  const isWanted = (i) => evaluators[i].name.toLowerCase().includes(state.evaluator.trim().toLowerCase())
+    && Object.entries(state.filters).every(([name, value]) => !value || evaluators[i][name] === value);
+
+  const rankingRows = all("#ranking tbody tr");
+  const unrankedRows = all("#unranked tbody tr");
+  const board = one("#board");
+  const headers = all("thead th", board);
+  const boardRows = all("tr[data-i]", board);
+  const references = all(".references tr", board);
+  const rowOf = (rows, i) => rows.find((row) => row.dataset.i === String(i));
+
+  function update() {
+    const sets = chosen();
+    const means = evaluators.map((_, i) => overSets(sets.map((set) => setMean(i, set))));
+    const better = (a, b) => (higher() ? b - a : a - b);
+    const order = evaluators.map((_, i) => i).filter((i) => means[i]).sort((a, b) => better(means[a][0], means[b][0]) || evaluators[a].name.localeCompare(evaluators[b].name));
+    showRanking(sets, means, order.filter(isWanted));
+    showUnranked(sets, evaluators.map((_, i) => i).filter((i) => !means[i] && isWanted(i)));
+    showBoard(sets, means, order);
+    showPair(sets);
+    for (const item of all(".entry[data-i], figure[data-i]")) item.hidden = !isWanted(Number(item.dataset.i));
+    one("#chosen").textContent = `${sets.length} of ${data.sets.length}${state.sets ? "" : ", common"}`;
+    for (const box of all("input[name=set]")) box.checked = sets.includes(Number(box.value));
+    one("#coefficient").value = state.coefficient;
+    one("#evaluator").value = state.evaluator;
+    for (const select of all("[data-filter]")) select.value = state.filters[select.dataset.filter] ?? "";
+  }
+
+  function showRanking(sets, means, order) {
+    const people = peopleOn(sets);
+    const band = people.map(({ mean }) => mean);
+    const scale = scaleOf([0, ...band, ...order.flatMap((i) => means[i])]);
+    const named = [...one("#coefficient").options].find(({ value }) => value === state.coefficient)?.textContent;
+    const names = sets.map((set) => data.sets[set].name).join(", ");
+    const by = sets.length === 1 ? `${named} on one set` : `mean ${named} over the same ${sets.length} sets`;
+    one("#count").textContent = order.length
+      ? `${order.length} of ${evaluators.length} evaluators, by the ${by}: ${names}. Lines are 95 % intervals.`
+      : "No evaluator that is shown has the whole of the sets that count, so none is ranked.";
+    const n = Math.min(...people.map((row) => row.n));
+    one("#band-note").replaceChildren(...(band.length && order.length
+      ? [make("span", null, "key"), ` people among themselves: from one against the others to half against the rest${n < sets.length ? `, on ${n} of these sets` : ""}.`]
+      : []));
+    one("#ranking").hidden = !order.length;
+    drawAxis(one("#ranking .axis"), scale, band);
+    for (const row of rankingRows) row.hidden = !order.includes(Number(row.dataset.i));
+    order.forEach((i, place) => {
+      const row = rowOf(rankingRows, i);
+      const rough = isRough(i, sets);
+      one(".order", row).textContent = place + 1;
+      one(".mean", row).replaceChildren(make("b", three(means[i][0])), " ", make("small", bounds(means[i]) + (rough && means[i].length > 2 ? ", rough" : "")));
+      drawRow(one("svg", row), means[i], scale, band, rough);
+    });
+    one("#ranking tbody").append(...order.map((i) => rowOf(rankingRows, i)));
+  }
+
+  function showUnranked(sets, found) {
+    one("#unranked").hidden = !found.length;
+    for (const row of unrankedRows) {
+      row.hidden = !found.includes(Number(row.dataset.i));
+      one(".lacks", row).textContent = lacking(Number(row.dataset.i), sets);
     }
   }
 
-  function filter() {
-    const { coefficient, evaluator } = controls;
-    const wanted = (item) => ["dataset", "level", "quality"].every(
-      (name) => !controls[name]?.value || item.dataset[name] === controls[name].value);
-    const named = (name) => name.toLowerCase().includes(evaluator.value.trim().toLowerCase());
-
-    for (const item of all("[data-coefficient]")) item.hidden = item.dataset.coefficient !== coefficient.value;
+  function showBoard(sets, means, order) {
+    const which = data.coefficients.findIndex(({ id }) => id === state.coefficient);
     headers.forEach((header, place) => {
-      if (header.dataset.dataset === undefined) return;
-      const hasFigure = rows.some((row) => shown(row.cells[place])?.dataset.state !== "absent");
-      header.hidden = !wanted(header) || !hasFigure;
-      for (const row of [...rows, ...references]) row.cells[place].hidden = header.hidden;
+      if (place < 2) return;
+      const isHidden = !sets.includes(columns[place - 2].set) || !columnsOf(columns[place - 2].set).includes(columns[place - 2]);
+      header.hidden = isHidden;
+      for (const row of [...boardRows, ...references]) row.cells[place].hidden = isHidden;
     });
-    const columns = headers.filter((header) => header.dataset.dataset !== undefined && !header.hidden);
-    const wasRun = (row) => columns.some((header) => (shown(row.cells[headers.indexOf(header)])?.dataset.state ?? "absent") !== "absent");
-    for (const row of [...rows, ...references]) showMean(row, columns);
-    for (const row of references) row.hidden = !wasRun(row);
-    for (const row of rows) row.hidden = !named(row.dataset.name) || !wasRun(row);
-    for (const item of all(".card, .runs tbody tr")) item.hidden = !named(item.dataset.name);
-    for (const item of all("details.column")) item.hidden = !wanted(item);
-    table.classList.toggle("no-intervals", !controls.intervals.checked);
-    const evaluators = rows.filter((row) => !row.hidden).length;
-    const nColumns = headers.filter((header) => header.dataset.dataset !== undefined).length;
-    one("#count").textContent = `${evaluators} of ${rows.length} evaluators, ${columns.length} of ${nColumns} columns`;
-    sort();
+    for (const row of [...boardRows, ...references]) {
+      for (const cell of [...row.cells].slice(2)) [...cell.children].forEach((figure, place) => (figure.hidden = place !== which));
+    }
+    for (const row of references) row.hidden = ![...row.cells].slice(2).some((cell) => !cell.hidden && cell.children[which]?.textContent);
+    for (const row of boardRows) {
+      const i = Number(row.dataset.i);
+      row.hidden = !isWanted(i);
+      one(".mean", row).replaceChildren(...(means[i] ? [make("b", three(means[i][0]))] : []));
+    }
+    const direction = (state.ascending ?? (state.sort === "name" || !higher())) ? 1 : -1;
+    const key = (i) => {
+      if (state.sort === "name") return evaluators[i].name;
+      return state.sort === "mean" ? means[i]?.[0] ?? null : data.values[state.coefficient]?.[i][state.sort]?.[0] ?? null;
+    };
+    for (const [selector, isRanked] of [[".ranked", true], [".others", false]]) {
+      const keyed = evaluators.map((_, i) => i).filter((i) => Boolean(means[i]) === isRanked).map((i) => [key(i), i]);
+      // What is missing stands last in either direction.
+      keyed.sort(([a, i], [b, j]) => {
+        if (a === null || b === null) return (a === null) - (b === null);
+        return direction * (typeof a === "string" ? a.localeCompare(b) : a - b) || order.indexOf(i) - order.indexOf(j);
+      });
+      one(selector, board).append(...keyed.map(([, i]) => rowOf(boardRows, i)));
+      if (!isRanked) one(".head", board).hidden = !keyed.some(([, i]) => isWanted(i));
+    }
+    for (const header of headers) {
+      header.setAttribute("aria-sort", header.dataset.key === String(state.sort) ? (direction === 1 ? "ascending" : "descending") : "none");
+    }
+    measure();
   }
 
+  function showPair(sets) {
+    const [a, b] = pair();
+    for (const [id, i] of [["#first", a], ["#second", b]]) one(id).value = String(i);
+    const body = one("#differences tbody");
+    const names = [evaluators[a]?.name ?? "", evaluators[b]?.name ?? ""];
+    all("#differences thead .number").slice(0, 2).forEach((cell, place) => {
+      cell.replaceChildren(make("span", names[place], "wide"), make("span", place ? "second" : "first", "narrow"));
+    });
+    const known = columns.filter(({ set }) => sets.includes(set)).map((column) => {
+      const found = data.differences[column.place].find(([i, j]) => (i === a && j === b) || (i === b && j === a));
+      const ends = found?.slice(2);
+      return [column, ends && (found[0] === a ? ends : [-ends[0], ...(ends.length > 2 ? [-ends[2], -ends[1]] : [])])];
+    });
+    const bySet = sets.map((set) => withinSet(known.filter(([column]) => column.set === set).map(([, figure]) => figure)));
+    const mean = sets.length > 1 ? overSets(bySet) : null;
+    const figures = known.map(([, figure]) => figure).filter(Boolean);
+    const scale = scaleOf([0, ...figures.flat(), ...(mean ?? [])]);
+    drawAxis(one("#differences .axis"), scale, []);
+    const row = (name, values, figure, why) => {
+      const plot = make("td", null, "plot");
+      if (figure) {
+        const svg = draw("svg", { width: "100%", height: "100%", "aria-hidden": "true" });
+        drawRow(svg, figure, scale, [], false);
+        plot.append(svg);
+      }
+      const head = make("th", name);
+      head.scope = "row";
+      const tells = figure?.length > 2 && (figure[1] > 0 || figure[2] < 0);
+      const difference = figure ? make("td", null, "number", make(tells ? "b" : "span", signed(figure[0])), " ", make("small", bounds(figure))) : make("td", why, "unknown number");
+      difference.classList.add("difference");
+      return make("tr", null, "", head, ...values.map((value) => make("td", value ? three(value[0]) : "–", "number")), difference, plot);
+    };
+    const ofColumn = (i, column) => (evaluators[i] ? data.values[main]?.[i][column.place] : 0);
+    const why = (column) => [a, b].map((i) => evaluators[i] && !ofColumn(i, column) && data.lacks[i][column.place]).filter(Boolean)[0] || "no rows in common";
+    body.replaceChildren(...known.map(([column, figure]) => row(label(column), [ofColumn(a, column), ofColumn(b, column)], figure, why(column))));
+    if (mean) body.append(row(`mean of ${sets.length} sets`, [a, b].map((i) => evaluators[i] && overSets(sets.map((set) => setMean(i, set)))), mean, ""));
+    const told = known.filter(([, figure]) => figure && figure.length > 2 && (figure[1] > 0 || figure[2] < 0)).length;
+    one("#compare-note").textContent = figures.length
+      ? `${one("#coefficient option")?.textContent} of ${names[0]} less that of ${names[1]}, on the rows that both have scored, with 95 % intervals: `
+        + `${told} of ${figures.length} hold no 0.`
+      : "These two have no rows in common on the sets that count.";
+    showApart(sets, a, b, names);
+  }
+
+  function pair() {
+    if (state.pair) return state.pair;
+    const sets = chosen();
+    const means = evaluators.map((_, i) => overSets(sets.map((set) => setMean(i, set))));
+    const order = evaluators.map((_, i) => i).filter(isWanted).sort((a, b) => (means[a] === null) - (means[b] === null) || (higher() ? 1 : -1) * ((means[b]?.[0] ?? 0) - (means[a]?.[0] ?? 0)));
+    return order.length > 1 ? order.slice(0, 2) : [0, Math.min(1, evaluators.length - 1)];
+  }
+
+  function showApart(sets, a, b, names) {
+    const found = [];
+    for (const [place, group] of (cases?.groups ?? []).entries()) {
+      const [i, j] = [a, b].map((evaluator) => group.evaluators.indexOf(evaluators[evaluator]?.name));
+      if (!sets.includes(columns[group.column].set) || i < 0 || j < 0) continue;
+      group.cases.forEach((item, number) => {
+        const [first, second] = [item.places[i], item.places[j]];
+        if (first !== null && second !== null && first !== undefined && second !== undefined) {
+          found.push({ place, number, group, item, first, second });
+        }
+      });
+    }
+    found.sort((one, other) => Math.abs(other.first - other.second) - Math.abs(one.first - one.second));
+    const items = new Set();
+    const top = found.filter(({ item }) => !items.has(item.item) && items.add(item.item)).slice(0, 6);
+    one("#apart-title").hidden = !top.length;
+    one("#apart-note").textContent = top.length
+      ? `Of the ${found.length} cases of these sets on this page, those on which the two stand furthest apart. Bars: the share of the set's rows that score below this one, in percent.`
+      : "";
+    one("#apart").replaceChildren(...top.map(({ place, number, group, item, first, second }) => {
+      const { context, response } = cases.items[item.item];
+      const gauge = (name, value, className) => {
+        const bar = make("i", null, "");
+        bar.style.width = `${value}%`;
+        return make("div", null, `gauge ${className}`, make("span", name), make("div", null, "", bar), make("span", String(value)));
+      };
+      const button = make("button", "Show the case");
+      button.type = "button";
+      button.addEventListener("click", () => {
+        openCase(place, number);
+        one("#cases").scrollIntoView();
+      });
+      const before = context.at(-1);
+      return make("li", null, "", make("p", group.name, "label"), ...(response && before ? [make("p", before[1], "said note")] : []),
+        make("p", (response ?? before ?? ["", ""])[1].slice(0, 400), "said"), gauge("people", item.human[2], "human"), gauge(names[0], first, ""), gauge(names[1], second, ""), make("p", null, "", button));
+    }));
+  }
+
+  // The page alone scrolls; the head of the table follows it, and a shade says that there is more at the right.
+  const boxes = all(".frame > .scroll");
+  function measure() {
+    for (const box of boxes) box.parentElement.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+  }
+  function follow() {
+    const { top, bottom } = board.getBoundingClientRect();
+    const height = board.tHead.offsetHeight;
+    const shift = top < 0 && bottom > 2 * height ? Math.min(-top, bottom - top - 2 * height) : 0;
+    for (const header of headers) header.style.transform = shift ? `translateY(${shift}px)` : "";
+  }
+  for (const box of boxes) box.addEventListener("scroll", measure, { passive: true });
+  addEventListener("scroll", follow, { passive: true });
+  addEventListener("resize", () => { measure(); follow(); });
+
+  // The address holds what differs from the page as it is opened; names, so that it means the same on a later board.
+  function toAddress() {
+    const words = new URLSearchParams();
+    if (state.coefficient !== main) words.set("coefficient", state.coefficient);
+    if (state.sets) words.set("sets", state.sets.map((set) => data.sets[set].key).join("~"));
+    for (const [name, value] of Object.entries(state.filters)) if (value) words.set(name, value);
+    if (state.evaluator) words.set("evaluator", state.evaluator);
+    if (state.sort !== "mean" || state.ascending !== null) {
+      const key = typeof state.sort === "number" ? `${data.sets[columns[state.sort].set].key}/${columns[state.sort].quality}` : state.sort;
+      words.set("sort", `${state.ascending === null ? "" : state.ascending ? "up:" : "down:"}${key}`);
+    }
+    if (state.pair) words.set("compare", state.pair.map((i) => evaluators[i].name).join("~"));
+    const text = words.toString();
+    try {
+      history.replaceState(null, "", text ? `#?${text}` : location.pathname + location.search);
+    } catch {
+      // Inside a frame without an address of its own there is nothing to share.
+    }
+  }
+  function fromAddress() {
+    state = initial();
+    if (!location.hash.startsWith("#?")) return;
+    const words = new URLSearchParams(location.hash.slice(2));
+    const known = data.coefficients.find(({ id }) => id === words.get("coefficient"));
+    if (known) state.coefficient = known.id;
+    if (words.has("sets")) state.sets = words.get("sets").split("~").map((key) => data.sets.findIndex((set) => set.key === key)).filter((set) => set >= 0);
+    for (const select of all("[data-filter]")) {
+      const value = words.get(select.dataset.filter);
+      if ([...select.options].some((option) => option.value === value)) state.filters[select.dataset.filter] = value;
+    }
+    state.evaluator = words.get("evaluator") ?? "";
+    const [, direction, key] = /^(up:|down:)?(.*)$/.exec(words.get("sort") ?? "mean");
+    const place = columns.findIndex((column) => `${data.sets[column.set].key}/${column.quality}` === key);
+    state.sort = place >= 0 ? place : key === "name" ? "name" : "mean";
+    state.ascending = direction ? direction === "up:" : null;
+    const names = (words.get("compare") ?? "").split("~").map((name) => evaluators.findIndex((evaluator) => evaluator.name === name));
+    if (names.length === 2 && names.every((i) => i >= 0)) state.pair = names;
+  }
+  function change(changes) {
+    state = { ...state, ...changes };
+    update();
+    toAddress();
+  }
+
+  one("#coefficient").addEventListener("input", ({ target }) => change({ coefficient: target.value, ascending: null }));
+  one("#evaluator").addEventListener("input", ({ target }) => change({ evaluator: target.value }));
+  for (const select of all("[data-filter]")) select.addEventListener("input", () => change({ filters: { ...state.filters, [select.dataset.filter]: select.value } }));
+  for (const input of all("input[name=set]")) {
+    input.addEventListener("input", () => change({ sets: all("input[name=set]:checked").map(({ value }) => Number(value)) }));
+  }
+  for (const button of all("[data-preset]")) {
+    const { preset } = button.dataset;
+    const places = data.sets.map((_, place) => place);
+    button.addEventListener("click", () => change({ sets: preset === "common" ? null : places.filter((place) => preset === "all" || data.sets[place].level === preset) }));
+  }
+  one("form.controls").addEventListener("submit", (event) => event.preventDefault());
+  one("form.controls").addEventListener("reset", (event) => {
+    event.preventDefault();
+    change(initial());
+  });
+  document.addEventListener("click", ({ target }) => { if (!target.closest("#chooser")) one("#chooser").open = false; });
+  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") one("#chooser").open = false; });
   for (const header of headers) {
     one("button", header).addEventListener("click", () => {
-      const { key } = header.dataset;
-      const best = key === "name" || !higherIsBetter();
-      sorted = { key, ascending: sorted.key === key ? !sorted.ascending : best };
-      sort();
+      const key = Number.isNaN(Number(header.dataset.key)) ? header.dataset.key : Number(header.dataset.key);
+      const first = key === "name" || !higher();
+      change({ sort: key, ascending: state.sort === key ? !(state.ascending ?? first) : first });
     });
   }
-  controls.coefficient.addEventListener("input", () => {
-    sorted.ascending = sorted.key === "name" ? sorted.ascending : !higherIsBetter();
+  one("#intervals").addEventListener("input", ({ target }) => board.classList.toggle("no-intervals", !target.checked));
+  for (const id of ["#first", "#second"]) {
+    one(id).replaceChildren(...evaluators.map(({ name }, i) => Object.assign(make("option", name), { value: String(i) })));
+    one(id).addEventListener("input", () => change({ pair: [Number(one("#first").value), Number(one("#second").value)] }));
+  }
+  // A link within the page opens what it leads to, and leaves the address to what is shown.
+  for (const link of all('a[href^="#"]')) {
+    link.addEventListener("click", (event) => {
+      const target = one(link.getAttribute("href"));
+      event.preventDefault();
+      target.hidden = false;
+      if (target.matches("details")) target.open = true;
+      target.scrollIntoView();
+      (one("summary, h2", target) ?? target).focus?.({ preventScroll: true });
+    });
+  }
+  addEventListener("hashchange", () => { fromAddress(); update(); });
+
+  const theme = one("#theme");
+  const setTheme = (name) => {
+    document.documentElement.dataset.theme = name;
+    theme.value = name;
+  };
+  try {
+    setTheme(localStorage.getItem("theme") ?? "");
+  } catch {
+    setTheme("");
+  }
+  theme.addEventListener("input", () => {
+    setTheme(theme.value);
+    try {
+      localStorage.setItem("theme", theme.value);
+    } catch {
+      // A frame may keep nothing; the choice holds until the page is closed.
+    }
   });
-  for (const control of Object.values(controls)) control.addEventListener("input", filter);
-  one("form.controls").addEventListener("submit", (event) => event.preventDefault());
-  filter();
 
-  const data = one("#case-data");
-  if (data) showCases(JSON.parse(data.textContent));
+  let openCase = () => {};
+  if (cases) showCases();
+  fromAddress();
+  update();
 
-  function showCases(groups) {
+  function showCases() {
     const column = one("#case-column");
     const chooser = one("#case");
-    // Every text goes in as text: nothing of a dialogue is ever read as markup.
-    const make = (tag, text, className, ...children) => {
-      const element = document.createElement(tag);
-      if (text !== null) element.textContent = text;
-      if (className) element.className = className;
-      element.append(...children);
-      return element;
-    };
     const titled = (title, ...children) => make("div", null, "", make("h3", title), ...children);
     const number = (figure) => String(Number(figure.toPrecision(3)));
 
@@ -129,41 +439,53 @@
       return turn;
     }
 
-    function scoreRow(name, score, className) {
+    function scoreRow(name, value, rescaled, why, className) {
       const bar = make("div", null, "");
-      bar.style.width = `${score.rescaled === null ? 0 : Math.max(0, Math.min(100, 25 * (score.rescaled - 1)))}%`;
-      bar.hidden = score.rescaled === null;
-      const label = make("th", name);
-      label.scope = "row";
-      return make("tr", null, className, label, make("td", score.value === null ? score.reason || "no score" : number(score.value)),
-        make("td", score.rescaled === null ? "–" : score.rescaled.toFixed(2)), make("td", null, "bar", bar));
+      bar.style.width = `${rescaled === null ? 0 : Math.max(0, Math.min(100, 25 * (rescaled - 1)))}%`;
+      bar.hidden = rescaled === null;
+      const head = make("th", name);
+      head.scope = "row";
+      return make("tr", null, className, head, make("td", value === null ? (why || "no score").replaceAll("_", " ") : number(value)),
+        make("td", rescaled === null ? "–" : rescaled.toFixed(2)), make("td", null, "bar-cell", bar));
     }
 
     function show() {
-      const group = groups[column.selectedIndex];
+      const group = cases.groups[column.selectedIndex];
       const item = group.cases[chooser.selectedIndex];
-      const turns = item.context.map((turn, place) => bubble(turn, (item.context.length - place) % 2 === 0, false));
-      if (item.response) turns.push(bubble(item.response, true, true));
-      const left = make("div", null, "", titled(item.response ? "Context and response" : "Dialogue", ...turns));
-      if (item.references.length) left.append(titled("References", ...item.references.map((text) => make("p", text))));
-      if (item.facts.length) left.append(titled("Facts", ...item.facts.map((text) => make("p", text))));
-      const head = make("tr", null, "", ...["", "score", "1 to 5", ""].map((text) => make("th", text)));
-      const scores = make("table", null, "scores", make("thead", null, "", head), make("tbody", null, "",
-        scoreRow("people", item.human, "human"), ...item.judgements.map((score) => scoreRow(score.evaluator, score, ""))));
-      const where = [item.id, item.system ? `by ${item.system}` : ""].filter(Boolean).join(", ");
-      one("#shown").replaceChildren(left, make("div", null, "", titled(where, scores)));
+      const { id, system, context, response, references, facts } = cases.items[item.item];
+      const turns = context.map((turn, place) => bubble(turn, (context.length - place) % 2 === 0, false));
+      if (response) turns.push(bubble(response, true, true));
+      const left = make("div", null, "", titled(response ? "Context and response" : "Dialogue", ...turns));
+      if (references.length) left.append(titled("References", ...references.map((text) => make("p", text))));
+      if (facts.length) left.append(titled("Facts", ...facts.map((text) => make("p", text))));
+      const heads = ["by", "score", "1 to 5", "picture"].map((text) => Object.assign(make("th", null, "", make("span", text, text === "by" || text === "picture" ? "hidden" : "")), { scope: "col" }));
+      const rows = group.evaluators.flatMap((name, place) => {
+        const score = item.scores[place];
+        const range = group.ranges[place];
+        const stretched = score === null || !range ? null : 1 + (4 * (score - range[0])) / (range[1] - range[0]);
+        return score === null && item.why[place] === undefined ? [] : [scoreRow(name, score, stretched, item.why[place], "")];
+      });
+      const scores = make("table", null, "scores", make("thead", null, "", make("tr", null, "", ...heads)),
+        make("tbody", null, "", scoreRow("people", item.human[0], item.human[1], "", "human"), ...rows));
+      one("#shown").replaceChildren(left, make("div", null, "", titled([id, system ? `by ${system}` : ""].filter(Boolean).join(", "), scores)));
       one("#previous").disabled = chooser.selectedIndex === 0;
       one("#next").disabled = chooser.selectedIndex === group.cases.length - 1;
     }
 
     function fill() {
-      const group = groups[column.selectedIndex];
-      const first = (item) => (item.response ? item.response[1] : item.id).slice(0, 60);
-      chooser.replaceChildren(...group.cases.map((item, place) => make("option", `${place + 1}: ${first(item)}`)));
+      const group = cases.groups[column.selectedIndex];
+      const first = ({ response, id }) => (response ? response[1] : id).slice(0, 60);
+      chooser.replaceChildren(...group.cases.map(({ item }, place) => make("option", `${place + 1}: ${first(cases.items[item])}`)));
       show();
     }
 
-    column.replaceChildren(...groups.map((group) => make("option", `${group.name} (${group.cases.length} of ${group.n_total})`)));
+    openCase = (place, item) => {
+      column.selectedIndex = place;
+      fill();
+      chooser.selectedIndex = item;
+      show();
+    };
+    column.replaceChildren(...cases.groups.map((group) => make("option", `${group.name} (${group.cases.length} of ${group.n_total})`)));
     column.addEventListener("input", fill);
     chooser.addEventListener("input", show);
     for (const [id, step] of [["previous", -1], ["next", 1]]) {

@@ -56,7 +56,8 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
   title     = {{BARTScore}: Evaluating Generated Text as Text Generation},
   author    = {Yuan, Weizhe and Neubig, Graham and Liu, Pengfei},
   booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2021}
+  year      = {2021},
+  url       = {https://arxiv.org/abs/2106.11520}
 }"""
     range = (-math.inf, 0.0)
     columns = ("bartscore", "n_cut")

@@ -48,7 +48,8 @@ class BertScore(ReferenceScorer):
   title     = {{BERTScore}: Evaluating Text Generation with {BERT}},
   author    = {Zhang, Tianyi and Kishore, Varsha and Wu, Felix and Weinberger, Kilian Q. and Artzi, Yoav},
   booktitle = {International Conference on Learning Representations},
-  year      = {2020}
+  year      = {2020},
+  url       = {https://openreview.net/forum?id=SkeHuCVFDr}
 }"""
     range = (-1.0, 1.0)
     measures = ("bertscore_f1", "bertscore_precision", "bertscore_recall")

@@ -32,15 +32,6 @@ VectorArray: TypeAlias = npt.NDArray[np.float64]
 EmbeddingMethod: TypeAlias = Literal["average", "extrema", "greedy"]
 Similarity: TypeAlias = Callable[[VectorArray, VectorArray], float]
 
-LIU_2016 = """\
-@inproceedings{liu2016how,
-  title     = {How {NOT} To Evaluate Your Dialogue System: An Empirical Study of Unsupervised Evaluation Metrics for
-               Dialogue Response Generation},
-  author    = {Liu, Chia-Wei and Lowe, Ryan and Serban, Iulian and Noseworthy, Mike and Charlin, Laurent and Pineau, Joelle},
-  booktitle = {Proceedings of the 2016 Conference on Empirical Methods in Natural Language Processing},
-  year      = {2016}
-}"""
-
 
 def average_similarity(one: VectorArray, other: VectorArray) -> float:
     """Return the cosine of the mean vectors of two texts, each of shape (words, dimensions), in [-1, 1]."""
@@ -168,7 +159,15 @@ class EmbeddingOverlap(OneByOneScorer):
 
     name: ClassVar[str] = "embedding_overlap"
     needs = ("references", "encoder")
-    citation: ClassVar[str] = LIU_2016
+    citation: ClassVar[str] = """\
+@inproceedings{liu2016how,
+  title     = {How {NOT} To Evaluate Your Dialogue System: An Empirical Study of Unsupervised Evaluation Metrics for
+               Dialogue Response Generation},
+  author    = {Liu, Chia-Wei and Lowe, Ryan and Serban, Iulian and Noseworthy, Mike and Charlin, Laurent and Pineau, Joelle},
+  booktitle = {Proceedings of the 2016 Conference on Empirical Methods in Natural Language Processing},
+  year      = {2016},
+  url       = {https://aclanthology.org/D16-1230/}
+}"""
     range = (-1.0, 1.0)
 
     @checked_init

@@ -46,7 +46,8 @@ class Bleu(OneByOneScorer):
   title     = {{BLEU}: a Method for Automatic Evaluation of Machine Translation},
   author    = {Papineni, Kishore and Roukos, Salim and Ward, Todd and Zhu, Wei-Jing},
   booktitle = {Proceedings of the 40th Annual Meeting of the Association for Computational Linguistics},
-  year      = {2002}
+  year      = {2002},
+  url       = {https://aclanthology.org/P02-1040/}
 }"""
     range = (0.0, 100.0)
 
@@ -82,7 +83,8 @@ class Chrf(OneByOneScorer):
   title     = {chr{F}: character n-gram {F}-score for automatic {MT} evaluation},
   author    = {Popovi{\\'c}, Maja},
   booktitle = {Proceedings of the Tenth Workshop on Statistical Machine Translation},
-  year      = {2015}
+  year      = {2015},
+  url       = {https://aclanthology.org/W15-3049/}
 }"""
     range = (0.0, 100.0)
     measures = ("chrf",)
@@ -118,7 +120,8 @@ class Rouge(OneByOneScorer):
   title     = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
   author    = {Lin, Chin-Yew},
   booktitle = {Text Summarization Branches Out},
-  year      = {2004}
+  year      = {2004},
+  url       = {https://aclanthology.org/W04-1013/}
 }"""
 
     @checked_init
@@ -167,7 +170,8 @@ class Meteor(OneByOneScorer):
   title     = {{METEOR}: An Automatic Metric for {MT} Evaluation with Improved Correlation with Human Judgments},
   author    = {Banerjee, Satanjeev and Lavie, Alon},
   booktitle = {Proceedings of the {ACL} Workshop on Intrinsic and Extrinsic Evaluation Measures},
-  year      = {2005}
+  year      = {2005},
+  url       = {https://aclanthology.org/W05-0909/}
 }"""
     measures = ("meteor",)
 

@@ -82,7 +82,8 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
   author    = {Zhong, Ming and Liu, Yang and Yin, Da and Mao, Yuning and Jiao, Yizhu and Liu, Pengfei and Zhu, Chenguang and
                Ji, Heng and Han, Jiawei},
   booktitle = {Proceedings of the 2022 Conference on Empirical Methods in Natural Language Processing},
-  year      = {2022}
+  year      = {2022},
+  url       = {https://aclanthology.org/2022.emnlp-main.131/}
 }"""
 
     @checked_init

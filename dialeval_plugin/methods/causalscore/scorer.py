@@ -98,7 +98,8 @@ class CausalScorer(Scorer):
              in Open-Domain Dialogue Systems},
   author  = {Feng, Tao and Qu, Lizhen and Kang, Xiaoxi and Haffari, Gholamreza},
   journal = {arXiv preprint arXiv:2406.17300},
-  year    = {2024}
+  year    = {2024},
+  url     = {https://arxiv.org/abs/2406.17300}
 }"""
     window = 64
 

@@ -316,7 +316,8 @@ class GEval(CriterionJudge):
   author    = {Liu, Yang and Iter, Dan and Xu, Yichong and Wang, Shuohang and Xu, Ruochen and Zhu, Chenguang},
   booktitle = {Proceedings of the 2023 Conference on Empirical Methods in Natural Language Processing},
   pages     = {2511--2522},
-  year      = {2023}
+  year      = {2023},
+  url       = {https://aclanthology.org/2023.emnlp-main.153/}
 }"""
 
 
@@ -331,7 +332,8 @@ class LlmChiang(CriterionJudge):
   title     = {Can Large Language Models Be an Alternative to Human Evaluations?},
   author    = {Chiang, Cheng-Han and Lee, Hung-yi},
   booktitle = {Proceedings of the 61st Annual Meeting of the Association for Computational Linguistics},
-  year      = {2023}
+  year      = {2023},
+  url       = {https://aclanthology.org/2023.acl-long.870/}
 }"""
 
 

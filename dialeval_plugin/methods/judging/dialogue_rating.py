@@ -245,7 +245,8 @@ class DialogueRatingScorer(PromptingScorer):
   author  = {Huynh, Jessica and Jiao, Cathy and Gupta, Prakhar and Mehri, Shikib and Bajaj, Payal and Chaudhary, Vishrav and
              Eskenazi, Maxine},
   journal = {arXiv preprint arXiv:2301.12004},
-  year    = {2023}
+  year    = {2023},
+  url     = {https://arxiv.org/abs/2301.12004}
 }"""
 
     @checked_init

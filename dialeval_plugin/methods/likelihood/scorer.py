@@ -82,7 +82,8 @@ class DialogueLikelihoodScorer(Scorer):
   author    = {Nedelchev, Rostislav and Lehmann, Jens and Usbeck, Ricardo},
   booktitle = {Proceedings of the 28th International Conference on Computational Linguistics},
   pages     = {6797--6808},
-  year      = {2020}
+  year      = {2020},
+  url       = {https://aclanthology.org/2020.coling-main.599/}
 }"""
     window = 256
 

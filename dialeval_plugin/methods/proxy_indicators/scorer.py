@@ -81,7 +81,8 @@ class GlueProxyScorer(Scorer):
   author    = {Nedelchev, Rostislav and Lehmann, Jens and Usbeck, Ricardo},
   booktitle = {Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing},
   pages     = {7834--7855},
-  year      = {2021}
+  year      = {2021},
+  url       = {https://aclanthology.org/2021.emnlp-main.618/}
 }"""
     window = 256
 

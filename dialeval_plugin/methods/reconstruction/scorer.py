@@ -86,7 +86,8 @@ class DialogueReconstructionScorer(Scorer):
   author    = {Nedelchev, Rostislav and Usbeck, Ricardo and Lehmann, Jens},
   booktitle = {Proceedings of the 12th Language Resources and Evaluation Conference},
   pages     = {508--512},
-  year      = {2020}
+  year      = {2020},
+  url       = {https://aclanthology.org/2020.lrec-1.64/}
 }"""
     level: Level = "dialogue"
     orientation: Orientation = "lower"

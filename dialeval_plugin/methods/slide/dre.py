@@ -142,7 +142,8 @@ class DreScorer(PromptingScorer):
   title   = {{DRE}: An Effective Dual-Refined Method for Integrating Small and Large Language Models in Open-Domain Dialogue
              Evaluation},
   author  = {Zhao, Kun and Yang, Bohao and Tang, Chen and Dai, Siyuan and Tang, Haoteng and Lin, Chenghua and Zhan, Liang},
-  year    = {2025}
+  year    = {2025},
+  url     = {https://arxiv.org/abs/2506.04516}
 }"""
 
     @with_options(DreOptions)

@@ -93,7 +93,8 @@ class SlideScorer(Scorer):
   title     = {{SLIDE}: A Framework Integrating Small and Large Language Models for Open-Domain Dialogues Evaluation},
   author    = {Zhao, Kun and Yang, Bohao and Tang, Chen and Lin, Chenghua and Zhan, Liang},
   booktitle = {Findings of the Association for Computational Linguistics: ACL 2024},
-  year      = {2024}
+  year      = {2024},
+  url       = {https://arxiv.org/abs/2405.15924}
 }"""
 
     @with_options(SlideOptions)

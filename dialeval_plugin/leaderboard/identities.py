@@ -1,0 +1,173 @@
+"""What an evaluator and a data set are, from what result files, scorers, models in the box and the catalogue of corpora tell.
+
+Nothing is guessed: what none of them says stays empty.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from safetensors import safe_open
+
+from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_json
+from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.core.signature import PROVENANCE_FILE
+from dialeval_plugin.corpora.corpus import publications
+from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.models.compact import DELTA_FILE
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, model_identity, pretrained_names, resolve
+from dialeval_plugin.reports.scorer_cards import ScorerCard, scorer_card
+
+from .board import DataSet, Identity, Method
+from .result_names import TECHNICAL, shortened
+from .task_runs import Setup, TaskRun
+
+SCORER_MODEL = "dialogue-metric"
+_REPLAYED = {"replay-judge", "replay_judge"}
+_OURS = "dialeval-plugin"
+_LEVEL = re.compile(r"(?:^|\|)level:(turn|dialogue)(?=\||$)")
+_FIELD = r"\b{}\s*=\s*[{{\"](.*?)[}}\"]\s*(?:,\s*\w+\s*=|,?\s*\}}?\s*$)"
+
+
+def identity_of(runs: Sequence[TaskRun]) -> Identity:
+    """Return what an evaluator is, from the runs that its cells come from, one or more."""
+    newest = max(runs, key=lambda run: run.date)
+    setup, card = newest.setup, _card(newest.setup)
+    method, level = _method(setup, card), _LEVEL.search(newest.scorer_signature)
+    model = next((name for name in pretrained_names() if _in_the_box(name).identity in newest.scorer_signature), "")
+    boxed = _in_the_box(model) if model else None
+    n_parameters = setup.n_parameters or (boxed.n_parameters if boxed else _of_encoder(setup, card))
+    named = str(setup.arguments.get("pretrained", ""))
+    paper, paper_url = _paper(card.citation if card else "")
+    return Identity(
+        method=method,
+        reads_references=_reads_references(setup, card, method),
+        level=cast("Level", level[1]) if level and setup.model == SCORER_MODEL else None,
+        n_parameters=0 if method == "rule" else n_parameters,
+        licence=boxed.licence if boxed else "",
+        commercial_use=boxed.commercial_use if boxed else None,
+        about=card.summary if card else "",
+        card=card.name if card and (metrics_path() / card.name / "README.md").is_file() else "",
+        model_card=model,
+        model_url=f"https://huggingface.co/{named}" if setup.is_on_hub and re.fullmatch(r"[\w.-]+/[\w.-]+", named) else "",
+        paper=paper,
+        paper_url=paper_url,
+        command=command([run.task for run in runs], setup),
+    )
+
+
+def command(tasks: Sequence[str], setup: Setup) -> str:
+    """Return what runs an evaluator again, without where and how fast its model ran; of folders the last part.
+
+    Example:
+        >>> print(command(["dbdc_yi"], Setup(model="hf", arguments={"pretrained": "/my/gpt2", "device": "cpu"})))
+        dialeval lm-eval run --model hf --model_args pretrained=gpt2 --tasks dbdc_yi --log_samples --output_path results
+    """
+    arguments = ",".join(f"{name}={shortened(value)}" for name, value in setup.arguments.items() if name not in TECHNICAL)
+    words = ["dialeval", "lm-eval", "run", "--model", setup.model, *(["--model_args", arguments] if arguments else [])]
+    words += ["--tasks", ",".join(sorted(set(tasks)))]
+    words += ["--apply_chat_template"] if setup.has_chat_template else []
+    words += [] if setup.limit is None else ["--limit", f"{setup.limit:g}"]
+    return shlex.join([*words, "--log_samples", "--output_path", "results"])
+
+
+def data_set(name: str, *, has_references: bool | None) -> DataSet:
+    """Return what the data set of a column is; of one that this package does not know, its name alone.
+
+    Example:
+        >>> data_set("topical-usr", has_references=True).title, data_set("of others", has_references=None).title
+        ('Topical-Chat (USR)', 'of others')
+    """
+    entry = next((entry for entry in dstc10.SETS.values() if name in {entry.code, entry.name}), None)
+    if entry is not None:
+        return DataSet(title=entry.title, about=entry.about, url=entry.url, has_references=has_references)
+    if name in publications():
+        title, _, about = publications()[name].title.partition(": ")
+        return DataSet(title=title, about=about, url=publications()[name].homepage or "", has_references=has_references)
+    return DataSet(title=name, has_references=has_references)
+
+
+def _card(setup: Setup) -> ScorerCard | None:
+    try:
+        return scorer_card(str(setup.arguments["scorer"]))
+    except (KeyError, InputError):
+        # A language model, or a scorer of a package that is not installed here.
+        return None
+
+
+def _method(setup: Setup, card: ScorerCard | None) -> Method | None:
+    if _REPLAYED.intersection([setup.model, *map(str, (setup.arguments.get("llm"), setup.arguments.get("scorer")))]):
+        return "replayed"
+    if setup.model != SCORER_MODEL or "llm" in setup.arguments:
+        return "prompted"
+    if card is None or not (card.needs or card.declared_by == _OURS):
+        return None
+    if "llm" in card.needs:
+        return "prompted"
+    has_weights = any(word in need for need in card.needs for word in ("model", "regression", "encoder"))
+    return "trained" if has_weights or card.packaged_model else "rule"
+
+
+def _reads_references(setup: Setup, card: ScorerCard | None, method: Method | None) -> bool | None:
+    if method == "replayed":
+        return None  # What a published judge was shown stands in its paper.
+    if card is None:
+        return False if method == "prompted" else None  # No prompt of our tasks shows a reference.
+    if "references" in card.needs or setup.arguments.get("direction", "context_to_response") != "context_to_response":
+        return True
+    return False if card.declared_by == _OURS else None
+
+
+class _Boxed(NamedTuple):
+    """A model in the box."""
+
+    identity: str
+    """What signatures call it."""
+    n_parameters: int | None
+    licence: str
+    commercial_use: bool
+
+
+@cache
+def _in_the_box(name: str) -> _Boxed:
+    folder = PRETRAINED / name
+    origin = read_json(folder / PROVENANCE_FILE)
+    return _Boxed(model_identity(folder), _n_parameters(folder), origin["licence"], origin["commercial_use"])
+
+
+def _n_parameters(folder: Path) -> int | None:
+    """Parameters of the weights in a folder; those that are stored as changes of the packaged encoder are as many as it has."""
+    paths = sorted(folder.glob("*.safetensors"))
+    own = sum(_of_file(path) for path in paths if path.name != DELTA_FILE)
+    base = _n_parameters(resolve(PACKAGED_ENCODER)) or 0 if any(path.name == DELTA_FILE for path in paths) else 0
+    return own + base or None
+
+
+def _of_file(path: Path) -> int:
+    with safe_open(str(path), framework="np") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 - not iterable
+
+
+def _of_encoder(setup: Setup, card: ScorerCard | None) -> int | None:
+    """Of a scorer that compares by an encoder and was told of no other: the packaged one's."""
+    is_default = card is not None and "encoder" in card.needs and not {"encoder", "vectors"} & setup.arguments.keys()
+    return _n_parameters(resolve(PACKAGED_ENCODER)) if is_default else None
+
+
+def _paper(citation: str) -> tuple[str, str]:
+    r"""Title and address of BibTeX.
+
+    Example:
+        >>> _paper("@article{a,\n  title = {{SLIDE}: A\n  Framework},\n  url = {https://arxiv.org/abs/1}\n}")
+        ('SLIDE: A Framework', 'https://arxiv.org/abs/1')
+    """
+    title, url = (re.search(_FIELD.format(name), citation, re.DOTALL | re.MULTILINE) for name in ("title", "url"))
+    return " ".join(re.sub(r"[{}]", "", title[1]).split()) if title else "", url[1] if url else ""
