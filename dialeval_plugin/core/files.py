@@ -235,7 +235,7 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
 
     try:
         # As JSON: a list is then a tuple where the shape has one, and an object a dataclass, strictly as it is elsewhere.
-        return cast("T", _adapter(shape).validate_json(to_json(value), strict=True))
+        return cast("T", _adapter(cast("Any", shape)).validate_json(to_json(value), strict=True))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -381,7 +381,7 @@ def check_output(output: Path, input: Path, what: str) -> None:
 
 
 @cache
-def _adapter(shape: Any) -> TypeAdapter[Any]:
+def _adapter(shape: type[Any]) -> TypeAdapter[Any]:
     """What checks a shape; to make it takes a hundred times as long as to check a document of a task."""
     from pydantic import TypeAdapter
 
