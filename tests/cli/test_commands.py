@@ -134,7 +134,8 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     done = dialeval("score", "in.jsonl", "--output", "out/scores.jsonl", "--scorer", "scripted", "--option", "scale=3")
 
     signature = "method:scripted|scale:3|note:None|level:turn|version:0.1.0"
-    assert (done.returncode, done.stderr) == (0, "")
+    after = "next: dialeval meta-eval out/scores.jsonl --ratings FILE  (how far the scores agree with people's ratings)\n"
+    assert (done.returncode, done.stderr) == (0, after)
     shown = done.stdout.splitlines()
     assert (shown[:3], shown[-1]) == (["length: mean 2.0000, 4 of 4 scored", signature, "length:"], "scores: out/scores.jsonl")
     assert read_rows(tmp_path / "out" / "scores.jsonl") == [
