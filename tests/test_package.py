@@ -71,7 +71,7 @@ def test_the_package_is_typed_and_carries_its_tasks_and_metrics() -> None:
     assert (metrics_path() / "slide" / "slide.py").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_wheel_and_source_distribution_hold_every_file_of_the_repository(tmp_path: Path) -> None:
     (tmp_path / "built").mkdir()
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate"]

@@ -135,7 +135,8 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     done = dialeval("score", "in.jsonl", "--output", "out/scores.jsonl", "--scorer", "scripted", "--option", "scale=3")
 
     signature = f"method:scripted|scale:3|note:None|level:turn|version:{__version__}"
-    assert (done.returncode, done.stderr) == (0, "")
+    after = "next: dialeval meta-eval out/scores.jsonl --ratings FILE  (how far the scores agree with people's ratings)\n"
+    assert (done.returncode, done.stderr) == (0, after)
     shown = done.stdout.splitlines()
     assert (shown[:3], shown[-1]) == (["length: mean 2.0000, 4 of 4 scored", signature, "length:"], "scores: out/scores.jsonl")
     assert read_rows(tmp_path / "out" / "scores.jsonl") == [
@@ -333,6 +334,7 @@ def test_a_wrong_choice_exits_with_one_line(
 # The real scorer
 
 
+@pytest.mark.long
 def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
     window = SlideScorer.window
     n_rows = 4 * window + 300
@@ -385,6 +387,7 @@ def corpus(path: Path, *splits: mini.Split, n_sets: int) -> Path:
     return write_rows(path, rows)
 
 
+@pytest.mark.long
 def test_train_then_score_and_accuracy(dialeval: Run, tiny_encoder: Path, tmp_path: Path) -> None:
     corpus(tmp_path / "train.jsonl", "train", "test", n_sets=12)
     corpus(tmp_path / "test.jsonl", "test", n_sets=6)

@@ -27,7 +27,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_shows_each_command_and_runs_it_and_trains_nothing(tmp_path: Path, tiny_general: Path, tiny_slm: Path) -> None:
     models = {"DIALEVAL_GENERAL": str(tiny_general), "DIALEVAL_SLM": str(tiny_slm)}
     (tmp_path / "demo_output").mkdir()

@@ -59,7 +59,7 @@ def test_a_dry_run_says_what_would_be_asked_and_a_run_then_asks_that(score: Any,
     assert len(asked) == 3
     counted = f"3 calls, about {n_tokens} prompt tokens (at 4 characters a token), 0 of 3 requests from the cache (0 %)"
     assert rehearsed.stdout == f"dry run: {counted}\n"
-    assert done.stderr.splitlines()[-1] == f"llm: {counted}, 0 failed"
+    assert done.stderr.splitlines()[-2] == f"llm: {counted}, 0 failed"
 
     assert score(*words, "--dry-run").stdout == ("dry run: 0 calls, 0 prompt tokens, 3 of 3 requests from the cache (100 %)\n")
 
@@ -93,7 +93,7 @@ def test_a_repeated_run_asks_nothing_and_writes_the_same_bytes(score: Any, asked
     score(*words)
     again = score(*words, output="again.jsonl")
     assert len(asked) == 3
-    assert again.stderr.splitlines()[-1] == ("llm: 0 calls, 0 prompt tokens, 3 of 3 requests from the cache (100 %), 0 failed")
+    assert again.stderr.splitlines()[-2] == ("llm: 0 calls, 0 prompt tokens, 3 of 3 requests from the cache (100 %), 0 failed")
     for suffix in ("", ".meta.json"):
         assert (tmp_path / f"again.jsonl{suffix}").read_bytes() == (tmp_path / f"out.jsonl{suffix}").read_bytes()
 

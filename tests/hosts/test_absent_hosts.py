@@ -64,7 +64,8 @@ def test_r75_a_command_without_evaluate_says_what_to_install(words: tuple[str, .
 
 def test_r75_a_scorer_without_a_language_model_needs_no_host(folder: Path) -> None:
     done = without("lm_eval,evaluate", folder, *SCORE[:4], "--scorer", "response_length")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr.startswith("next: ")
 
 
 def test_r75_a_local_model_needs_none_of_what_served_ones_need(folder: Path) -> None:

@@ -148,7 +148,7 @@ def asked(address: str, *values: object) -> list[Any]:
     return list(json.loads(lines[lines.index("event: complete") + 1].removeprefix("data: ")))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_space_starts_and_scores_through_its_api_and_in_the_browser() -> None:
     text = EXAMPLES["A picnic, and a train"]
     with started(metrics_path() / "general" / "app.py") as address:
@@ -168,7 +168,7 @@ def test_the_space_starts_and_scores_through_its_api_and_in_the_browser() -> Non
             assert [one for one in page.requests if not one.startswith((address, "data:"))] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_leaderboards_space_has_the_page_in_a_tab(tmp_path: Path) -> None:
     write_runs(tmp_path / "runs")
     run("leaderboard", "build", tmp_path / "runs", "--output", tmp_path / "board", "--rank-rounds", "0")

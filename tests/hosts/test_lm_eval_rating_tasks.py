@@ -225,7 +225,7 @@ def test_a_task_of_each_kind_builds_a_request(kind: str, own_data: Path) -> None
 
 
 @pytest.mark.real_data
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_task_builds_a_request_from_the_published_file(data_dir: Path) -> None:
     found = {result.name: result for result in validate_tasks(tasks_path() / "fed_dialog")}
     assert {result.state for result in found.values()} == {"ok"}

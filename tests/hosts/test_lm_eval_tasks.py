@@ -185,7 +185,7 @@ def test_old_style_flags_and_the_list_work(clean_run: Run) -> None:
     assert "dstc10_dialog_bm25_cr" in done.stdout
     done = clean_run("-c", MAIN, "--model", "dummy", "--tasks", "dstc10_dialog_tu")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "|dstc10_dialog TopicalChat-USR|" in done.stdout
+    assert "\ndstc10_dialog_tu  spearman " in done.stdout
 
 
 def test_tasks_that_there_are_not_are_named_each_with_the_nearest(clean_run: Run) -> None:

@@ -33,7 +33,7 @@ from tests.refusals import refused
 from tests.requests_for import requests_for
 from tests.tiny.language_models import write_random_language_model, write_rating_language_model
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 SERVE = "import sys; from transformers.cli.serve import Serve; Serve(host='127.0.0.1', port=int(sys.argv[1]), device='cpu')"
 UNTOKENIZED = {"tokenizer_backend": "none", "tokenized_requests": False}

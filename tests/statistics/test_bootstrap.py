@@ -85,12 +85,12 @@ def coverage(n_clusters: int, n_simulations: int, boot: Bootstrap, *, size: int 
 
 
 @pytest.mark.parametrize("interval", ["percentile", "bca"])
-@pytest.mark.parametrize(("n_simulations", "least"), [(60, 0.85), pytest.param(400, 0.91, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n_simulations", "least"), [(60, 0.85), pytest.param(400, 0.91, marks=pytest.mark.long)])
 def test_coverage_on_clustered_data(interval: Any, n_simulations: int, least: float) -> None:
     assert coverage(60, n_simulations, Bootstrap(rounds=200, interval=interval)) >= least
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_single_rows_resampled_are_too_sure() -> None:
     of = partial(coverage, 50, 200, Bootstrap(rounds=200), size=8)
     assert of() >= 0.88
@@ -254,7 +254,7 @@ def test_wrong_options(option: dict[str, Any], message: str) -> None:
         Bootstrap(**option)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_why_intervals_of_few_clusters_are_called_rough() -> None:
     """The figures of `Bootstrap`'s docstring: of 95 % asked for, fewer hold the true correlation of 0.5."""
     found = {n: coverage(n, 1000, Bootstrap(rounds=400)) for n in (10, 29, 60)}

@@ -144,7 +144,7 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, source: Path
     assert not left(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["batches", "launch"])
 def test_a_node_of_ray_that_is_killed_loses_no_row_and_doubles_none(
     tmp_path: Path, source: Path, whole: bytes, mode: str

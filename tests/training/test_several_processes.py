@@ -57,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -90,7 +90,7 @@ def test_two_processes_end_with_the_folder_of_one(
         assert all(torch.allclose(weights[name], others[name], atol=0.05) for name in weights)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["general", "reconstruction"])
 def test_where_one_process_takes_the_steps_two_end_with_the_files_of_one(
     command: str, tiny_encoder: Path, tmp_path: Path
