@@ -235,7 +235,7 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
 
     try:
         # As JSON: a list is then a tuple where the shape has one, and an object a dataclass, strictly as it is elsewhere.
-        return cast("T", _adapter(shape).validate_json(to_json(value), strict=True))
+        return cast("T", _adapter(cast("Any", shape)).validate_json(to_json(value), strict=True))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
