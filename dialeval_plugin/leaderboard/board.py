@@ -408,10 +408,13 @@ class Leaderboard:
 
         n_sets = len(ranking.sets)
         over = f"mean {chosen}, {n_sets} data set{'' if n_sets == 1 else 's'}"
-        rows = [[*row(name)[:1], interval_text(*mean), *row(name)[1:]] for name, mean in ranking.means.items()]
+        rows = []
+        for name, mean in ranking.means.items():
+            is_rough = self.has_rough_mean(name, ranking.sets, chosen)
+            rows.append([name, interval_text(*mean, is_rough=is_rough), *row(name)[1:]])
         for name, values in self.reference_rows(chosen).items():
-            mean = self.reference_mean(name, chosen, ranking.sets)
-            shown = "" if mean is None else f"{mean.value:.3f} ({mean.n_sets} of {n_sets})"
+            people = self.reference_mean(name, chosen, ranking.sets)
+            shown = "" if people is None else f"{people.value:.3f} ({people.n_sets} of {n_sets})"
             rows.append([f"*{name}*", shown, *(number_text(values.get(column)) for column in columns)])
         parts = []
         if ranking.means:

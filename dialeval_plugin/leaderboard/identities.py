@@ -90,8 +90,11 @@ def data_set(name: str, *, has_references: bool | None) -> DataSet:
     if entry is not None:
         return DataSet(title=entry.title, about=entry.about, url=entry.url, has_references=has_references)
     if name in publications():
-        title, _, about = publications()[name].title.partition(": ")
-        return DataSet(title=title, about=about, url=publications()[name].homepage or "", has_references=has_references)
+        published = publications()[name]
+        # "FED: rated responses ..."; what has no name of its own is known by that of the catalogue.
+        title, colon, about = published.title.partition(": ")
+        title, about = (title, f"{about[:1].upper()}{about[1:]}.") if colon else (name, f"{title}.")
+        return DataSet(title=title, about=about, url=published.homepage or "", has_references=has_references)
     return DataSet(title=name, has_references=has_references)
 
 

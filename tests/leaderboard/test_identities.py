@@ -116,4 +116,7 @@ def test_data_sets_have_names_sentences_and_addresses() -> None:
     assert (found.title, found.url) == ("PersonaChat (USR)", "https://aclanthology.org/2020.acl-main.64/")
     assert found.about.endswith("(Mehri and Eskenazi 2020).")
     assert data_set("conture", has_references=None).url == "https://github.com/alexa/conture"
-    assert data_set("mini", has_references=None).url == ""
+    mini = data_set("mini", has_references=None)
+    assert (mini.title, mini.url) == ("mini", "")
+    assert mini.about.startswith("Contexts written for this project")
+    assert data_set("fed", has_references=False).about.startswith("Rated responses and whole dialogues")
