@@ -35,7 +35,7 @@ _TABLE_RESPONSES, _TABLE_STEPS = 100_000, 20
 """Responses that the tables of token rarity are counted on, and steps that the scale of the features is learnt on."""
 _WINDOW = 1000
 """Responses that are tokenised at once: the tokenizer holds a kilobyte for each until all are read."""
-KEPT_TOKENS = 6144
+KEPT_TOKENS = 8192
 """Tokens of a step for which the encoder keeps what the gradients need, nearly 200 kB each for the packaged one in float32. A
 step has 6,000 to 13,000."""
 
