@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoModel, PreTrainedModel
 
 from dialeval_plugin.core.errors import InputError
@@ -132,15 +133,27 @@ def freeze(encoder: PreTrainedModel, share: float) -> None:
         part.requires_grad_(False)
 
 
-def embed(encoder: Encoder, ids: Sequence[Sequence[int]]) -> Tensor:
+def embed(encoder: Encoder, ids: Sequence[Sequence[int]], *, kept_tokens: int | None = None) -> Tensor:
     """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given.
 
-    Gradients flow, so that training and scoring share it.
+    Gradients flow, so that training and scoring share it. Of more than `kept_tokens`, padding included, the encoder keeps for
+    the gradients what it computed of the first batches, and computes that of the others once more when they are asked for:
+    memory does not grow with the number of texts, and the gradients are the same to the bit.
     """
+
+    def vectors_of(input_ids: Tensor, mask: Tensor) -> Tensor:
+        vectors: Tensor = encoder({"input_ids": input_ids, "attention_mask": mask})["sentence_embedding"]
+        return vectors
+
     whole: Tensor | None = None
+    n_read = 0
     for batch in length_batches([len(row) for row in ids], tokens_at_once(encoder.device)):
         input_ids, mask = padded_tensors([ids[place] for place in batch], encoder.tokenizer.pad_token_id, encoder.device)
-        vectors = encoder({"input_ids": input_ids, "attention_mask": mask})["sentence_embedding"]
+        n_read += input_ids.numel()
+        if kept_tokens is None or n_read <= kept_tokens:
+            vectors = vectors_of(input_ids, mask)
+        else:
+            vectors = checkpoint(vectors_of, input_ids, mask, use_reentrant=False)
         # In one place from the beginning: kept apart, batches lie between what the next ones need room for.
         whole = vectors.new_empty(len(ids), vectors.shape[1]) if whole is None else whole
         whole[torch.tensor(batch, device=whole.device)] = vectors

@@ -24,6 +24,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scorer import Scorer, run
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.terminal import progress
+from dialeval_plugin.version import __version__
 from tests.refusals import refused
 
 REFUSED = Unscored(Reason.REFUSAL, "no ▁ \u2028 “quoted”")
@@ -152,7 +153,7 @@ def test_an_item_of_another_level_is_refused_before_any_is_scored(
 def test_the_signature_ends_with_level_and_version_and_the_orientation_is_the_scorers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scripted, "orientation", "lower")
     scores = Scripted(options="x").score(examples(["1"]))
-    assert str(scores.signature) == "method:scripted|options:x|level:turn|version:0.1.0"
+    assert str(scores.signature) == f"method:scripted|options:x|level:turn|version:{__version__}"
     assert scores.orientation == "lower"
 
 

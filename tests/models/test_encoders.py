@@ -1,11 +1,16 @@
-"""What training leaves as it is."""
+"""What training leaves as it is, and what it keeps in memory for the gradients."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import torch
+from torch import Tensor
 from transformers import AlbertConfig, AutoModel, BertConfig, DistilBertConfig, RobertaConfig
 
-from dialeval_plugin.models.encoders import freeze
+from dialeval_plugin.models import encoders
+from dialeval_plugin.models.encoders import embed, freeze, load_encoder, transformer_of
 
 SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
 
@@ -33,3 +38,40 @@ def test_the_lower_half_of_an_encoder_is_kept_from_training(
     freeze(encoder, 0.5)
     for name, weight in encoder.named_parameters():
         assert weight.requires_grad != name.startswith(lower), name
+
+
+def gradients(
+    encoder: encoders.Encoder, ids: list[list[int]], kept_tokens: int | None, *, bfloat16: bool
+) -> tuple[list[Tensor], int]:
+    """Gradients of all weights of a loss on texts' vectors, and how many bytes autograd held before they were asked for."""
+    encoder.zero_grad()
+    torch.manual_seed(3)
+    held = 0
+
+    def count(tensor: Tensor) -> Tensor:
+        nonlocal held
+        held += tensor.nbytes
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
+            vectors = embed(encoder, ids, kept_tokens=kept_tokens)
+        loss = (vectors.float() ** 2).sum()
+    loss.backward()
+    return [weight.grad.clone() for weight in encoder.parameters() if weight.grad is not None], held
+
+
+@pytest.mark.parametrize("bfloat16", [False, True], ids=["float32", "bfloat16"])
+def test_what_is_computed_again_gives_the_same_gradients_from_less_memory(
+    bfloat16: bool, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoders, "tokens_at_once", lambda device: 32)
+    encoder = load_encoder(str(tiny_encoder), device="cpu").train()
+    config = transformer_of(encoder).config
+    assert config.hidden_dropout_prob > 0, "what is drawn is drawn again"
+    ids = [[5 + (row + place) % 20 for place in range(2 + row % 7)] for row in range(40)]
+    whole, held = gradients(encoder, ids, None, bfloat16=bfloat16)
+    again, held_again = gradients(encoder, ids, 64, bfloat16=bfloat16)
+    assert len(again) == len(whole) > 0
+    assert all(one.equal(other) for one, other in zip(again, whole, strict=True))
+    assert held_again < held / 2

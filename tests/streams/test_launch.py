@@ -17,6 +17,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.streams.run import score_file
 from dialeval_plugin.streams.sources import Source
+from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 
 ROOT = Path(__file__).parents[2]
@@ -167,7 +168,7 @@ def test_a_node_of_ray_that_is_killed_loses_no_row_and_doubles_none(
     found = sorted(json.loads((tmp_path / "scores.jsonl").read_text(encoding="utf-8")), key=lambda row: int(row["id"][1:]))
     expected = list(read_rows(tmp_path / "whole.jsonl"))
     assert [{name: row[name] for name in expected[0]} for row in found] == expected
-    assert {row["signature"] for row in found} == {"method:response_length|level:turn|version:0.1.0"}
+    assert {row["signature"] for row in found} == {f"method:response_length|level:turn|version:{__version__}"}
     assert [row["context"] for row in found] == [row["context"] for row in ROWS]
 
 

@@ -35,6 +35,9 @@ _TABLE_RESPONSES, _TABLE_STEPS = 100_000, 20
 """Responses that the tables of token rarity are counted on, and steps that the scale of the features is learnt on."""
 _WINDOW = 1000
 """Responses that are tokenised at once: the tokenizer holds a kilobyte for each until all are read."""
+KEPT_TOKENS = 8192
+"""Tokens of a step for which the encoder keeps what the gradients need, nearly 200 kB each for the packaged one in float32. A
+step has 6,000 to 13,000."""
 
 
 class SampledResponse(NamedTuple):
@@ -241,7 +244,8 @@ def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, 
     """
     head = model.head
     with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=bfloat16):
-        vectors = embed(model.encoder, [*step.contexts, *step.responses, *step.facts])
+        texts = [*step.contexts, *step.responses, *step.facts]
+        vectors = embed(model.encoder, texts, kept_tokens=KEPT_TOKENS)
     vectors = vectors.float()
     contexts, responses, facts = torch.split(vectors, [len(step.contexts), len(step.responses), len(step.facts)])
     contexts, robust, non_robust = head.context(contexts), head.robust(responses), head.non_robust(responses)
