@@ -152,6 +152,9 @@ SCORERS: dict[str, Options] = {
     "dialogue_reconstruction posterior": partial(_reconstruction, kind="vhcr", latent="posterior", seed=3),
 }
 
+QUICK = ("response_length", "slide", "general", "general dialogue", "llm_judge")
+"""One of each kind; the others take minutes together."""
+
 
 def options_of(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
     """Those of the table; a scorer that takes a device works on the CPU."""
@@ -267,7 +270,7 @@ def through_command_line(name: str, options: dict[str, Any], examples: list[Exam
     assert [line[direct.main] for line in written] == pytest.approx(list(direct.values), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", list(SCORERS))
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in SCORERS])
 def test_every_coefficient_is_that_of_the_scores(
     name: str, request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

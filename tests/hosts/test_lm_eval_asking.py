@@ -481,6 +481,7 @@ KEY = "sk-SECRETENV"
 """Too short for a key's look, so that it has to be known by its place or by its value."""
 
 
+@pytest.mark.long
 def test_d5_no_key_is_in_what_a_failed_request_leaves_on_stderr(clean_run: Run, tmp_path: Path) -> None:
     rows = "".join(f'{{"context": ["Hi {number}."], "response": "Hello."}}\n' for number in range(4))
     (tmp_path / "in.jsonl").write_text(rows, encoding="utf-8")
@@ -500,6 +501,7 @@ def test_d5_no_key_is_in_what_a_failed_request_leaves_on_stderr(clean_run: Run, 
     assert all(KEY not in path.read_text(encoding="utf-8") for path in tmp_path.glob("out*"))
 
 
+@pytest.mark.long
 def test_d5_nor_in_what_the_hosts_own_command_leaves(clean_run: Run, tmp_path: Path) -> None:
     with serve(lambda _: Reply({"error": "no"}, 500)) as server:
         done = clean_run(

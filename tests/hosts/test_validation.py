@@ -48,6 +48,7 @@ def test_every_task_of_this_package_is_right_or_absent(tiny_slm: Path, own_data:
     assert found["cgdialog_preference_esconv"].detail.startswith(missing)
 
 
+@pytest.mark.long
 def test_without_data_every_task_but_those_on_the_embedded_corpus_is_absent(
     own_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,7 @@ print(json.dumps({name: value.to_dict() for name, value in found.items()}))
 """
 
 
+@pytest.mark.long
 def test_same_bytes_in_every_process() -> None:
     printed = {
         subprocess.run(

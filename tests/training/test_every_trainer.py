@@ -14,7 +14,8 @@ from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.version import __version__
 from tests.training_processes import Ended, TrainingProcesses, files_of, training_processes
 
-TRAINERS = ["slm", "general", "independence", "language_model", "language_model_early_end", "reconstruction"]
+OTHERS = ("general", "independence", "language_model", "language_model_early_end", "reconstruction")
+TRAINERS = ["slm", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 FINISHED = "holds a trained model already. Choose another folder, or delete this one."
 
 Unbroken = Callable[[str], tuple[Path, int]]
@@ -121,6 +122,7 @@ def test_a_training_holds_its_folder_until_it_ends(name: str, processes: Trainin
         pass
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "more"), [("slm", {}), ("general", {}), ("independence", {}), ("language_model", {"sizes": None})]
 )
