@@ -99,13 +99,14 @@ def started(arguments: argparse.Namespace, source: Path, output: Path, shard: st
 
 
 def finished(processes: Sequence[subprocess.Popen[str]]) -> list[Run]:
-    """What each process took."""
+    """What each process took, printed as it ends."""
     found = []
     for process in processes:
         printed, _ = process.communicate()
         if process.returncode:
             raise SystemExit(process.returncode)
-        found.append(Run(*map(float, printed.splitlines()[-1].split())))
+        found.append(run := Run(*map(float, printed.splitlines()[-1].split())))
+        print(f"{run.rows:.0f} rows: {run.seconds:.0f} s, {run.rate:.0f} responses/s, {run.megabytes:.0f} MB", flush=True)
     return found
 
 
@@ -127,8 +128,6 @@ def main() -> None:
             parts.append(finished([started(arguments, short_file, folder / f"part-{n}.jsonl", f"{n}/2") for n in (1, 2)]))
         (whole,) = finished([started(arguments, long_file, folder / "long.scores.jsonl")])
     short = min(wholes, key=lambda run: run.processor_seconds)
-    for run in (short, whole):
-        print(f"{run.rows:.0f} rows: {run.rate:.0f} responses/s, {run.megabytes:.0f} MB")
     result = {
         "rows": whole.rows,
         "responses_per_s": round(whole.rate, 1),
