@@ -8,6 +8,8 @@ one JSON object:
                    for the history, and one for every dependent turn
     vs_forward     the same over the bare forward pass over the same distinct texts in length-sorted batches
     fast_vs_naive  `score` with conditions pruned to the strongest over the published loop, on histories as long as MSC's
+    fast_vs_naive_200  the same on a history of 200 turns, for which the loop is extrapolated
+    mb_200         highest resident memory meanwhile, of `score` without conditions where --quick is not given, above before
     peak_mb        highest resident memory of a process that scores, above what it has after loading the model
     memory_growth  peak_mb with the largest number of responses over peak_mb with the smallest
 
@@ -43,6 +45,8 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 
 LENGTHS = {"DREAM": 9, "ESConv": 20, "MSC": 39}
 """Turns of a history, on average."""
+LONGEST = 200
+"""Turns of the longest history."""
 PUBLISHED_BATCH = 16
 
 
@@ -185,6 +189,11 @@ def main() -> None:
             times["loop"].append(loop.seconds(examples))
             times["fast"].append(seconds(lambda: fast.score(long), time.process_time))
             times["loop_long"].append(Loop(exact.model, 13 if arguments.quick else 1).seconds(long))
+        longest = made_histories(LONGEST, 1)
+        held = resident_mb("VmRSS")
+        longest_mb = peak_mb(lambda: (fast if arguments.quick else exact).score(longest)) - held
+        fast_longest = seconds(lambda: fast.score(longest), time.process_time)
+        loop_longest = Loop(exact.model, LONGEST // 4).seconds(longest)
         middle = {name: statistics.median(values) for name, values in times.items()}
         sizes = (64, 128) if arguments.quick else (64, 2048)
         options = ("--model", model, "--threads", str(arguments.threads))
@@ -198,6 +207,8 @@ def main() -> None:
         "vs_naive": round(middle["loop"] / middle["score"], 2),
         "vs_forward": round(middle["forward"] / middle["score"], 3),
         "fast_vs_naive": round(middle["loop_long"] / middle["fast"], 2),
+        f"fast_vs_naive_{LONGEST}": round(loop_longest / fast_longest, 1),
+        f"mb_{LONGEST}": round(longest_mb, 1),
         **memory,
     }
     print(json.dumps(result))

@@ -7,6 +7,10 @@ All figures of one run use the same encoder and the same texts as `slm.py`. The 
     memory_growth  peak_mb with the largest number of responses over peak_mb with the smallest
     training_mb    highest resident memory of a process from its dialogues to the first step of training, above what it has
                    with the dialogues read, per 10,000 dialogues of six turns
+    training_tokens_per_s  of the steps of training on dialogues of the embedded corpus, sampling and tokenising included, by
+                   processor time on one thread
+    training_vs_forward_backward  the same over the bare forward and backward pass of the encoder over the same texts in
+                   length-sorted batches of 64, in the same precision
 
 The encoder is the packaged MiniLM with untrained heads, unless --model names a folder: speed does not depend on the weights.
 """
@@ -16,24 +20,29 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import itertools
 import json
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from measuring import interleaved, memory_figures, options_of, peak_mb, ratio, resident_mb
+from measuring import interleaved, memory_figures, options_of, padded_batches, peak_mb, ratio, resident_mb, seconds
 from slm import responses, write_untrained_slm
 
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.general import training
 from dialeval_plugin.methods.general.conversations import Conversation
 from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.mixing import CoherenceWeights, Mixing
 from dialeval_plugin.methods.general.model import GeneralModel, TrainedGeneral
+from dialeval_plugin.methods.general.objective import Step
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.models.encoders import load_encoder, without_normalisation
@@ -55,8 +64,8 @@ def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
     return [peak_mb(functools.partial(scorer.score, responses(size))) for size in sizes]
 
 
-class FirstStep(Exception):
-    """Training has begun."""
+class Stop(Exception):
+    """Training has gone as far as is measured."""
 
 
 def measure_preparation(number: int) -> float:
@@ -71,15 +80,55 @@ def measure_preparation(number: int) -> float:
     sources = training.GeneralSources([Conversation("made", tuple(utterance() for _ in range(6))) for _ in range(number)])
 
     def stop(*_: object, **__: object) -> None:
-        raise FirstStep
+        raise Stop
 
     def train() -> None:
-        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(FirstStep):
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Stop):
             training.train(sources, Path(folder) / "model", device="cpu")
 
     training.loss_terms = stop  # type: ignore[assignment]
     held = resident_mb("VmRSS")
     return peak_mb(train) - held
+
+
+def measure_training(n_steps: int) -> dict[str, float]:
+    """Tokens per second of so many steps of training, and their ratio to the encoder's bare forward and backward pass."""
+    torch.set_num_threads(1)
+    loss_terms, began = training.loss_terms, list[float]()
+    texts: list[list[list[int]]] = []
+    seen: dict[str, Any] = {}
+
+    def recorded(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, torch.Tensor]:
+        began.append(time.process_time())
+        if len(began) > n_steps:
+            raise Stop
+        texts.append([*step.contexts, *step.responses, *step.facts])
+        seen.update(model=model, bfloat16=bfloat16)
+        return loss_terms(model, step, bfloat16=bfloat16)
+
+    sets = mini.read_response_sets()
+    dialogues = [Conversation("embedded", (*one.context, text)) for one in sets for text in one.positive]
+    training.loss_terms = recorded
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Stop):
+        training.train(training.GeneralSources(dialogues), Path(folder) / "model", device="cpu")
+    training.loss_terms = loss_terms
+    if len(began) <= n_steps:
+        raise SystemExit(f"training is over after {len(began)} steps")
+    encoder = seen["model"].encoder
+    batches = [padded_batches(step, 64) for step in texts]
+
+    def bare(number: int) -> None:
+        for batch in batches[number]:
+            encoder.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=seen["bfloat16"]):
+                vectors = encoder(batch)["sentence_embedding"]
+            vectors.float().sum().backward()
+
+    # The first step is left out: it makes room for gradients and moments.
+    bares = [seconds(functools.partial(bare, number), time.process_time) for number in range(n_steps)][1:]
+    steps = [end - start for start, end in itertools.pairwise(began)][1:]
+    rate = sum(len(ids) for step in texts[1:] for ids in step) / sum(steps)
+    return {"training_tokens_per_s": round(rate, 1), "training_vs_forward_backward": round(ratio(bares, steps), 3)}
 
 
 def main() -> None:
@@ -110,7 +159,8 @@ def main() -> None:
         print(f"{name:8} {statistics.median(values):8.0f} responses/s")
     print(f"before the first step of training: {preparation:.0f} MB for {n_dialogues} dialogues")
     training_mb = round(10_000 * preparation / n_dialogues, 1)
-    print(json.dumps({"vs_slm": round(ratio(rates["general"], rates["slm"]), 3), **memory, "training_mb": training_mb}))
+    result = {"vs_slm": round(ratio(rates["general"], rates["slm"]), 3), **memory, "training_mb": training_mb}
+    print(json.dumps({**result, **measure_training(4 if arguments.quick else 16)}))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,14 @@ are used up, a number is put to context and response, so that no row is another'
 thread. The last line is one JSON object:
 
     rows, responses_per_s, peak_mb      of the long run
-    speed_vs_short                      its responses per second over those of the short run, start-up left out
+    speed_vs_short                      its responses per second of processor time over those of the short run
     memory_vs_short                     its highest resident memory over the short run's
     two_shards                          how many times faster two processes score the short file by shards than one
+    shards_processor_time               the processor time of both shards over that of one process for all
     hours_of_one_core_for_1e9           by the long run's speed: no measurement, see docs/scale.md
+
+Start-up is left out everywhere. What else the machine does counts in `two_shards` alone, which compares a run for all with the
+shards right after it; with --quick it is the median of three such pairs.
 """
 
 from __future__ import annotations
@@ -20,11 +24,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from measuring import options_of
+from measuring import options_of, ratio
 
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
@@ -41,12 +45,26 @@ from dialeval_plugin.streams.sources import Shard, Source
 
 name, source, output, shard, *options = sys.argv[1:]
 scorer = load_scorer(name, **pairs_from_text(options, "--option", option_kinds(scorer_factory(name))))
-start = time.perf_counter()
+start, processor = time.perf_counter(), time.process_time()
 summary = score_file(scorer, Source(source), Path(output), shard=Shard.parse(shard) if shard else None)
-seconds = time.perf_counter() - start
+seconds, processor = time.perf_counter() - start, time.process_time() - processor
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-print(summary.n_total, seconds, int(status["VmHWM"].split()[0]) / 1024)
+print(summary.n_total, seconds, processor, int(status["VmHWM"].split()[0]) / 1024)
 """
+
+
+class Run(NamedTuple):
+    """What a process took."""
+
+    rows: float
+    seconds: float
+    processor_seconds: float
+    megabytes: float
+
+    @property
+    def rate(self) -> float:
+        """Responses per second of processor time."""
+        return self.rows / self.processor_seconds
 
 
 def sets() -> list[ResponseSet]:
@@ -80,15 +98,15 @@ def started(arguments: argparse.Namespace, source: Path, output: Path, shard: st
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
-def finished(processes: Sequence[subprocess.Popen[str]]) -> list[tuple[float, float, float]]:
-    """Rows, seconds and MB of each process."""
+def finished(processes: Sequence[subprocess.Popen[str]]) -> list[Run]:
+    """What each process took, printed as it ends."""
     found = []
     for process in processes:
         printed, _ = process.communicate()
         if process.returncode:
             raise SystemExit(process.returncode)
-        n_rows, seconds, megabytes = map(float, printed.splitlines()[-1].split())
-        found.append((n_rows, seconds, megabytes))
+        found.append(run := Run(*map(float, printed.splitlines()[-1].split())))
+        print(f"{run.rows:.0f} rows: {run.seconds:.0f} s, {run.rate:.0f} responses/s, {run.megabytes:.0f} MB", flush=True)
     return found
 
 
@@ -104,25 +122,24 @@ def main() -> None:
         short_file, long_file = write(folder / "short.jsonl", long // 10), write(folder / "long.jsonl", long)
         # An export is made once, and not by two processes at a time.
         finished([started(arguments, write(folder / "few.jsonl", 10), folder / "few.scores.jsonl")])
-        ((n_short, short_seconds, short_mb),) = finished([started(arguments, short_file, folder / "short.scores.jsonl")])
-        start = time.perf_counter()
-        parts = [folder / f"part-{number}.jsonl" for number in (1, 2)]
-        of_shards = finished(
-            [started(arguments, short_file, part, f"{number}/2") for number, part in enumerate(parts, start=1)]
-        )
-        print(f"two shards with start-up and model: {time.perf_counter() - start:.0f} s")
-        ((n_long, long_seconds, long_mb),) = finished([started(arguments, long_file, folder / "long.scores.jsonl")])
-    short_rate, long_rate = n_short / short_seconds, n_long / long_seconds
-    print(f"{n_short:.0f} rows: {short_rate:.0f} responses/s, {short_mb:.0f} MB")
-    print(f"{n_long:.0f} rows: {long_rate:.0f} responses/s, {long_mb:.0f} MB")
+        wholes, parts = [], []
+        for _ in range(3 if arguments.quick else 1):
+            wholes += finished([started(arguments, short_file, folder / "short.scores.jsonl")])
+            parts.append(finished([started(arguments, short_file, folder / f"part-{n}.jsonl", f"{n}/2") for n in (1, 2)]))
+        (whole,) = finished([started(arguments, long_file, folder / "long.scores.jsonl")])
+    short = min(wholes, key=lambda run: run.processor_seconds)
     result = {
-        "rows": n_long,
-        "responses_per_s": round(long_rate, 1),
-        "peak_mb": round(long_mb, 1),
-        "speed_vs_short": round(long_rate / short_rate, 3),
-        "memory_vs_short": round(long_mb / short_mb, 3),
-        "two_shards": round(short_seconds / max(seconds for _, seconds, _ in of_shards), 2),
-        "hours_of_one_core_for_1e9": round(1e9 / long_rate / 3600),
+        "rows": whole.rows,
+        "responses_per_s": round(whole.rate, 1),
+        "peak_mb": round(whole.megabytes, 1),
+        "speed_vs_short": round(whole.rate / short.rate, 3),
+        "memory_vs_short": round(whole.megabytes / short.megabytes, 3),
+        "two_shards": round(ratio([run.seconds for run in wholes], [max(run.seconds for run in pair) for pair in parts]), 2),
+        "shards_processor_time": round(
+            ratio([sum(run.processor_seconds for run in pair) for pair in parts], [run.processor_seconds for run in wholes]),
+            2,
+        ),
+        "hours_of_one_core_for_1e9": round(1e9 / whole.rate / 3600),
     }
     print(json.dumps(result))
 

@@ -10,6 +10,7 @@ responses, repeated under numbered variations where more are asked for. The last
     memory_growth  peak_mb with the largest number of responses over peak_mb with the smallest
 
 The encoder is the packaged MiniLM with an untrained head, unless --model names a folder: speed does not depend on the weights.
+Times are processor times of this process, so that what else the machine does counts for nobody.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import importlib.util
 import json
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -114,7 +116,7 @@ def main() -> None:
         backends = [name for name, package in BACKENDS.items() if importlib.util.find_spec(package)]
         for name in backends:
             work[name] = functools.partial(SlideScorer(slm, variant="slm", backend=name).score, examples)
-        times = interleaved(work, rounds)
+        times = interleaved(work, rounds, time.process_time)
         scored = {name: n_naive if name == "naive" else len(examples) for name in work}
         rates = {name: [scored[name] / value for value in values] for name, values in times.items()}
         sizes = (1000, 2000) if arguments.quick else (1000, 50_000)

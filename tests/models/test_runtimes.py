@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import spearmanr
 
 from dialeval_plugin.core.dialogue import Example
@@ -45,14 +46,14 @@ def test_an_exact_backend_says_what_torch_says(name: str, backend: str) -> None:
 @pytest.mark.parametrize("backend", EXACT)
 def test_every_column_is_the_same_with_facts_and_over_whole_dialogues(tiny_general: Path, backend: str) -> None:
     for options in ({}, {"level": "dialogue"}):
-        torch, other = (
+        expected, other = (
             load_scorer("general", model=str(tiny_general), backend=one, **options).score(
                 [mini_dialogue() if options else LONG]
             )
             for one in ("torch", backend)
         )
         assert {name: found[0] for name, found in other.columns.items()} == {
-            name: pytest.approx(found[0], abs=1e-5) for name, found in torch.columns.items()
+            name: pytest.approx(found[0], abs=1e-5) for name, found in expected.columns.items()
         }
 
 
@@ -79,6 +80,18 @@ def test_int8_ranks_nearly_as_torch_does_and_no_neighbour_moves_a_score() -> Non
     assert np.abs(np.array(alone) - found[:20]).max() < 1e-5
 
 
+HAS_BFLOAT16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+@pytest.mark.skipif(HAS_BFLOAT16, reason="this processor has the instructions")
+@pytest.mark.parametrize("backend", ["torch", "openvino"])
+def test_bfloat16_is_refused_where_it_would_be_emulated_or_left_out(backend: str) -> None:
+    assert refusal(values, "general", backend=backend, dtype="bfloat16", device="cpu") == (
+        "dtype='bfloat16': this processor has no such instructions. Leave it out."
+    )
+
+
+@pytest.mark.skipif(not HAS_BFLOAT16, reason="this processor has no such instructions")
 def test_bfloat16_ranks_nearly_as_float32_does() -> None:
     expected = values("general")
     for backend in ("torch", "openvino"):

@@ -244,15 +244,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_is_said_and_what_is_written_is_whole(tmp_path: Path, small_disk: Path) -> None:
-    source, output = json_lines(tmp_path / "rows.jsonl"), small_disk / "scores.jsonl"
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+@pytest.mark.parametrize(("n_ballast", "n_whole"), [(12_000, 3), (8_000, 4)], ids=["in a block", "at the end"])
+def test_a_full_disk_is_said_and_what_is_written_is_whole(
+    tmp_path: Path, small_disk: Path, n_ballast: int, n_whole: int, suffix: str
+) -> None:
+    source, output = json_lines(tmp_path / "rows.jsonl"), small_disk / f"scores.{suffix}"
     ballast = small_disk / "ballast"
-    ballast.write_bytes(b"x" * 8_000)
+    ballast.write_bytes(b"x" * n_ballast)
     with pytest.raises(InputError, match=r"cannot be written \(No space left on device\). Finished parts are kept; repeat"):
         lengths(source, output)
     assert not output.exists()
-    blocks = sorted((small_disk / "scores.jsonl.blocks").glob("*.jsonl"))
-    assert blocks
+    blocks = sorted((small_disk / f"scores.{suffix}.blocks").glob("*.jsonl"))
+    assert len(blocks) == n_whole
     for path in blocks:
         assert all(json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines())
     ballast.unlink()

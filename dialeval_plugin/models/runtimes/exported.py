@@ -142,6 +142,8 @@ class ExportedRuntime:
         require(self._backend)
         if dtype != "float32" and (self._backend == "onnx" or dtype == "float16"):
             raise InputError(f"dtype={dtype!r}: backend={self._backend!r} does not compute in it. Leave one of them out.")
+        if dtype == "bfloat16":
+            _check_bfloat16()
         open_graph = _onnx_graph if self._backend == "onnx" else functools.partial(_openvino_graph, dtype=dtype)
         self.longest = export["longest"]
         suffix = GRAPH_SUFFIXES[self._backend]
@@ -220,6 +222,14 @@ def _onnx_graph(path: Path) -> Graph:
         return tuple(session.run(None, dict(zip(names, arrays, strict=True))))
 
     return run
+
+
+def _check_bfloat16() -> None:
+    """Refuse numbers that OpenVINO would silently take for ones of 32 bits."""
+    import openvino
+
+    if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        raise InputError("dtype='bfloat16': this processor has no such instructions. Leave it out.")
 
 
 def _openvino_graph(path: Path, dtype: Precision) -> Graph:
