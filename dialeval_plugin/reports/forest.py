@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json
-from dialeval_plugin.statistics.estimates import ValueInterval, mean_over_sets
 
 from .plots import BLUE, GREY, new_figure
 
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 _BAND = "#ccddee"
 _PEOPLE = ("people_leave_one_out", "people_split_half")
 _READ = ("dataset", "quality", "level", "statistic", "evaluator", "value", "ci_low", "ci_high", "n_scored", *_PEOPLE)
+
+
+class Interval(NamedTuple):
+    """A coefficient with the ends of its interval; equal ends where it has none."""
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class Panel:
     """
 
     title: str
-    found: Mapping[str, ValueInterval | None]
+    found: Mapping[str, Interval | None]
     people: Sequence[float]
 
 
@@ -65,11 +73,14 @@ def _panel(cell: Sequence[str], cells: Sequence[Sequence[str]], rows: Mapping[st
     counts = sorted({row["n_scored"] for row in rows.values() if row["n_scored"]}) or [0]
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     people = sorted(value for name in _PEOPLE if (value := next(iter(rows.values()))[name]) is not None)
-    found = {
-        name: None if row["value"] is None else ValueInterval(row["value"], row["ci_low"], row["ci_high"])
-        for name, row in rows.items()
-    }
-    return Panel(f"{', '.join(differing)} (n = {n})", found, people)
+    return Panel(f"{', '.join(differing)} (n = {n})", {name: _interval(row) for name, row in rows.items()}, people)
+
+
+def _interval(row: Mapping[str, Any]) -> Interval | None:
+    if (value := row["value"]) is None:
+        return None
+    low, high = row["ci_low"], row["ci_high"]
+    return Interval(value, value if low is None else low, value if high is None else high)
 
 
 def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
@@ -83,11 +94,11 @@ def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
     common = [panel for panel in panels if all(panel.found.get(name) for name in names)] or panels
 
     def mean(name: str) -> float:
-        found = mean_over_sets([one for panel in common if (one := panel.found.get(name)) is not None]).value
-        return float("-inf") if found is None else found
+        found = [interval.value for panel in common if (interval := panel.found.get(name)) is not None]
+        return fmean(found) if found else float("-inf")
 
     names.sort(key=mean)
-    ends = [end for panel in panels for one in panel.found.values() if one is not None for end in one if end is not None]
+    ends = [end for panel in panels for one in panel.found.values() if one is not None for end in one]
     ends += [value for panel in panels for value in panel.people]
     low, high = min(0.0, *ends), max(0.0, *ends)
     margin = 0.04 * (high - low or 1.0)
@@ -115,11 +126,10 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
         axes.axvspan(panel.people[0], panel.people[-1], color=_BAND, linewidth=1.2, zorder=0)
     for place, name in enumerate(names):
         one = panel.found.get(name)
-        if one is None or one.value is None:
+        if one is None:
             axes.annotate("—", (0, place), xytext=(4, 0), textcoords="offset points", va="center", color=GREY)
             continue
-        if one.ci_low is not None and one.ci_high is not None:
-            axes.plot([one.ci_low, one.ci_high], [place, place], color=BLUE, linewidth=1.6, solid_capstyle="butt")
+        axes.plot([one.low, one.high], [place, place], color=BLUE, linewidth=1.6, solid_capstyle="butt")
         axes.plot([one.value], [place], color=BLUE, marker="o", markersize=5)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(-0.6, len(names) - 0.4)

@@ -155,7 +155,7 @@ class Bootstrap:
     def intervals(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
         """Return one interval a statistic, all from the same resamples; each statistic has the same clusters."""
         values = self.on_resamples(resampled)
-        return {name: self.interval_of(name, values[name], entry) for name, entry in resampled.items()}
+        return {name: self.interval_on_resamples(name, values[name], entry) for name, entry in resampled.items()}
 
     def on_resamples(self, resampled: Mapping[str, Resampled]) -> dict[str, FloatArray]:
         """Return each statistic's values on the same resamples, NaN where undefined; none where there will be no interval."""
@@ -173,13 +173,18 @@ class Bootstrap:
                 values[name][rounds] = entry.statistic(drawn_sums) + entry.shift
         return values
 
-    def interval_of(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
-        """Return the interval that a statistic's values `on_resamples` give."""
+    def interval_on_resamples(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
+        """Return the interval that a statistic's values `on_resamples` give, rough or none where there are few clusters."""
         n_clusters = entry.sums.shape[0]
         if not self.rounds:
             return _no_interval(name, "rounds is 0", "Ask for 1000 rounds.")
         if n_clusters < MIN_CLUSTERS:
             return Interval(reason=too_few_clusters(name, n_clusters))
+        found = self.interval_of(name, values, entry)
+        return found._replace(is_rough=n_clusters < ROUGH_CLUSTERS and found.ci_low is not None)
+
+    def interval_of(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
+        """Return the interval that a statistic's `values` on resamples give, NaN where it is undefined."""
         defined = values[~np.isnan(values)]
         n_degenerate = len(values) - len(defined)
         advice = "Score and rate more examples."
@@ -199,7 +204,7 @@ class Bootstrap:
             moved = bias + special.ndtri(ends)
             ends = special.ndtr(bias + moved / (1 - _acceleration(entry, self.seed) * moved))
         low, high = np.quantile(defined, ends)
-        return Interval(float(low), float(high), n_degenerate, is_rough=n_clusters < ROUGH_CLUSTERS)
+        return Interval(float(low), float(high), n_degenerate)
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """The rounds in chunks, each with how often every cluster is drawn."""

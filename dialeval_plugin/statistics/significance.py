@@ -267,7 +267,7 @@ def _differences(
             value, interval = None, Interval(reason=why)
         else:
             value = values[a] - values[b]
-            interval = bootstrap.interval_of(name, drawn[a] - drawn[b], resampled[a] - resampled[b])
+            interval = bootstrap.interval_on_resamples(name, drawn[a] - drawn[b], resampled[a] - resampled[b])
         found[a, b] = Estimate(name=name, value=value, **interval._asdict(), **rows.counts._asdict(), bootstrap=bootstrap)
     return found
 
