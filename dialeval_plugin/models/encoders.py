@@ -137,8 +137,8 @@ def embed(encoder: Encoder, ids: Sequence[Sequence[int]], *, kept_tokens: int | 
     """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given.
 
     Gradients flow, so that training and scoring share it. Of more than `kept_tokens`, padding included, the encoder keeps for
-    the gradients what it computed of the first batches, and computes that of the others once more when they are asked for:
-    memory does not grow with the number of texts, and the gradients are the same to the bit.
+    the gradients what it computed of the first batches, one at least, and computes that of the others once more when they are
+    asked for: the gradients are the same to the bit, in less memory. A GPU has one batch a step, and computes nothing twice.
     """
 
     def vectors_of(input_ids: Tensor, mask: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ def embed(encoder: Encoder, ids: Sequence[Sequence[int]], *, kept_tokens: int | 
     for batch in length_batches([len(row) for row in ids], tokens_at_once(encoder.device)):
         input_ids, mask = padded_tensors([ids[place] for place in batch], encoder.tokenizer.pad_token_id, encoder.device)
         n_read += input_ids.numel()
-        if kept_tokens is None or n_read <= kept_tokens:
+        if whole is None or kept_tokens is None or n_read <= kept_tokens:
             vectors = vectors_of(input_ids, mask)
         else:
             vectors = checkpoint(vectors_of, input_ids, mask, use_reentrant=False)

@@ -75,3 +75,5 @@ def test_what_is_computed_again_gives_the_same_gradients_from_less_memory(
     assert len(again) == len(whole) > 0
     assert all(one.equal(other) for one, other in zip(again, whole, strict=True))
     assert held_again < held / 2
+    _, held_of_one_batch = gradients(encoder, ids, 1, bfloat16=bfloat16)
+    assert 0 < held_of_one_batch < held_again, "the first batch is kept, however few tokens are asked for"
