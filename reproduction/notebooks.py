@@ -19,7 +19,7 @@ SETTINGS = {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 def run(path: Path, folder: Path) -> Any:
     """A notebook with what its cells show when it is run in `folder`; stderr is no part of it."""
     notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}, coalesce_streams=True)
     path_variable = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     client.execute(env={**os.environ, **SETTINGS, "PATH": path_variable})
     for cell in notebook.cells:

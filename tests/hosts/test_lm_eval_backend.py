@@ -144,6 +144,7 @@ def test_d10_what_just_fits_is_asked_and_counted(tiny_lm: Path, caplog: pytest.L
     assert cut == Unscored(Reason.CONTEXT_TOO_LONG, detail.format(1025, 1024))
 
 
+@pytest.mark.long
 def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with refused(

@@ -191,6 +191,7 @@ def test_d3_code_of_a_model_folder_does_not_run(type: str, tiny_slm: Path, tmp_p
     assert not (tmp_path / "trace").exists()
 
 
+@pytest.mark.long
 def test_d3_nor_does_it_from_a_command_in_that_folder(tiny_slm: Path, tmp_path: Path) -> None:
     folder = plant(tiny_slm, tmp_path / "trace")
     (tmp_path / "in.jsonl").write_text('{"context": ["Hi."], "response": "Hello."}\n')
@@ -323,6 +324,7 @@ def test_another_encoder_in_the_packages_place_is_refused(tmp_path: Path, monkey
         resolve(PACKAGED_ENCODER)
 
 
+@pytest.mark.long
 def test_without_its_package_the_encoder_comes_from_the_hub_or_it_is_said_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
