@@ -11,6 +11,7 @@ from dialeval_plugin.core.scores import Orientation, Reason, Row, Scores, Unscor
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.corpora.conversations import Place
 from dialeval_plugin.reports.conversations import N_SHOWN, check_table_file, conversation_rows, report_conversations
+from dialeval_plugin.reports.tables import Table
 from tests.refusals import refused
 
 PLACES = [Place("a", 2), Place("a", 4), Place("b", 2), Place("b", 4), Place("c", 2), Place("d", 3), Place("a", 6)]
@@ -21,6 +22,11 @@ def scored(values: tuple[float | None, ...], orientation: Orientation = "higher"
     rows: list[Row] = [Unscored(Reason.EMPTY_INPUT) if value is None else {"x": value} for value in values]
     signature = Signature({"method": "x"})
     return Scores.from_rows(rows, [str(place) for place in range(len(rows))], ("x",), signature, orientation=orientation)
+
+
+def text_of(table: Table | None) -> str:
+    assert table is not None
+    return table.render("text")
 
 
 @pytest.mark.parametrize(
@@ -43,7 +49,7 @@ def test_the_worst_conversation_is_first_and_one_without_a_score_last(orientatio
 
 def test_the_table_is_printed_and_written(tmp_path: Path) -> None:
     scores = scored(VALUES)
-    assert report_conversations(scores, PLACES, tmp_path / "c.csv") == (
+    assert text_of(report_conversations(scores, PLACES, tmp_path / "c.csv")) == (
         "conversation  n_turns  n_scored   mean  worst_turn  worst_score\n"
         "------------  -------  --------  -----  ----------  -----------\n"
         "b                   2         1  0.400           2        0.400\n"
@@ -61,9 +67,9 @@ def test_the_table_is_printed_and_written(tmp_path: Path) -> None:
 
 
 def test_a_single_conversation_has_no_table_and_of_many_the_worst_are_shown() -> None:
-    assert report_conversations(scored((0.5, 0.2)), PLACES[:2]) == ""
-    assert report_conversations(scored((0.5, 0.2)), []) == ""
-    many = report_conversations(scored((0.5,) * 30), [Place(str(number), 2) for number in range(30)]).split("\n")
+    assert report_conversations(scored((0.5, 0.2)), PLACES[:2]) is None
+    assert report_conversations(scored((0.5, 0.2)), []) is None
+    many = text_of(report_conversations(scored((0.5,) * 30), [Place(str(number), 2) for number in range(30)])).split("\n")
     assert (len(many), many[-2]) == (2 + N_SHOWN + 3, "10 more conversations: --by-conversation FILE.csv has all.")
 
 
