@@ -93,6 +93,7 @@ def _changed(value: Any, rng: random.Random, place: list[Any]) -> Any:
     return odd
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_d16_a_damaged_folder_is_a_clear_error_or_a_score(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     rng = random.Random(16)

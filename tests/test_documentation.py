@@ -33,6 +33,7 @@ def shown(notebook: Any) -> list[list[str]]:
     return cells
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_gives(path: Path, tmp_path: Path) -> None:
     assert shown(run(path, tmp_path)) == shown(nbformat.read(path, as_version=4))

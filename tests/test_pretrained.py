@@ -63,6 +63,7 @@ def test_the_wheel_is_small_enough(tmp_path: Path) -> None:
     assert (tmp_path / "wheel").stat().st_size <= 45e6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_is_whole_and_computes_what_it_did_where_it_was_made(name: str) -> None:
     found = verify(name)
@@ -94,6 +95,7 @@ def test_the_terms_of_every_corpus_are_stated() -> None:
         assert f"| {corpus['title']} | {corpus['licence']} | {answer} | {corpus['why']} |" in terms
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_other_instructions_change_no_score_by_more_than_is_said(name: str) -> None:
     """Done-when 4: verified with the instructions of twenty years ago, in a process of its own."""
@@ -127,6 +129,7 @@ def test_the_first_screen_of_the_readme_is_what_the_general_evaluator_says() -> 
     assert f"<!-- {first_screen.MARKER} -->\n\n{first_screen.table().strip()}\n" in (ROOT / "README.md").read_text("utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("document", "marker", "printed"),
     [
@@ -161,6 +164,7 @@ def test_an_exported_model_is_one_that_others_open_and_scores_the_same(tmp_path:
         export("general", tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_a_score_that_is_off_is_said_and_so_is_what_is_no_model(tmp_path: Path) -> None:
     export("general", tmp_path / "model")
     golden = read_json(tmp_path / "model" / GOLDEN_FILE)
@@ -193,6 +197,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert run("models", "export", "general", tmp_path / "whole").stdout == f"{tmp_path / 'whole'}: 100 MB\n"
 
 
+@pytest.mark.long
 def test_a_model_goes_to_the_hub_and_comes_back(tmp_path: Path) -> None:
     with hub_stand_in() as hub:
         online = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_secret", "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}

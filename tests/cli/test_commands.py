@@ -228,6 +228,7 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_p
     assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 2.0, 3.0, 9.0, 2.0]
 
 
+@pytest.mark.long
 def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_path: Path) -> None:
     """TRIAL section 5: `--output` replaced the finished file of another scorer and input without a word."""
     write_rows(tmp_path / "in.jsonl", examples("a", "bb"))
@@ -431,6 +432,7 @@ def test_train_then_score_and_accuracy(dialeval: Run, tiny_encoder: Path, tmp_pa
     assert len(lines) == 8
 
 
+@pytest.mark.long
 def test_accuracy_of_a_model_without_thresholds_is_refused(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
     corpus(tmp_path / "test.jsonl", "test", n_sets=2)
     done = dialeval("accuracy", "test.jsonl", "--slm", tiny_slm)
@@ -450,6 +452,7 @@ def test_the_folders_of_tasks_and_metrics_are_printed(dialeval: Run) -> None:
         assert expected.is_dir()
 
 
+@pytest.mark.long
 def test_the_hosts_command_line_gets_every_word(dialeval: Run) -> None:
     shown = dialeval("lm-eval", "run", "--help")
     assert shown.returncode == 0, shown.stderr

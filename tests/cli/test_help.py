@@ -45,6 +45,7 @@ def test_help_shows_every_text_as_it_is_written(words: str, monkeypatch: pytest.
     assert [text for text in texts if text and squeezed(text) not in shown] == []
 
 
+@pytest.mark.long
 def test_every_command_ends_its_help_with_an_example() -> None:
     plain = {words for words, command in COMMANDS.items() if not hasattr(command, "commands")}
     assert plain == set(EXAMPLES)

@@ -74,6 +74,7 @@ def test_an_interval_that_includes_0_is_said_in_words(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_ceiling_that_is_surely_low_is_said_in_words(tmp_path: Path) -> None:
     """A fortieth of the variance is the response's: the root of 2 / 41 is 0.22."""
     generator = np.random.default_rng(1)

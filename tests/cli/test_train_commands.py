@@ -129,6 +129,7 @@ def causes(path: Path, split: Any, first: int, last: int) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_train_and_score_with_an_explanation(tiny_encoder: Path, tmp_path: Path) -> None:
     training, validation = causes(tmp_path / "a.json", "train", 0, 8), causes(tmp_path / "b.json", "validation", 0, 6)
     unlabelled = causes(tmp_path / "c.json", "train", 6, 14)

@@ -175,6 +175,7 @@ def test_a_scorer_with_a_model_orders_them_alike_whatever_stands_beside(tiny_gen
     assert order_pairs(general, pairs) == [ordered for pair in pairs for ordered in order_pairs(general, [pair])]
 
 
+@pytest.mark.long
 def test_the_packaged_general_orders_nine_pairs_of_ten_as_a_person_would(capsys: pytest.CaptureFixture[str]) -> None:
     ordered = order_pairs(load_scorer("general"), pairs_of(read_contrasts(RESPONSES)))
     with capsys.disabled():

@@ -48,6 +48,7 @@ WITHOUT_LM_EVAL = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", WITHOUT_LM_EVAL.values(), ids=WITHOUT_LM_EVAL)
 def test_r75_a_command_without_lm_eval_says_what_to_install(words: tuple[str, ...], folder: Path) -> None:
     done = without("lm_eval", folder, *words)
@@ -68,6 +69,7 @@ def test_r75_a_scorer_without_a_language_model_needs_no_host(folder: Path) -> No
     assert done.stderr.startswith("next: ")
 
 
+@pytest.mark.long
 def test_r75_a_local_model_needs_none_of_what_served_ones_need(folder: Path) -> None:
     """TRIAL S1: `lm-eval[hf]` alone brings no aiohttp, so the host's module of served models has no `tqdm`."""
     model = write_rating_language_model(folder / "model", " 4")
@@ -77,6 +79,7 @@ def test_r75_a_local_model_needs_none_of_what_served_ones_need(folder: Path) -> 
     assert json.loads((folder / "out.jsonl").read_text(encoding="utf-8"))["llm"] == 0.8  # 4 of 0 to 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["local-completions", "openai-chat-completions"])
 def test_r75_a_served_model_without_its_packages_says_what_to_install(kind: str, folder: Path) -> None:
     llm = ("--llm", kind, "--llm-args", "model=m,base_url=http://127.0.0.1:9/v1/completions,tokenizer_backend=none")

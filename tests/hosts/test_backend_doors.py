@@ -62,6 +62,7 @@ def test_a_model_is_exported_by_the_command(tmp_path: Path, tiny_general: Path) 
         dialeval("models", "export", tiny_general, tmp_path / "other", "--backend", "tensorrt")
 
 
+@pytest.mark.long
 def test_lm_eval() -> None:
     task = "dstc10_dialog_mini"
     found = evaluate("dialogue-metric", task, model_args="scorer=general,backend=onnx", limit=20)

@@ -32,6 +32,7 @@ def run(two_corpora: Path, tiny_causal_model: Path) -> Callable[..., dict[str, A
     )
 
 
+@pytest.mark.long
 def test_preferences_through_lm_eval_equal_those_computed_directly(run: Run, tiny_causal_model: Path) -> None:
     found = metrics(run("cgdialog_preference_dream"), "cgdialog_preference_dream")
     dialogues = cgdialog.read_preferences("dream")

@@ -87,6 +87,7 @@ def test_where_nothing_can_be_written_it_says_what_to_type(tmp_path: Path) -> No
     assert said.endswith(INSTEAD)
 
 
+@pytest.mark.long
 def test_plain_host_commands_work_after_enable_and_not_after_disable(python: Run, tmp_path: Path) -> None:
     load = ("-c", "import evaluate; print(type(evaluate.load('slide')).__mro__[1].__name__)")
     before = python(*load, env={"HF_EVALUATE_OFFLINE": "1"})
@@ -129,6 +130,7 @@ def test_starting_python_imports_nothing_of_ours_and_survives_a_lost_package(pyt
     python(*command("disable"))
 
 
+@pytest.mark.long
 def test_a_hook_that_cannot_run_is_silent(python: Run, environment: Path) -> None:
     python(*command("enable"))
     (site,) = environment.parent.parent.glob("lib/python*/site-packages")

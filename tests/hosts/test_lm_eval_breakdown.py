@@ -111,6 +111,7 @@ def test_the_group_is_the_mean_of_the_systems(small_zip: Path) -> None:
     assert results["dbdc"]["f1_b,none"] == pytest.approx(sum(values) / 4)
 
 
+@pytest.mark.long
 def test_answers_by_words_give_the_same_and_the_original_annotations_others(small_zip: Path) -> None:
     letters = run(Detector(), "dbdc_yi")
     model = Detector()
@@ -161,6 +162,7 @@ def test_unknown_annotations_are_refused(small_zip: Path) -> None:
         dbdc_dataset(dataset="yi", annotations="new")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cut", [0.5, 0.2])
 def test_the_scorer_is_a_detector_on_the_tasks(tiny_breakdown_models: TinyModels, small_dbdc: Path, cut: float) -> None:
     options = {"model": str(tiny_breakdown_models.odin), "method": "odin_g", "cut": cut, "device": "cpu"}

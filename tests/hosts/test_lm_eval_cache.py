@@ -41,6 +41,7 @@ def n_rows(cache: Path) -> int:
         return len(rows)
 
 
+@pytest.mark.long
 def test_a_scorer_is_answered_by_no_cache_and_leaves_nothing_in_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     cache = tmp_path / "cache"
     with caplog.at_level(logging.WARNING):
@@ -53,6 +54,7 @@ def test_a_scorer_is_answered_by_no_cache_and_leaves_nothing_in_it(tmp_path: Pat
     assert n_rows(cache) == 0
 
 
+@pytest.mark.long
 def test_a_language_model_is_answered_by_its_own_rows_alone(
     tiny_lm: Path, other_lm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,7 @@ def test_a_language_model_is_answered_by_its_own_rows_alone(
     assert scores("dialogue-metric", "scorer=random", cache=cache) == scores("dialogue-metric", "scorer=random")
 
 
+@pytest.mark.long
 def test_the_hosts_own_command_without_our_names_is_guarded_as_well(
     clean_run: Run, tiny_lm: Path, other_lm: Path, tmp_path: Path
 ) -> None:

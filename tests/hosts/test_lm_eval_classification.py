@@ -151,6 +151,7 @@ def test_the_hf_backend_runs_both_forms(tiny_lm: Path) -> None:
     assert text["accuracy_overall"].startswith("undefined (")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", ["slm", "slm_probability", "slm_distance"])
 def test_a_scorer_gives_both_forms_the_accuracies_of_its_own_rule(variant: str, tiny_slm: Path) -> None:
     ran = evaluate("dialogue-metric", *FORMS, model_args=f"scorer=slide,variant={variant},slm={tiny_slm},device=cpu")

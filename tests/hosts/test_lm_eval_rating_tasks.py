@@ -273,6 +273,7 @@ def test_a_real_model_gives_the_same_numbers_through_every_door(few: None, tiny_
         assert load_scorer("dialogue_rating", llm=judge, quality=quality).columns == (quality,)
 
 
+@pytest.mark.long
 def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: None) -> None:
     found = evaluate("dummy", "fed_dialog_random_dial")
     task = "fed_dialog_random_dial_overall"

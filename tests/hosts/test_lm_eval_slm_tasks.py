@@ -81,6 +81,7 @@ def assert_agree(found: dict[str, Any], task: str, variant: str, scores: list[fl
     assert (results["n_scored"], results["n_unscored"]) == (n_scored, len(scores) - n_scored)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"eq26": True, "clamp": [0, 5]}])
 def test_dre_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: Path) -> None:
     found, lm = run("dre_mini", tiny_slm, **options)
@@ -109,6 +110,7 @@ def assert_same_signature(samples: list[dict[str, Any]], scorer: Scorer) -> None
 SLIDE_OPTIONS = [{}, {"fusion": "agree", "slm_scale": 0.5}, {"clip": True, "round3": True, "normalise": "training"}]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", SLIDE_OPTIONS)
 def test_slide_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: Path) -> None:
     found, lm = run("slide_mini", tiny_slm, **options)

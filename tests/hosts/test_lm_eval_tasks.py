@@ -108,6 +108,7 @@ def test_every_process_gets_a_placeholder_of_an_absent_set(use_tiny_data: Path, 
 # The host's own command line
 
 
+@pytest.mark.long
 def test_the_hosts_command_line_runs_the_group_with_an_absent_set(on_host: OnHost, tmp_path: Path) -> None:
     result, said = on_host("dstc10_dialog", "--num_fewshot", "2")
     tasks = {code: result["results"][f"dstc10_dialog_{code}"] for code in EIGHT}
@@ -128,6 +129,7 @@ def test_the_hosts_command_line_runs_the_group_with_an_absent_set(on_host: OnHos
     assert tasks["ft"]["spearman,none"] == pytest.approx(direct["spearman"].value, abs=1e-12)
 
 
+@pytest.mark.long
 def test_the_prompt_reaches_the_model_with_its_examples(on_host: OnHost, tmp_path: Path) -> None:
     on_host("dstc10_dialog_tu", "--num_fewshot", "1", "--limit", "1")
     prompt = samples_of(tmp_path / "out", "dstc10_dialog_tu")[0]["arguments"]["gen_args_0"]["arg_0"]
@@ -142,6 +144,7 @@ def test_the_prompt_reaches_the_model_with_its_examples(on_host: OnHost, tmp_pat
     assert prompt.count("Example\n") == 1
 
 
+@pytest.mark.long
 def test_a_task_whose_coefficients_are_undefined_leaves_valid_json_and_the_mean_of_the_others(
     on_host: OnHost, tmp_path: Path, tiny_data: Path
 ) -> None:
@@ -159,6 +162,7 @@ def test_a_task_whose_coefficients_are_undefined_leaves_valid_json_and_the_mean_
 # `dialeval lm-eval`: the host's command line with our names
 
 
+@pytest.mark.long
 def test_a_model_judges_the_group_and_a_users_folder_counts_too(clean_run: Run, tiny_lm: Path, tmp_path: Path) -> None:
     mine, output = tmp_path / "mine", tmp_path / "out"
     mine.mkdir()
@@ -180,6 +184,7 @@ def test_a_model_judges_the_group_and_a_users_folder_counts_too(clean_run: Run, 
     assert sample["spearman"][0] == pytest.approx(yes / (yes + no), abs=1e-6)
 
 
+@pytest.mark.long
 def test_old_style_flags_and_the_list_work(clean_run: Run) -> None:
     done = clean_run("-c", MAIN, "ls", "groups")
     assert "dstc10_dialog_bm25_cr" in done.stdout
@@ -188,6 +193,7 @@ def test_old_style_flags_and_the_list_work(clean_run: Run) -> None:
     assert "\ndstc10_dialog_tu  spearman " in done.stdout
 
 
+@pytest.mark.long
 def test_tasks_that_there_are_not_are_named_each_with_the_nearest(clean_run: Run) -> None:
     """TRIAL section 3: `dstc10` was "Tasks not found", below a traceback."""
     done = clean_run("-c", MAIN, "run", "--model", "dummy", "--tasks", "dstc10,dstc10_dialog_tu,xxyyzzqq")
@@ -198,6 +204,7 @@ def test_tasks_that_there_are_not_are_named_each_with_the_nearest(clean_run: Run
     )
 
 
+@pytest.mark.long
 def test_an_absent_set_asked_for_by_name_stops_with_the_message(clean_run: Run, tiny_data: Path) -> None:
     done = clean_run("-c", MAIN, "--model", "dummy", "--tasks", "dstc10_dialog_dgr")
     assert done.returncode != 0
@@ -261,6 +268,7 @@ def test_called_by_hand_a_data_set_takes_its_own_options_only(tiny_slm: Path) ->
     assert said.startswith("task: --metadata: there is no option 'fuson'. Did you mean 'fusion'? Known are: ")
 
 
+@pytest.mark.long
 def test_the_hosts_own_command_line_says_so(clean_run: Callable[..., CompletedProcess[str]]) -> None:
     done = clean_run(
         *("-m", "lm_eval", "run", "--model", "dummy", "--tasks", "dstc10_dialog_mini", "--include_path", str(tasks_path())),

@@ -33,6 +33,7 @@ def judge_of(kept: Path) -> str:
     return str(read_json_lines(kept)[0].value["judge"])
 
 
+@pytest.mark.long
 def test_a_task_gets_the_stored_numbers(kept: Path) -> None:
     judge = load_scorer_with_judge("llm_judge", {"llm": "scripted-judge", "answers": False})
     args = f"source={judge_of(kept)},verdicts={kept}"

@@ -89,6 +89,7 @@ def of(runs: list[TaskRun], task: str, variant: str = "") -> TaskRun:
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("task", "variant"),
     [
@@ -117,6 +118,7 @@ def test_rescoring_gives_what_the_task_printed(runs: list[TaskRun], task: str, v
     assert set(run.printed) == (set() if variant else set(printed(run.recomputed)))
 
 
+@pytest.mark.long
 def test_every_seed_is_rescored_and_their_mean_is_what_was_printed(runs: list[TaskRun]) -> None:
     run = of(runs, "fed_dialog_random_turn_specific")
     findings = rescore([run], ReportOptions(coefficients=("spearman",)))

@@ -36,12 +36,14 @@ def test_a_replayed_judge_is_named_by_its_source() -> None:
     assert folder_name("replay-judge", {"source": "gpt-4/x", "quality": "Overall"}) == "replay-judge_gpt-4/x_quality=Overall"
 
 
+@pytest.mark.long
 def test_two_scorers_have_two_folders_in_python(tmp_path: Path) -> None:
     for scorer in ("response_length", "random"):
         evaluate("dialogue-metric", "dstc10_dialog_mini", model_args=f"scorer={scorer}", limit=5, output=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dialogue-metric_random", "dialogue-metric_response_length"]
 
 
+@pytest.mark.long
 def test_the_command_says_where_the_results_are_and_what_comes_next(tmp_path: Path) -> None:
     words = ["--model", "dialogue-metric", "--model_args", "scorer=response_length", "--tasks", "dstc10_dialog_mini"]
     done = run("lm-eval", "run", *words, "--limit", "5", "--output_path", tmp_path, "--log_samples")

@@ -27,6 +27,7 @@ def states() -> dict[str, Validation]:
     return {result.name: result for result in validate_tasks(tasks_path())}
 
 
+@pytest.mark.long
 def test_every_task_of_this_package_is_right_or_absent(tiny_slm: Path, own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_SLM", str(tiny_slm))
     for write in (write_dstc10, write_convai, write_dbdc):

@@ -37,6 +37,7 @@ def pushed(hub: StandIn, folder: Path, *options: str, home: Path) -> subprocess.
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
 
 
+@pytest.mark.long
 def test_data_set_and_space_arrive_whole_and_nothing_else_does(folder: Path, tmp_path: Path) -> None:
     with hub_stand_in() as hub:
         done = pushed(hub, folder, "--private", home=tmp_path)
@@ -55,6 +56,7 @@ def test_data_set_and_space_arrive_whole_and_nothing_else_does(folder: Path, tmp
     assert done.stdout.startswith("uploaded to dataset me/board:\n  README.md (")
 
 
+@pytest.mark.long
 def test_a_refusal_is_one_line_without_the_token(folder: Path, tmp_path: Path) -> None:
     with hub_stand_in() as hub:
         hub.refuse = 401
@@ -65,6 +67,7 @@ def test_a_refusal_is_one_line_without_the_token(folder: Path, tmp_path: Path) -
     assert done.stderr.endswith("Type `hf auth login` with a token that may write.\n")
 
 
+@pytest.mark.long
 def test_a_hub_that_cannot_be_reached_is_one_line(folder: Path, tmp_path: Path) -> None:
     """TRIAL section 4: `leaderboard push` offline ended in the traceback of the HTTP library."""
     with hub_stand_in() as gone:

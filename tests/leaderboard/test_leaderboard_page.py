@@ -139,6 +139,7 @@ def test_figures_alone_make_a_page(built: Built) -> None:
     assert '<table id="board">' in page
 
 
+@pytest.mark.long
 def test_a_page_of_forty_evaluators_is_small_enough_to_mail(tmp_path: Path) -> None:
     """On nine sets of turns with an overall quality, as DSTC10 has them, each with texts and scores of its own."""
     codes = ("dgu", "dz", "pz", "tu", "pu", "dgr", "eg", "cg", "ft")

@@ -69,6 +69,7 @@ def count_accepted(refusals: Sequence[str | None], name: str) -> int:
     return refusals.count(None)
 
 
+@pytest.mark.long
 def test_a_mutated_result_file_is_read_or_refused(copy: Path) -> None:
     drawn = random.Random(0)
     path = copy / f"judge_{DATE}.json"
@@ -80,6 +81,7 @@ def test_a_mutated_result_file_is_read_or_refused(copy: Path) -> None:
     assert 20 < count_accepted(said, str(copy)) < 85
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", ["dstc10_dialog_mini", "slide_mini", "dailydialog_pp_mini"])
 def test_a_mutated_samples_file_is_read_or_refused(task: str, copy: Path) -> None:
     drawn = random.Random(1)

@@ -112,6 +112,7 @@ def test_few_weights_of_a_row_are_cut_and_the_others_off_by_half_a_step(
             assert torch.equal(restored[name], weight), name
 
 
+@pytest.mark.long
 def test_scoring_opens_it_without_sentence_transformers_and_embeds_the_same_to_the_bit(packed: Path) -> None:
     encoder, whole = load_trained_encoder(packed, device="cpu"), load_encoder(str(packed), device="cpu")
     assert isinstance(encoder, MeanEncoder)

@@ -86,6 +86,7 @@ def weight_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.safetensors"))
 
 
+@pytest.mark.long
 def test_r41_each_weight_file_is_known_by_its_hash(kind: Kind) -> None:
     """D21: 22 of 27 flipped bits were accepted."""
     kind.open(str(kind.folder))

@@ -35,6 +35,7 @@ def values(scorer_name: str, *, examples: list[Example] = EXAMPLES, **options: o
     return np.array(load_scorer(scorer_name, **options).score(examples).values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", EXACT)
 @pytest.mark.parametrize("name", ["general", "slide", "causalscore"])
 def test_an_exact_backend_says_what_torch_says(name: str, backend: str) -> None:
@@ -43,6 +44,7 @@ def test_an_exact_backend_says_what_torch_says(name: str, backend: str) -> None:
     assert (np.argsort(found.round(5)) == np.argsort(expected.round(5))).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", EXACT)
 def test_every_column_is_the_same_with_facts_and_over_whole_dialogues(tiny_general: Path, backend: str) -> None:
     for options in ({}, {"level": "dialogue"}):
@@ -63,6 +65,7 @@ def mini_dialogue() -> object:
     return golden_items("dialogue")[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", EXACT)
 def test_the_similarity_of_sentences_is_the_same(backend: str) -> None:
     pairs = [
@@ -72,6 +75,7 @@ def test_the_similarity_of_sentences_is_the_same(backend: str) -> None:
     assert np.abs(found - expected).max() < 1e-5
 
 
+@pytest.mark.long
 def test_int8_ranks_nearly_as_torch_does_and_no_neighbour_moves_a_score() -> None:
     scorer = load_scorer("general", backend="openvino-int8")
     found = np.array(scorer.score(EXAMPLES).values)
@@ -143,6 +147,7 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, str], me
     assert refusal(load_scorer, "general", error=InputError, **options) == message
 
 
+@pytest.mark.long
 def test_a_model_is_exported_with_its_folder_and_is_the_same_model(tmp_path: Path, tiny_general: Path) -> None:
     folder = tmp_path / "model"
     export(str(tiny_general), folder, ["onnx", "openvino"])
@@ -166,6 +171,7 @@ def test_an_export_of_other_weights_is_refused(tmp_path: Path, tiny_general: Pat
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["onnx", "openvino"])
 def test_a_damaged_export_is_named(tmp_path: Path, tiny_general: Path, backend: str) -> None:
     folder = tmp_path / "model"
@@ -179,6 +185,7 @@ def test_a_damaged_export_is_named(tmp_path: Path, tiny_general: Path, backend: 
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["general", "slide"])
 def test_exported_models_score_without_torch_in_500_mb(name: str) -> None:
     # Made by the tests above, or here.

@@ -116,6 +116,7 @@ def test_good_is_never_orange_and_bad_never_green() -> None:
     assert len(set(brightness)) == 9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_the_same_numbers_give_the_same_file(suffix: str, tmp_path: Path) -> None:
     for name in ("one", "two"):

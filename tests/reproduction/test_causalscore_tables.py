@@ -184,6 +184,7 @@ def test_the_training_figures_stand_before_and_after_each_round() -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_script_makes_all_tables_and_scores_nothing_twice(
     data: Path, tmp_path: Path, tiny_slm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

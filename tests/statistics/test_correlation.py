@@ -320,6 +320,7 @@ def test_nothing_to_compare(level: Any, average_by: Any) -> None:
     assert (nothing.value, nothing.coverage) == (None, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall_b", "kendall_c", "pairwise_accuracy"])
 @pytest.mark.parametrize("is_rounded", [True, False])
 def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,7 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.startswith("scores"))
 
 
+@pytest.mark.long
 def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: Path, source: Path, whole: bytes) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
@@ -110,6 +111,7 @@ def test_an_input_that_cannot_be_read_is_said_in_the_words_of_the_shard(tmp_path
     assert f'the last: "dialeval: {source}:1: ' in ended.stderr.replace("'", '"')
 
 
+@pytest.mark.long
 def test_slurm_is_given_the_shards_and_behind_them_the_merge(tmp_path: Path, source: Path, whole: bytes) -> None:
     programs = {"sbatch": SBATCH, "srun": SRUN, "scontrol": "#!/bin/bash\necho here\n"}
     for name, text in programs.items():
@@ -129,6 +131,7 @@ def test_slurm_is_given_the_shards_and_behind_them_the_merge(tmp_path: Path, sou
     assert (tmp_path / "scores.jsonl").read_bytes() == whole
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "message"),
     [

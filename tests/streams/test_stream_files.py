@@ -264,6 +264,7 @@ def test_a_full_disk_is_said_and_what_is_written_is_whole(
     assert lengths(source, output) == [dict(row) for row in EXPECTED.rows()]
 
 
+@pytest.mark.long
 def test_the_vectors_of_contexts_are_kept_within_a_block_and_resumed_runs_have_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def test_what_is_quick_or_disabled_says_nothing(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.long
 def test_hosts_that_are_imported_later_have_our_bars() -> None:
     script = (
         "from dialeval_plugin.terminal.progress import Progress, draw_one_bar_at_a_time\n"

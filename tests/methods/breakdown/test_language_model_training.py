@@ -243,7 +243,10 @@ def test_a_training_that_goes_on_says_from_which_step(tmp_path: Path, capsys: py
     train(sources(), tmp_path / "model", chosen, progress=True)
     said = [line for line in capsys.readouterr().err.splitlines() if "going on" in line]
     assert len(steps) == 2
-    assert [line.strip() for line in said] == [f"lm: going on from step {steps[1]} of {3 * steps[0]}"]
+    assert [line.strip() for line in said] == [
+        f"{tmp_path / 'model' / '.training'}: going on with an unfinished run",
+        f"lm: going on from step {steps[1]} of {3 * steps[0]}",
+    ]
 
 
 def test_a_relative_output_is_gone_on_with_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

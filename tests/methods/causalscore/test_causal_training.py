@@ -214,6 +214,7 @@ def options(encoder: Path, recipe: str = "default", **changes: Any) -> CausalTra
     return CausalTrainingOptions(recipe, str(encoder), max_tokens=128, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recipe", ["default", "paper", "code"])
 def test_every_recipe_ends_with_a_folder_that_opens_and_scores(recipe: str, tiny_encoder: Path, tmp_path: Path) -> None:
     trained = train(SOURCES, tmp_path / "model", options(tiny_encoder, recipe))

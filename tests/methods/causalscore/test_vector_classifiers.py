@@ -106,6 +106,7 @@ def test_a_fit_is_the_logistic_regression_of_its_features() -> None:
     assert said[np.array(labels) == 1].mean() > said[np.array(labels) == 0].mean() + 0.2
 
 
+@pytest.mark.long
 def test_the_evaluator_is_copied_into_the_folder_unless_it_is_in_the_box(trained: TrainingResult, tmp_path: Path) -> None:
     stored = json.loads((trained.folder / "causalscore.json").read_text())["vectors"]
     assert stored["general"] is None

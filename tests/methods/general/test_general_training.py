@@ -60,6 +60,7 @@ def trained(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Tra
     return train(GeneralSources(toy(300)), folder, made, left_out={"toy": 2})
 
 
+@pytest.mark.long
 def test_the_heads_learn_what_they_are_there_for(trained: TrainingResult) -> None:
     areas = trained.record["validation"]["auroc"]
     assert min(areas["fit"][kind] for kind in ("random", "in_dialogue", "keyword", "splice")) > 0.85
@@ -73,6 +74,7 @@ def test_the_heads_learn_what_they_are_there_for(trained: TrainingResult) -> Non
     assert [areas[head]["other_facts"] for head in ("fit", "fluency")] == pytest.approx([0.5, 0.5], abs=1e-9)
 
 
+@pytest.mark.long
 def test_what_is_frozen_stays_as_the_backbone_has_it(trained: TrainingResult, tiny_encoder: Path) -> None:
     """A third of one layer is none: the embeddings alone."""
     found, start = (load_file(str(folder / "model.safetensors")) for folder in (trained.folder, tiny_encoder))
@@ -80,6 +82,7 @@ def test_what_is_frozen_stays_as_the_backbone_has_it(trained: TrainingResult, ti
     assert not any(found[name].equal(start[name]) for name in start if "encoder.layer" in name and "weight" in name)
 
 
+@pytest.mark.long
 def test_every_kind_of_wrong_text_is_in_the_record(trained: TrainingResult) -> None:
     record = trained.record["validation"]
     kinds = {kind for group in NEGATIVES.values() for kind in group}
@@ -90,6 +93,7 @@ def test_every_kind_of_wrong_text_is_in_the_record(trained: TrainingResult) -> N
     assert set(record["auroc"]["coherence"]) == {"shuffled_turns", "replaced_turn"}
 
 
+@pytest.mark.long
 def test_the_folder_opens_and_says_what_it_was_made_of(trained: TrainingResult) -> None:
     record = json.loads((trained.folder / "general.json").read_text())["training"]
     assert {path.suffix for path in trained.folder.rglob("*") if path.is_file()} <= {".json", ".safetensors", ".txt"}
@@ -121,6 +125,7 @@ def test_without_facts_nothing_is_learnt_of_knowledge(tiny_encoder: Path, tmp_pa
     assert set(done.record["validation"]["auroc"]["knowledge"].values()) == {None}
 
 
+@pytest.mark.long
 def test_the_mixture_is_fitted_on_validation_dialogues_alone(tiny_encoder: Path, tmp_path: Path) -> None:
     """Other validation dialogues leave what the heads have learnt as it is, and move the weights that mix them."""
     held_out = [replace(item, turns=tuple(f"{text}!" for text in item.turns)) for item in toy(140)[100:]]

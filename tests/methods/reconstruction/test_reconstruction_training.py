@@ -109,6 +109,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: 
     assert weights[0] == weights[1] != weights[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("owner", "name", "call", "last"),
     [(training, "validation_loss", 2, 1), (checkpoints, "seal", 3, 2), (TrainedReconstruction, "save", 1, None)],
@@ -124,7 +125,8 @@ def test_a_training_that_stops_goes_on_to_the_same_files(
     capsys.readouterr()
     assert train(SOURCES, tmp_path / "broken", options(), device="cpu", progress=True)[1:] == whole[1:]
     said = [line.strip() for line in capsys.readouterr().err.splitlines() if "going on" in line]
-    assert said == ([] if last is None else [f"reconstruction: going on from step {10 * last} of 30"])
+    steps = [] if last is None else [f"reconstruction: going on from step {10 * last} of 30"]
+    assert said == [f"{tmp_path / 'broken' / '.training'}: going on with an unfinished run", *steps]
     assert files_of(tmp_path / "broken") == files_of(tmp_path / "whole")
 
 

@@ -36,6 +36,7 @@ def options(encoder: Path, recipe: str = "default", n_epochs: int = 2) -> SlideT
     return SlideTrainingOptions(recipe, str(encoder), n_epochs, validation_fraction=0.3, precision="float32")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recipe", ["default", "paper", "code"])
 def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: Path, tmp_path: Path) -> None:
     record = train(SETS, tmp_path / "slm", options(tiny_encoder, recipe, 1)).record
@@ -52,6 +53,7 @@ def test_every_recipe_ends_with_a_folder_that_opens(recipe: str, tiny_encoder: P
     assert [row.stage for row in read_history(tmp_path / "slm")] == [stage.kind for stage in RECIPES[recipe].stages]
 
 
+@pytest.mark.long
 def test_the_default_recipe_moves_the_encoder_and_blends_vectors_words_and_cosine_by_fitted_weights(
     tiny_encoder: Path, tiny_slm: Path, tmp_path: Path
 ) -> None:
@@ -79,6 +81,7 @@ def test_the_default_recipe_moves_the_encoder_and_blends_vectors_words_and_cosin
         TrainedSmallModel.load(str(tiny_slm)).model.log_odds([(("Hi.",), "Hello.")])
 
 
+@pytest.mark.long
 def test_contexts_of_the_evaluation_are_left_out_and_counted(
     tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
