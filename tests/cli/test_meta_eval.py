@@ -74,6 +74,7 @@ def rows_of(done: Done) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.long
 def test_evaluators_are_ranked_within_each_coefficient(process: Run, files: Path) -> None:
     done = process(
         "meta-eval", "bad.jsonl", "good.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "spearman", "--rounds", "0"
@@ -212,6 +213,7 @@ def test_scores_and_ratings_are_aligned_by_id(dialeval: Run, files: Path) -> Non
     assert [row | {"evaluator": ""} for row in straight] == [row | {"evaluator": ""} for row in shuffled]
 
 
+@pytest.mark.long
 def test_what_does_not_fit_together_is_refused_or_said(dialeval: Run, process: Run, files: Path) -> None:
     write_scores(files / "part.jsonl", {"a": 1.0, "b": 2.0, "c": 3.0, "x": 4.0})
     done = dialeval("meta-eval", "part.jsonl", "--ratings", "ratings.jsonl")
@@ -329,6 +331,7 @@ def test_what_is_not_there_or_twice_is_named(dialeval: Run, files: Path) -> None
         assert done.stderr.startswith(f"dialeval: {message}")
 
 
+@pytest.mark.long
 def test_rescore_prints_what_the_run_printed(process: Run) -> None:
     done = process("rescore", HISTORIC)
     assert (done.returncode, done.stderr) == (0, "")
@@ -358,6 +361,7 @@ def test_rescore_takes_the_newest_run_or_all(dialeval: Run, tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.long
 def test_rescore_needs_samples(process: Run, tmp_path: Path) -> None:
     (source,) = HISTORIC.rglob("results_*.json")
     (tmp_path / source.name).write_text(source.read_text())

@@ -25,6 +25,7 @@ def data(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "sets.json", rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["disentangling", "thresholds", "distribution"])
 def test_a_small_model_is_drawn(command: str, data: Path, tiny_slm: Path, tmp_path: Path) -> None:
     output = tmp_path / "plot.svg"

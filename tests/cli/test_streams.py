@@ -57,6 +57,7 @@ def test_d7_scores_go_to_standard_output(folder: Path) -> None:
     assert names(folder) == ["in.jsonl", "stdout"]
 
 
+@pytest.mark.long
 def test_d32_a_long_name_is_written_or_refused_before_anything_is_scored(folder: Path) -> None:
     name = "n" * 240
     assert run(folder, *score(name)).returncode == 0

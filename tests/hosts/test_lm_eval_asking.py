@@ -214,6 +214,7 @@ def test_an_error_of_the_one_who_keeps_answers_is_not_a_failure_of_the_server(pa
 # FAULTS D25: servers that send slowly, too much, or an error where all is well
 
 
+@pytest.mark.long
 @BOTH_KINDS
 @pytest.mark.parametrize(("concurrent", "detail"), [(1, "ReadTimeout"), (4, "TimeoutError")])
 def test_d25_the_timeout_holds_for_a_whole_reply_that_drips(kind: str, concurrent: int, detail: str) -> None:

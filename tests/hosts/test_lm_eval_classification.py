@@ -75,6 +75,7 @@ def test_the_real_test_set_has_fifteen_responses_a_context(data_dir: Path) -> No
     assert (shown.count(5), shown.count(4)) == (554, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [0, 2, 5])
 def test_the_host_sends_the_papers_prompt(n: int) -> None:
     result = evaluate(DialogueMetricLM(Recorder()), *FORMS, limit=2, num_fewshot=n, log_samples=True)

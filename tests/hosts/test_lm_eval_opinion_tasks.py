@@ -115,6 +115,7 @@ def test_a_turn_without_a_finite_probability_is_unscored(few: Path) -> None:
     assert set(process_opinion(document, [(-1.0, False)])) == set(printed("opinion"))
 
 
+@pytest.mark.long
 def test_a_real_model_gives_its_opinion_through_the_host(few: Path, tiny_lm: Path) -> None:
     found = evaluate("hf", "convai2_opinion", model_args=f"pretrained={tiny_lm},dtype=float32", device="cpu")
     results = metrics(found, "convai2_opinion")

@@ -225,6 +225,7 @@ def test_wrong_options_of_slide_are_refused(option: str, tiny_slm: Path) -> None
         slide_dataset(dataset="mini", slm=str(tiny_slm), **{option: value})
 
 
+@pytest.mark.long
 def test_a_group_leaves_out_what_is_absent(use_tiny_data: Path, tiny_slm: Path, caplog: pytest.LogCaptureFixture) -> None:
     found, _ = run("slide", tiny_slm)
     assert any(message.startswith("slide_dgr: left out of the group and of its mean: ") for message in caplog.messages)
@@ -233,6 +234,7 @@ def test_a_group_leaves_out_what_is_absent(use_tiny_data: Path, tiny_slm: Path, 
     assert found["groups"]["slide"]["spearman,none"] == pytest.approx(sum(values) / len(values))
 
 
+@pytest.mark.long
 def test_a_real_model_is_asked_both_prompts(use_tiny_data: Path, tiny_slm: Path, tiny_lm: Path) -> None:
     arguments = {"model_args": f"pretrained={tiny_lm}", "device": "cpu", "batch_size": 8, "limit": 3}
     found = evaluate("hf", "dre_tu", "slide_tu", metadata={"slm": str(tiny_slm)}, **arguments)

@@ -48,6 +48,7 @@ def test_a_task_gets_the_stored_numbers(kept: Path) -> None:
     assert [sample["spearman"].unscored for sample in samples].count("no_verdict") == 1
 
 
+@pytest.mark.long
 def test_dre_gets_the_verdict_on_its_scale_where_it_asks_for_a_rating_alone(kept: Path, tiny_slm: Path) -> None:
     args = f"source={judge_of(kept)},verdicts={kept}"
     found = evaluate("replay-judge", "dre_mini", model_args=args, metadata={"slm": str(tiny_slm)})

@@ -157,6 +157,7 @@ def test_other_settings_are_taken(runs: list[TaskRun]) -> None:
 # TRIAL 17: scores have one value, one interval and one ceiling, in lm-eval, rescore, meta-eval and on the page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dataset", "scorer"),
     [

@@ -79,6 +79,7 @@ def scores(folder: Path) -> Any:
     return GeneralScorer(str(folder), device="cpu").score(mini.read_examples("test")[:12])
 
 
+@pytest.mark.long
 def test_a_packed_model_is_small_and_scores_as_before(trained: Path, packed: Path, finer: Path) -> None:
     sizes = [sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) for folder in (trained, finer, packed)]
     assert sizes[0] > 90e6

@@ -55,6 +55,7 @@ def table(tiny_general: Path, tiny_slm: Path, tmp_path_factory: pytest.TempPathF
     return small_table(agreements([*sets, EvaluationSet("fd", "overall", dialogues())], evaluators, work))
 
 
+@pytest.mark.long
 def test_evaluators_here_stand_with_intervals_above_published_ones_without(table: Table) -> None:
     rows = {str(row["evaluator"]): row for row in table.rows}
     assert list(rows)[:5] == ["general", "cosine", "slide", "response length", "random"]

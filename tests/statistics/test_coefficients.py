@@ -176,6 +176,7 @@ def test_magnitude_does_not_matter(name: str, scale: float) -> None:
 STRETCH, CUBE = np.poly1d([3, 5]), np.poly1d([1, 0, 0, 5])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "rising"), [("pearson", STRETCH), *itertools.product(("spearman", "kendall_b", "kendall_c"), (STRETCH, CUBE))]
 )

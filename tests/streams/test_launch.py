@@ -104,6 +104,7 @@ def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: 
     )
 
 
+@pytest.mark.long
 def test_an_input_that_cannot_be_read_is_said_in_the_words_of_the_shard(tmp_path: Path, source: Path) -> None:
     source.write_text('{"context": ["Hi."]}\n', encoding="utf-8")
     ended = launch(tmp_path, "--shards", 1)

@@ -162,6 +162,7 @@ def arguments(trainer: str, folder: Path, encoder: Path) -> list[object]:
     return ["--data", folder / "talk.jsonl", "--epochs", 1, "--device", "cpu"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("trainer", "record", "name"),
     [

@@ -252,6 +252,7 @@ def choose_all(pool: Pool, *_: Any, **__: Any) -> list[LabelledRow]:
     ]
 
 
+@pytest.mark.long
 def test_rounds_have_the_pseudo_labels_of_their_own(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

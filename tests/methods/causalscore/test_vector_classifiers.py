@@ -61,6 +61,7 @@ def test_features_are_cosines_without_what_all_texts_share_and_lengths(tiny_gene
     assert features(vectors.of(texts), np.array([[0, 2]]))[0] == pytest.approx(found[:5])
 
 
+@pytest.mark.long
 def test_each_turn_is_embedded_once_whatever_is_asked_about_it(
     trained: TrainingResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +79,7 @@ def test_each_turn_is_embedded_once_whatever_is_asked_about_it(
     assert embedded == [37]
 
 
+@pytest.mark.long
 def test_scores_do_not_depend_on_what_is_scored_beside_them(trained: TrainingResult) -> None:
     scorer = CausalScorer(str(trained.folder), device="cpu")
     examples = [Example(f"{number}", pair.context, pair.response) for number, pair in enumerate(PAIRS)]
