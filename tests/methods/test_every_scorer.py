@@ -177,7 +177,6 @@ def test_every_scorer_of_the_package_is_here() -> None:
     assert {*NAMES} == ours
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ALL)
 def test_a_score_depends_on_its_item_alone(
     name: str, make: Callable[[str], Scorer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -148,7 +148,6 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", STATISTICS)
 def test_order_and_names_change_no_digit(name: str) -> None:
     statistic = STATISTICS[name]
