@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json
+from dialeval_plugin.statistics.estimates import ValueInterval
 
 from .plots import BLUE, GREY, new_figure
 
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
 _BAND = "#ccddee"
 _PEOPLE = ("people_leave_one_out", "people_split_half")
 _READ = ("dataset", "quality", "level", "statistic", "evaluator", "value", "ci_low", "ci_high", "n_scored", *_PEOPLE)
-
-
-class Interval(NamedTuple):
-    """A coefficient with the ends of its interval; equal ends where it has none."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +34,7 @@ class Panel:
     """
 
     title: str
-    found: Mapping[str, Interval | None]
+    found: Mapping[str, ValueInterval | None]
     people: Sequence[float]
 
 
@@ -76,11 +69,8 @@ def _panel(cell: Sequence[str], cells: Sequence[Sequence[str]], rows: Mapping[st
     return Panel(f"{', '.join(differing)} (n = {n})", {name: _interval(row) for name, row in rows.items()}, people)
 
 
-def _interval(row: Mapping[str, Any]) -> Interval | None:
-    if (value := row["value"]) is None:
-        return None
-    low, high = row["ci_low"], row["ci_high"]
-    return Interval(value, value if low is None else low, value if high is None else high)
+def _interval(row: Mapping[str, Any]) -> ValueInterval | None:
+    return None if row["value"] is None else ValueInterval(row["value"], row["ci_low"], row["ci_high"])
 
 
 def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
@@ -94,11 +84,11 @@ def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
     common = [panel for panel in panels if all(panel.found.get(name) for name in names)] or panels
 
     def mean(name: str) -> float:
-        found = [interval.value for panel in common if (interval := panel.found.get(name)) is not None]
+        found = [one.value for panel in common if (one := panel.found.get(name)) is not None and one.value is not None]
         return fmean(found) if found else float("-inf")
 
     names.sort(key=mean)
-    ends = [end for panel in panels for one in panel.found.values() if one is not None for end in one]
+    ends = [end for panel in panels for one in panel.found.values() if one is not None for end in one if end is not None]
     ends += [value for panel in panels for value in panel.people]
     low, high = min(0.0, *ends), max(0.0, *ends)
     margin = 0.04 * (high - low or 1.0)
@@ -126,10 +116,11 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
         axes.axvspan(panel.people[0], panel.people[-1], color=_BAND, linewidth=1.2, zorder=0)
     for place, name in enumerate(names):
         one = panel.found.get(name)
-        if one is None:
+        if one is None or one.value is None:
             axes.annotate("—", (0, place), xytext=(4, 0), textcoords="offset points", va="center", color=GREY)
             continue
-        axes.plot([one.low, one.high], [place, place], color=BLUE, linewidth=1.6, solid_capstyle="butt")
+        if one.ci_low is not None and one.ci_high is not None:
+            axes.plot([one.ci_low, one.ci_high], [place, place], color=BLUE, linewidth=1.6, solid_capstyle="butt")
         axes.plot([one.value], [place], color=BLUE, marker="o", markersize=5)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(-0.6, len(names) - 0.4)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.reports.forest import Interval, Panel, forest_figure, read_panels
+from dialeval_plugin.reports.forest import Panel, forest_figure, read_panels
+from dialeval_plugin.statistics.estimates import ValueInterval
 from tests.cli.running import run, write_rows
 from tests.refusals import refusal
 
@@ -33,14 +34,14 @@ def test_files_become_panels_with_the_people_of_each(tmp_path: Path) -> None:
     second = write_table(tmp_path / "b.json", "pu", {"good": (0.3, 0.1, 0.5)})
     panels = read_panels([first, second], "spearman")
     assert panels == [
-        Panel("tu (n = 60)", {"good": Interval(0.5, 0.4, 0.6), "none": None}, [0.7]),
-        Panel("pu (n = 60)", {"good": Interval(0.3, 0.1, 0.5)}, []),
+        Panel("tu (n = 60)", {"good": ValueInterval(0.5, 0.4, 0.6), "none": None}, [0.7]),
+        Panel("pu (n = 60)", {"good": ValueInterval(0.3, 0.1, 0.5)}, []),
     ]
 
 
 def test_the_best_on_the_panels_that_all_have_is_on_top() -> None:
-    both = Panel("a", {"low": Interval(0.1, 0.0, 0.2), "high": Interval(0.4, 0.3, 0.5), "never": None}, [0.6, 0.8])
-    one = Panel("b", {"low": Interval(0.9, 0.8, 1.0)}, [])
+    both = Panel("a", {"low": ValueInterval(0.1, 0.0, 0.2), "high": ValueInterval(0.4, 0.3, 0.5), "never": None}, [0.6, 0.8])
+    one = Panel("b", {"low": ValueInterval(0.9, 0.8, 1.0)}, [])
     figure = forest_figure([both, one], label="rho")
     left, right = figure.axes
     assert [label.get_text() for label in left.get_yticklabels()] == ["low", "high"]
