@@ -20,7 +20,7 @@ from dialeval_plugin.core.files import Line
 
 from . import mini, readers
 from .conversations import Conversation, TurnChoice, is_conversation, read_conversations, read_rows
-from .corpus import Beginning, Corpus, GroundedDialogue
+from .corpus import Beginning, Corpus, GroundedDialogue, publications
 from .readers import dailydialog_pp, dstc10
 from .rows import read_csv, read_objects, visible_turns
 
@@ -40,6 +40,33 @@ SETS: Mapping[str, Callable[[], Sequence[Item]]] = {
     name: read for corpus in CORPORA.values() for name, read in corpus.sets.items()
 }
 """What reads each rated set, by its name."""
+
+
+class SetDescription(NamedTuple):
+    """What a rated set is, for people; of one that this package does not know the title alone, which is its name."""
+
+    title: str
+    about: str = ""
+    url: str = ""
+
+
+def describe_set(name: str) -> SetDescription:
+    """Describe the set of a name, DSTC10's by their codes too.
+
+    Example:
+        >>> describe_set("tu").title, describe_set("of others").title
+        ('Topical-Chat (USR)', 'of others')
+    """
+    entry = next((entry for entry in dstc10.SETS.values() if name in {entry.code, entry.name}), None)
+    if entry is not None:
+        return SetDescription(entry.title, entry.about, entry.url)
+    if name not in publications():
+        return SetDescription(name)
+    published = publications()[name]
+    # "FED: rated responses ..."; what has no name of its own is known by that of the catalogue.
+    title, colon, about = published.title.partition(": ")
+    title, about = (title, f"{about[:1].upper()}{about[1:]}.") if colon else (name, f"{title}.")
+    return SetDescription(title, about, published.homepage or "")
 
 
 def find_corpus(name: str) -> Corpus:

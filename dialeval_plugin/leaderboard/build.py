@@ -13,12 +13,13 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.plain_text import for_markdown
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.corpora.registry import describe_set
 from dialeval_plugin.judgement_tasks.corpus_metrics import BOUNDS, COUNTS
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, too_few_clusters
 
-from .board import Cell, Column, Cost, Figure, Leaderboard, Reference
+from .board import Cell, Column, Cost, DataSet, Figure, Leaderboard, Reference
 from .evidence import Evidence, has_references, human_references, ranked
-from .identities import data_set, identity_of
+from .identities import identity_of
 from .page import TITLE, render
 from .result_files import check_one_scorer, read_runs
 from .task_runs import TaskRun
@@ -71,7 +72,7 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
         tuple(cells.values()),
         (*human_references(rows), *beside.values()),
         identities={name: identity_of(of_evaluator) for name, of_evaluator in runs.items()},
-        data_sets={name: data_set(name, has_references=has_references(rows, name)) for name in names},
+        data_sets={name: DataSet(**describe_set(name)._asdict(), has_references=has_references(rows, name)) for name in names},
     )
     return Built(ranked(board, rows, rounds=rank_rounds), rows)
 

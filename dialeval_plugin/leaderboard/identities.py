@@ -1,4 +1,4 @@
-"""What an evaluator and a data set are, from what result files, scorers, models in the box and the catalogue of corpora tell.
+"""What an evaluator is, from what result files, scorers and models in the box tell.
 
 Nothing is guessed: what none of them says stays empty.
 """
@@ -20,13 +20,11 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.signature import PROVENANCE_FILE
-from dialeval_plugin.corpora.corpus import publications
-from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, model_identity, pretrained_names, resolve
 from dialeval_plugin.reports.scorer_cards import ScorerCard, scorer_card
 
-from .board import DataSet, Identity, Method
+from .board import Identity, Method
 from .result_names import TECHNICAL, shortened
 from .task_runs import Setup, TaskRun
 
@@ -77,25 +75,6 @@ def command(tasks: Sequence[str], setup: Setup) -> str:
     words += ["--apply_chat_template"] if setup.has_chat_template else []
     words += [] if setup.limit is None else ["--limit", f"{setup.limit:g}"]
     return shlex.join([*words, "--log_samples", "--output_path", "results"])
-
-
-def data_set(name: str, *, has_references: bool | None) -> DataSet:
-    """Return what the data set of a column is; of one that this package does not know, its name alone.
-
-    Example:
-        >>> data_set("topical-usr", has_references=True).title, data_set("of others", has_references=None).title
-        ('Topical-Chat (USR)', 'of others')
-    """
-    entry = next((entry for entry in dstc10.SETS.values() if name in {entry.code, entry.name}), None)
-    if entry is not None:
-        return DataSet(title=entry.title, about=entry.about, url=entry.url, has_references=has_references)
-    if name in publications():
-        published = publications()[name]
-        # "FED: rated responses ..."; what has no name of its own is known by that of the catalogue.
-        title, colon, about = published.title.partition(": ")
-        title, about = (title, f"{about[:1].upper()}{about[1:]}.") if colon else (name, f"{title}.")
-        return DataSet(title=title, about=about, url=published.homepage or "", has_references=has_references)
-    return DataSet(title=name, has_references=has_references)
 
 
 def _card(setup: Setup) -> ScorerCard | None:

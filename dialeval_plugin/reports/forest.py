@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json
+from dialeval_plugin.corpora.registry import describe_set
 from dialeval_plugin.statistics.estimates import ValueInterval
 
 from .plots import BLUE, GREY, new_figure
@@ -62,11 +63,12 @@ def read_panels(paths: Sequence[Path], statistic: str) -> list[Panel]:
 
 def _panel(cell: Sequence[str], cells: Sequence[Sequence[str]], rows: Mapping[str, Mapping[str, Any]]) -> Panel:
     # What all panels have in common is in none of their titles.
-    differing = [name for place, name in enumerate(cell) if len({other[place] for other in cells}) > 1] or cell[:1]
+    titles = (describe_set(cell[0]).title, *cell[1:])
+    first, *others = [title for place, title in enumerate(titles) if len({other[place] for other in cells}) > 1] or titles[:1]
     counts = sorted({row["n_scored"] for row in rows.values() if row["n_scored"]}) or [0]
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     people = sorted(value for name in _PEOPLE if (value := next(iter(rows.values()))[name]) is not None)
-    return Panel(f"{', '.join(differing)} (n = {n})", {name: _interval(row) for name, row in rows.items()}, people)
+    return Panel(f"{first}\n{', '.join([*others, f'n = {n}'])}", {name: _interval(row) for name, row in rows.items()}, people)
 
 
 def _interval(row: Mapping[str, Any]) -> ValueInterval | None:

@@ -14,7 +14,7 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.corpus import Corpus, publications
-from dialeval_plugin.corpora.registry import CORPORA, SETS, identify, read_dialogues, read_items, read_reported
+from dialeval_plugin.corpora.registry import CORPORA, SETS, describe_set, identify, read_dialogues, read_items, read_reported
 from tests import layouts
 from tests.layouts import convai1_rows, convai2_rows, fed_rows, write
 from tests.refusals import refusal
@@ -117,3 +117,14 @@ def test_the_published_sets_are_read_by_name(data_dir: Path) -> None:
     expected = {"fed": 500, "usr": 660, "conture": 119, "convai1": 2778, "convai2": 3005}
     assert {name: sizes[name] for name in expected} == expected
     assert set(absent) >= {"d6", "hu", "ps"}
+
+
+def test_sets_have_names_sentences_and_addresses() -> None:
+    found = describe_set("persona-usr")
+    assert (found.title, found.url) == ("PersonaChat (USR)", "https://aclanthology.org/2020.acl-main.64/")
+    assert found.about.endswith("(Mehri and Eskenazi 2020).")
+    assert describe_set("conture").url == "https://github.com/alexa/conture"
+    mini = describe_set("mini")
+    assert (mini.title, mini.url) == ("mini", "")
+    assert mini.about.startswith("Contexts written for this project")
+    assert describe_set("fed").about.startswith("Rated responses and whole dialogues")

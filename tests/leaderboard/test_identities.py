@@ -9,7 +9,6 @@ import pytest
 
 from dialeval_plugin.leaderboard.board import Cost, Identity
 from dialeval_plugin.leaderboard.build import build
-from dialeval_plugin.leaderboard.identities import data_set
 from dialeval_plugin.leaderboard.page import cost_in_words, identity_in_words
 from dialeval_plugin.models.folders import PRETRAINED, model_identity
 from tests.leaderboard_files import change_json, documents, noisy_scores, scorer_config, write_run
@@ -109,14 +108,3 @@ def test_only_what_asks_a_model_costs_requests() -> None:
     assert cost_in_words(cost, Identity(method="prompted")) == "75 s, 1,200 requests, 34,000 characters of prompts"
     assert cost_in_words(cost, Identity(method="rule")) == "75 s"
     assert cost_in_words(Cost(), Identity()) == "unknown"
-
-
-def test_data_sets_have_names_sentences_and_addresses() -> None:
-    found = data_set("persona-usr", has_references=True)
-    assert (found.title, found.url) == ("PersonaChat (USR)", "https://aclanthology.org/2020.acl-main.64/")
-    assert found.about.endswith("(Mehri and Eskenazi 2020).")
-    assert data_set("conture", has_references=None).url == "https://github.com/alexa/conture"
-    mini = data_set("mini", has_references=None)
-    assert (mini.title, mini.url) == ("mini", "")
-    assert mini.about.startswith("Contexts written for this project")
-    assert data_set("fed", has_references=False).about.startswith("Rated responses and whole dialogues")

@@ -34,8 +34,8 @@ def test_files_become_panels_with_the_people_of_each(tmp_path: Path) -> None:
     second = write_table(tmp_path / "b.json", "pu", {"good": (0.3, 0.1, 0.5)})
     panels = read_panels([first, second], "spearman")
     assert panels == [
-        Panel("tu (n = 60)", {"good": ValueInterval(0.5, 0.4, 0.6), "none": None}, [0.7]),
-        Panel("pu (n = 60)", {"good": ValueInterval(0.3, 0.1, 0.5)}, []),
+        Panel("Topical-Chat (USR)\nn = 60", {"good": ValueInterval(0.5, 0.4, 0.6), "none": None}, [0.7]),
+        Panel("PersonaChat (USR)\nn = 60", {"good": ValueInterval(0.3, 0.1, 0.5)}, []),
     ]
 
 
