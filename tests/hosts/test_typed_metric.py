@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import dialeval_plugin
 
 SCRIPT = """\
@@ -29,6 +31,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.long
 def test_a_users_type_checker_knows_the_metric_and_its_result(tmp_path: Path) -> None:
     package = Path(dialeval_plugin.__file__).parent
     assert (package / "py.typed").is_file()

@@ -89,10 +89,15 @@ HAS_BFLOAT16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 @pytest.mark.skipif(HAS_BFLOAT16, reason="this processor has the instructions")
 @pytest.mark.parametrize("backend", ["torch", "openvino"])
-def test_bfloat16_is_refused_where_it_would_be_emulated_or_left_out(backend: str) -> None:
+def test_bfloat16_is_refused_where_it_would_be_emulated_or_left_out(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(exported.EXPORTS_VARIABLE, str(tmp_path / "exports"))
     assert refusal(values, "general", backend=backend, dtype="bfloat16", device="cpu") == (
         "dtype='bfloat16': this processor has no such instructions. Leave it out."
     )
+    # Before an export is made.
+    assert not (tmp_path / "exports").exists()
 
 
 @pytest.mark.skipif(not HAS_BFLOAT16, reason="this processor has no such instructions")
@@ -104,6 +109,7 @@ def test_bfloat16_ranks_nearly_as_float32_does() -> None:
         assert "dtype:bfloat16" in str(scorer.score(EXAMPLES[:1]).signature)
 
 
+@pytest.mark.long
 def test_the_signature_says_what_ran_and_that_of_torch_is_as_it_was() -> None:
     def fields(backend: str) -> dict[str, object]:
         own = load_scorer("general", backend=backend).signature_fields()
@@ -116,6 +122,7 @@ def test_the_signature_says_what_ran_and_that_of_torch_is_as_it_was() -> None:
     assert load_scorer("causalscore", backend="onnx").signature_fields()["backend"] == "onnx"
 
 
+@pytest.mark.long
 def test_people_s_percentiles_are_those_of_torch_where_the_scores_are() -> None:
     assert load_scorer("general", backend="onnx").percentiles == load_scorer("general", backend="torch").percentiles
     assert load_scorer("general", backend="openvino-int8").percentiles is None

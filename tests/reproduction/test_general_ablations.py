@@ -91,6 +91,7 @@ def test_all_qualities_are_what_training_reports_and_one_that_is_left_out_is_mis
     assert told["all"]["wrong for knowledge"] != told["without knowledge"]["wrong for knowledge"]
 
 
+@pytest.mark.long
 def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

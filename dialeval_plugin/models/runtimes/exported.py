@@ -89,6 +89,24 @@ def require(backend: ExportedBackend, *packages: str) -> None:
             )
 
 
+def check_choice(backend: ExportedBackend, dtype: Precision) -> None:
+    """Refuse a backend that is not installed, and numbers that it would not compute in or silently take for others.
+
+    Raises:
+        InputError: see above; the message says what to leave out.
+        MissingPrerequisite: the backend is not installed.
+    """
+    require(backend)
+    if dtype != "float32" and (backend == "onnx" or dtype == "float16"):
+        raise InputError(f"dtype={dtype!r}: backend={backend!r} does not compute in it. Leave one of them out.")
+    if dtype == "bfloat16":
+        import openvino
+
+        # Without the instructions it would take them for numbers of 32 bits.
+        if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise InputError("dtype='bfloat16': this processor has no such instructions. Leave it out.")
+
+
 def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
     """Return the export of a model: that in its folder, else that in the user's cache; None where there is neither.
 
@@ -139,11 +157,6 @@ class ExportedRuntime:
         export = _read(folder)
         self._backend = export["backend"]
         self._head, self._dtype = head, dtype
-        require(self._backend)
-        if dtype != "float32" and (self._backend == "onnx" or dtype == "float16"):
-            raise InputError(f"dtype={dtype!r}: backend={self._backend!r} does not compute in it. Leave one of them out.")
-        if dtype == "bfloat16":
-            _check_bfloat16()
         open_graph = _onnx_graph if self._backend == "onnx" else functools.partial(_openvino_graph, dtype=dtype)
         self.longest = export["longest"]
         suffix = GRAPH_SUFFIXES[self._backend]
@@ -222,14 +235,6 @@ def _onnx_graph(path: Path) -> Graph:
         return tuple(session.run(None, dict(zip(names, arrays, strict=True))))
 
     return run
-
-
-def _check_bfloat16() -> None:
-    """Refuse numbers that OpenVINO would silently take for ones of 32 bits."""
-    import openvino
-
-    if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
-        raise InputError("dtype='bfloat16': this processor has no such instructions. Leave it out.")
 
 
 def _openvino_graph(path: Path, dtype: Precision) -> Graph:

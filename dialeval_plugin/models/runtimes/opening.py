@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dialeval_plugin.core.errors import InputError
 
-from .exported import ExportedRuntime, HeadFile, cached_export, fastest_exact, find_export
+from .exported import ExportedRuntime, HeadFile, cached_export, check_choice, fastest_exact, find_export
 from .runtime import Runtime, RuntimeChoice
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def open_runtime(
         return load(choice)
     if choice.device not in (None, "cpu"):
         raise InputError(f"device={choice.device!r}: only backend='torch' runs on it. Leave one of them out.")
+    check_choice(backend, choice.dtype)
     if (export := find_export(folder, backend)) is None:
         from .exporting import write_export
 
