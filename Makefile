@@ -2,6 +2,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Compiling all that is installed takes a minute, and most of it is never imported: what is imported is compiled then, and kept.
+# A variable reaches pip's builds of source distributions too.
+PIP := PIP_COMPILE=0 $(BIN)/pip install --quiet --constraint constraints.txt
+unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
 # What users install, and with it what developers need.
@@ -93,7 +97,7 @@ release-check: test-all installed
 
 # Changes the modules that compute and read the numbers, and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
 mutants: $(READY)
-	$(BIN)/pip install --quiet --constraint constraints.txt mutmut
+	$(PIP) mutmut
 	$(BIN)/python tests/mutants.py $(MODULE)
 
 bench: $(READY)
@@ -101,12 +105,12 @@ bench: $(READY)
 
 $(PACKAGE): setup.cfg setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	$(PIP) torch
+	$(PIP) --editable .
 	touch $@
 
 $(READY): $(PACKAGE)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 clean:

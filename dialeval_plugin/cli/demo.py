@@ -45,6 +45,9 @@ def demo(
 
     # Every model here is a folder; without this the hub is asked about each of them, and waited for where there is none.
     os.environ["HF_HUB_OFFLINE"] = "1"
+    if not train:
+        # Work so small gains nothing by threads, which on a busy machine wait for each other. Read when the hosts import torch.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     start = time.monotonic()
     with importing("evaluate"), importing("lm_eval"):
         pass  # an absent host is said before anything else is done
