@@ -185,8 +185,8 @@ def test_a_score_that_is_off_is_said_and_so_is_what_is_no_model(tmp_path: Path) 
 
 def test_the_commands(tmp_path: Path) -> None:
     listed = run("models", "list").stdout.splitlines()
-    assert [line.split()[0] for line in listed[1 : 1 + len(NAMES)]] == NAMES
-    assert listed[-len(KINDS) - 1].split() == ["where", "none", "is", "named", "environment", "variable"]
+    assert [line.split()[0] for line in listed[2 : 2 + len(NAMES)]] == NAMES
+    assert listed[-len(KINDS) - 2] == "scorer               where none is named  environment variable"
     for line, kind in zip(listed[-len(KINDS) :], KINDS.values(), strict=True):
         default = kind.default
         shown = default.packaged if default.packaged in NAMES else "none"

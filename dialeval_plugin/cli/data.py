@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval_plugin.terminal.tables import print_table
+from dialeval_plugin.terminal.tables import print_entries
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue
@@ -23,9 +23,9 @@ def list_corpora() -> None:
     from dialeval_plugin.core.errors import MissingPrerequisite
     from dialeval_plugin.corpora.registry import CORPORA
 
-    plain, rows = "", []
+    entries = []
     for corpus in CORPORA.values():
-        about = []
+        about = [corpus.published.title]
         try:
             folder = corpus.folder()
         except MissingPrerequisite:
@@ -36,9 +36,8 @@ def list_corpora() -> None:
                 about.append(f"missing: {', '.join(missing)}")
         about.append(f"licence: {corpus.published.licence}")
         about.append(f"source:  {', '.join(corpus.published.sources) or 'part of this package'}")
-        plain += f"{corpus.name}: {corpus.published.title}\n" + "".join(f"  {line}\n" for line in about)
-        rows.append([corpus.name, "\n".join([corpus.published.title, *about])])
-    print_table(plain, ["corpus", "what it is"], rows)
+        entries.append((corpus.name, about))
+    print_entries(("corpus", "what it is"), entries)
 
 
 @app.command()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.terminal.tables import print_table
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.runtime import ExportedBackend
@@ -31,27 +30,26 @@ def show_list() -> None:
     from dialeval_plugin.core.signature import PROVENANCE_FILE
     from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
+    from dialeval_plugin.reports.tables import Table, named_column
 
-    names, rows, lines = pretrained_names(), [], [f"{'model':16}{'scorer':22}{'MB':>5}  licence of the weights"]
+    names, models = pretrained_names(), []
     for name in names:
         folder = PRETRAINED / name
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
         terms = read_json(folder / PROVENANCE_FILE)["licence"]
         scorer = KINDS[settings_file(folder)].default.scorer
-        rows.append([name, scorer, f"{megabytes:.1f}", terms])
-        lines.append(f"{name:16}{scorer:22}{megabytes:5.1f}  {terms}")
-    head = ["model", "scorer", "MB", "licence of the weights"]
-    print_table("\n".join(lines) + "\n", head, rows, is_number=[False, False, True, False])
+        models.append({"model": name, "scorer": scorer, "MB": megabytes, "licence of the weights": terms})
+    columns = [named_column(name, 1, is_number=name == "MB") for name in ("model", "scorer", "MB", "licence of the weights")]
+    Table(models, columns).print()
     typer.echo()
-    rows, lines = [], [f"{'where none is named':42}environment variable"]
+    defaults = []
     for kind in KINDS.values():
         default, named = kind.default, os.environ.get(kind.default.variable)
         state = f"{default.variable} (is {named})" if named else default.variable
         packaged = default.packaged if default.packaged in names else "none"
-        rows.append([default.scorer, packaged, state])
-        lines.append(f"{default.scorer:26}{packaged:16}{state}")
-    head = ["scorer", "where none is named", "environment variable"]
-    print_table("\n".join(lines) + "\n", head, rows, is_number=[False, False, False])
+        defaults.append({"scorer": default.scorer, "where none is named": packaged, "environment variable": state})
+    columns = [named_column(name, is_number=False) for name in ("scorer", "where none is named", "environment variable")]
+    Table(defaults, columns).print()
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval_plugin.terminal.tables import print_table
+from dialeval_plugin.terminal.tables import print_entries
 
 
 def scorers(
@@ -23,9 +23,7 @@ def scorers(
         if json:
             typer.echo(to_json([asdict(card) for card in cards], indent=2))
             return
-        written = [card.lines() for card in cards]
-        rows = [[name, "\n".join(line.strip() for line in about)] for name, *about in written]
-        print_table("".join(f"{line}\n" for lines in written for line in lines), ["scorer", "what it does"], rows)
+        print_entries(("scorer", "what it does"), [(card.name, card.lines()) for card in cards])
         return
     from dialeval_plugin.core.registry import scorer_factory
     from dialeval_plugin.hosts.judges import JudgeOptions
@@ -36,5 +34,6 @@ def scorers(
     if json:
         typer.echo(to_json({**asdict(card), "options": None if options is None else list(map(asdict, options))}, indent=2))
         return
-    lines = [*card.lines(), "    takes any option" if options is None else "options:" if options else "    has no options"]
+    about = [f"    {line}" for line in card.lines()]
+    lines = [name, *about, "    takes any option" if options is None else "options:" if options else "    has no options"]
     typer.echo("\n".join([*lines, *(line for option in options or () for line in option.lines())]))

@@ -62,7 +62,7 @@ class ScorerCard:
     problem: str | None = None
 
     def lines(self) -> list[str]:
-        """The card for people."""
+        """What it does and needs, for people."""
         low, high = ("" if end is None else f"{end:g}" for end in self.range)
         extent = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else "any number"
         models = [f"packaged model {self.packaged_model}"] if self.packaged_model is not None else []
@@ -73,7 +73,7 @@ class ScorerCard:
             facts.append(f"from {self.declared_by}")
         if self.problem is not None:
             facts = [self.problem]
-        return [self.name, *(f"    {line}" for line in (self.summary, "; ".join(facts)) if line)]
+        return [line for line in (self.summary, "; ".join(facts)) if line]
 
 
 @dataclasses.dataclass(frozen=True)

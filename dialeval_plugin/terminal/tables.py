@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from textwrap import indent
 
 from .progress import is_terminal
 
@@ -40,6 +41,12 @@ def print_table(
         console.print(_drawn(places, head, rows, is_number))
     if notes:
         console.print("", *map(_printable, notes), sep="\n")
+
+
+def print_entries(head: tuple[str, str], entries: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Print names, each with the lines about it indented below; where stdout is a terminal, a drawn table with these titles."""
+    rows = [(name, "\n".join(lines)) for name, lines in entries]
+    print_table("".join(f"{name}\n{indent(lines, ' ' * 4)}\n" for name, lines in rows), head, rows)
 
 
 def _parts(widths: Sequence[int], is_number: Sequence[bool], width: int) -> list[list[int]]:

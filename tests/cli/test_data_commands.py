@@ -34,13 +34,15 @@ def test_list_says_where_each_corpus_is_and_how_to_get_it(cache: Path, monkeypat
     result = run("data", "list")
     assert result.exit_code == 0
     assert result.output == (
-        f"here: Toys\n  present: {cache / 'here'}\n  missing: a.json\n  licence: not stated\n  source:  https://example.org/toys\n"
-        "gone: More toys\n  present: no (dialeval data fetch gone)\n  licence: MIT\n  source:  part of this package\n"
+        f"here\n    Toys\n    present: {cache / 'here'}\n    missing: a.json\n    licence: not stated\n"
+        "    source:  https://example.org/toys\n"
+        "gone\n    More toys\n    present: no (dialeval data fetch gone)\n    licence: MIT\n"
+        "    source:  part of this package\n"
     )
 
 
 def test_list_knows_the_embedded_corpus(cache: Path) -> None:
-    assert f"  present: {mini.folder()}\n  licence: " in run("data", "list").output
+    assert f"    present: {mini.folder()}\n    licence: " in run("data", "list").output
 
 
 def test_list_names_what_a_partial_corpus_lacks(cache: Path) -> None:
@@ -49,8 +51,8 @@ def test_list_names_what_a_partial_corpus_lacks(cache: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     output = run("data", "list").output
-    assert f"  present: {cache / 'dailydialog_pp'}\n  missing: train.json, test.json\n" in output
-    assert "  present: no (dialeval data fetch dstc10)\n" in output
+    assert f"    present: {cache / 'dailydialog_pp'}\n    missing: train.json, test.json\n" in output
+    assert "    present: no (dialeval data fetch dstc10)\n" in output
 
 
 def test_fetch_says_what_is_left_to_get_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,11 +92,7 @@ def test_a_card_of_a_scorer_that_was_registered_here(monkeypatch: pytest.MonkeyP
     register_scorer("polite")(Polite)
     card = scorer_card("polite")
     assert card == ScorerCard("polite", "Counts thanks.", ("references", "facts"), range=(0.0, None))
-    assert card.lines() == [
-        "polite",
-        "    Counts thanks.",
-        "    turn level; from 0, higher is better; needs references and facts",
-    ]
+    assert card.lines() == ["Counts thanks.", "turn level; from 0, higher is better; needs references and facts"]
     assert option_cards(Polite) == [
         OptionCard("word", "a text", None, True, (), {}, "what counts, in any case."),
         OptionCard("times", "a whole number", 2, False, (), {}, ""),
@@ -104,7 +100,7 @@ def test_a_card_of_a_scorer_that_was_registered_here(monkeypatch: pytest.MonkeyP
     ]
     assert option_cards(Polite)[0].lines() == ["    word: a text; needed", "        what counts, in any case."]  # type: ignore[index]
     register_scorer("by_function")(lambda **options: Polite("thanks"))
-    assert scorer_card("by_function").lines() == ["by_function", "    turn level; 0 to 1, higher is better; needs nothing else"]
+    assert scorer_card("by_function").lines() == ["turn level; 0 to 1, higher is better; needs nothing else"]
     assert option_cards(scorer_factory("by_function")) is None
 
 
@@ -169,6 +165,6 @@ def test_a_source_that_cannot_be_imported_is_read_where_its_values_are_plain(
     if isinstance(expected, str):
         problem = f"scorer 'theirs' (not_importable:{value}) {expected}"
         assert theirs == ScorerCard("theirs", "", problem=problem)
-        assert theirs.lines() == ["theirs", f"    {problem}"]
+        assert theirs.lines() == [problem]
     else:
         assert theirs == ScorerCard("theirs", **expected)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dialeval_plugin.terminal.tables import print_table
+from dialeval_plugin.terminal.tables import print_entries, print_table
 
 HEAD = ["level", "evaluator", "value", "95 % interval", "scored"]
 ROWS = [
@@ -24,11 +24,20 @@ class Terminal(io.TextIOWrapper):
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, width: int, *table: list[object], encoding: str = "utf-8", **options: object) -> str:
+    stream = look_at(monkeypatch, width, encoding)
+    print_table(PLAIN, *table, **options)  # type: ignore[arg-type]
+    return read(stream)
+
+
+def look_at(monkeypatch: pytest.MonkeyPatch, width: int, encoding: str = "utf-8") -> Terminal:
     stream = Terminal(io.BytesIO(), encoding=encoding)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(sys, "stdout", stream)
-    print_table(PLAIN, *table, **options)  # type: ignore[arg-type]
+    return stream
+
+
+def read(stream: Terminal) -> str:
     stream.seek(0)
     text = stream.read()
     return text.replace("\x1b[1m", "").replace("\x1b[0m", "")
@@ -79,3 +88,21 @@ def test_a_terminal_without_the_signs_gets_their_numbers(monkeypatch: pytest.Mon
 def test_tables_have_no_colours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "1")
     assert "\x1b[3" not in shown(monkeypatch, 80, HEAD, ROWS, is_number=IS_NUMBER)
+
+
+def test_entries_are_a_name_with_lines_below_it_or_beside_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [("chrf", ["Character n-grams.", "needs references"]), ("random", ["needs nothing else"])]
+    print_entries(("scorer", "what it does"), entries)
+    assert capsys.readouterr().out == "chrf\n    Character n-grams.\n    needs references\nrandom\n    needs nothing else\n"
+    stream = look_at(monkeypatch, 80)
+    print_entries(("scorer", "what it does"), entries)
+    assert [line.rstrip() for line in read(stream).splitlines()] == [
+        "scorer  what it does",
+        "─" * 26,
+        "chrf    Character n-grams.",
+        "        needs references",
+        "",
+        "random  needs nothing else",
+    ]
