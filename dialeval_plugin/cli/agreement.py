@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,7 @@ class AgreementOptions:
 
     def report(self, findings: Sequence[Finding], asked: ReportOptions) -> None:
         """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
+        from dialeval_plugin.judgement_tasks.corpus_metrics import no_scores
         from dialeval_plugin.reports.correlation_report import report_table
 
         self.show(report_table(findings, asked))
@@ -102,7 +104,10 @@ class AgreementOptions:
         for one in sorted(worst.values(), key=lambda one: not _is_not_for(one)):
             name, estimate = f"{one.evaluator}, {one.dataset}, {one.quality}", one.estimate
             if _is_not_for(one):
-                typer.echo(f"{name}: undefined ({', '.join(one.unscored).replace('_', ' ')})", err=True)
+                why = f"undefined ({no_scores(Counter(one.unscored))})"
+                # `rescore` has it below the table.
+                if why not in (estimate.reason or ""):
+                    typer.echo(f"{name}: {why}", err=True)
             elif estimate.n_unscored > self.max_unscored * one.n_rated:
                 has_failed = True
                 typer.echo(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.hosts.lm_eval.result_folders import folder_name
 from tests.cli.running import run
 from tests.hosts.through_lm_eval import evaluate
@@ -26,6 +28,11 @@ from tests.hosts.through_lm_eval import evaluate
 )
 def test_the_name_is_of_model_scorer_and_options(arguments: dict[str, str], name: str) -> None:
     assert re.fullmatch(name, folder_name("dialogue-metric", arguments))
+
+
+def test_where_no_scorer_is_named_it_is_the_models_own_default() -> None:
+    default = inspect.signature(DialogueMetricLM).parameters["scorer"].default
+    assert folder_name("dialogue-metric", {}) == f"dialogue-metric_{default}"
 
 
 def test_folders_of_one_name_elsewhere_are_told_apart() -> None:

@@ -34,7 +34,7 @@ from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES, in_full, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
-from .result_folders import name_result_folders
+from .result_folders import DEFAULT_SCORER, name_result_folders
 from .run import guard_cache
 
 CLASSES: dict[str, str] = {POSITIVE: YES, NEGATIVE: NO}
@@ -105,7 +105,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
 
     def __init__(
         self,
-        scorer: str | Scorer = "general",
+        scorer: str | Scorer = DEFAULT_SCORER,
         batch_size: int | str | None = None,
         max_batch_size: int | None = None,
         device: str | None = None,

@@ -16,7 +16,8 @@ from dialeval_plugin.core.signature import text_hash
 
 _NAMED_BY = {"dialogue-metric": "scorer", "replay-judge": "source"}
 """Our models, and the argument that says the most of each."""
-_DEFAULT_SCORER = "general"
+DEFAULT_SCORER = "general"
+"""Of `dialogue-metric`, where none is named."""
 _LONGEST = 100
 _MARK = "_knows_dialeval_plugin"
 
@@ -29,7 +30,7 @@ def folder_name(model: str, arguments: Mapping[str, Any]) -> str:
         ('dialogue-metric_general', 'dialogue-metric_slide_variant=slm')
     """
     options = without_secrets(arguments)
-    first = str(options.pop(_NAMED_BY[model], _DEFAULT_SCORER))
+    first = str(options.pop(_NAMED_BY[model], DEFAULT_SCORER))
     whole = [model, first, *(f"{name}={value}" for name, value in sorted(options.items()))]
     # Of a path its last part tells folders apart best.
     short = "_".join([model, first, *(f"{name}={Path(str(value)).name}" for name, value in sorted(options.items()))])
