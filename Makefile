@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Compiling all that is installed takes a minute, and most of it is never imported: what is imported is compiled then, and kept.
-# A variable reaches pip's builds of source distributions too.
-PIP := PIP_COMPILE=0 $(BIN)/pip install --quiet --constraint constraints.txt
+# The variable reaches pip's builds of source distributions too. Twice quiet: setuptools warns of every editable installation.
+PIP := PIP_COMPILE=0 $(BIN)/pip install --quiet --quiet --constraint constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
@@ -105,6 +105,8 @@ bench: $(READY)
 
 $(PACKAGE): setup.cfg setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	# Python 3.11's own takes half a minute longer to read what an index has.
+	$(PIP) --upgrade pip
 	$(PIP) torch
 	$(PIP) --editable .
 	touch $@
