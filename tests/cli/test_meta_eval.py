@@ -414,6 +414,13 @@ def test_the_gate_counts_what_the_scorer_is_for(reason: str, words: str, code: i
         assert last == "sharp, fd, Overall: 12 of 12 rows have no score, more than --max-unscored 0.05 allows"
 
 
+def test_of_scores_too_it_is_said_once(files: Path, dialeval: Run) -> None:
+    write_rows(files / "none.jsonl", [{"id": id, "score": None, "unscored": "needs_references"} for id in RATINGS])
+    done = dialeval("meta-eval", "none.jsonl", "--column", "score", "--ratings", "ratings.jsonl", "--rounds", "0")
+    assert (done.returncode, done.stderr) == (0, "none, ratings, overall: undefined (needs references)\n")
+    assert "needs references" not in done.stdout
+
+
 def test_the_page_says_why(tmp_path: Path) -> None:
     write_undefined(tmp_path / "runs", "scores_turns_only")
     write(build([tmp_path / "runs"], rank_rounds=0), tmp_path / "board")
