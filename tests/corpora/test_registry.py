@@ -46,7 +46,7 @@ def test_a_corpus_is_complete_and_known_everywhere(name: str) -> None:
     assert corpus.published.citation or corpus.packaged is not None
     assert corpus.read_items or corpus.read_dialogues or corpus.qualities
     assert all(quality in corpus.qualities[level] for level, quality in corpus.overall.items())
-    assert f"{name}: {corpus.published.title}\n" in CliRunner().invoke(app, ["list"]).output
+    assert f"{name}\n    {corpus.published.title}\n" in CliRunner().invoke(app, ["list"]).output
     assert row(corpus) in " ".join(DOCUMENT.read_text(encoding="utf-8").split("\n"))
     if corpus.qualities and name not in NO_TASK:
         stem = re.sub(r"\d$|_.*$", "", name)
