@@ -21,6 +21,9 @@ from dialeval_plugin.methods.judging.prompts import EXAMPLE_HEADING, goodness_in
 
 Document: TypeAlias = dict[str, Any]
 
+SCORER_MODEL, DEFAULT_SCORER = "dialogue-metric", "general"
+"""The host's name of the model that is a scorer, and the scorer where none is named."""
+
 FORMS = ("Yes", "No", "yes", "no")
 """Continuations that are asked for. The host puts a space before each, or nothing under a chat template; each is then one
 token of the common vocabularies, so that one forward pass answers all four."""

@@ -69,11 +69,14 @@ def forest_scale(means: Iterable[HasInterval], people: Sequence[float]) -> Scale
 def forest_axis(people: Sequence[float], scale: Scale) -> str:
     """Draw what stands above the rows of a forest plot: the numbers, and over the band whose it is."""
     named = [(sum(people) / len(people), "people", 10)] if people else []
-    texts = "".join(
-        f'<text x="{_p(scale(value))}%" y="{y}" text-anchor="middle">{text}</text>'
-        for value, text, y in [*named, *((tick, f"{tick:g}", 22) for tick in scale.ticks)]
-    )
+    placed = [(scale(value), text, y) for value, text, y in [*named, *((tick, f"{tick:g}", 22) for tick in scale.ticks)]]
+    texts = "".join(f'<text x="{_p(x)}%" y="{y}" text-anchor="{_anchor(x)}">{text}</text>' for x, text, y in placed)
     return f'<svg class="axis" width="100%" height="26" aria-hidden="true">{texts}</svg>'
+
+
+def _anchor(place: float) -> str:
+    """Which part of a number stands at its place, in percent: one at an end would stand over the border of its table."""
+    return "end" if place > 95 else "start" if place < 5 else "middle"
 
 
 def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_rough: bool = False) -> str:

@@ -20,6 +20,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.signature import PROVENANCE_FILE
+from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, model_identity, pretrained_names, resolve
 from dialeval_plugin.reports.scorer_cards import ScorerCard, scorer_card
@@ -28,7 +29,6 @@ from .board import Identity, Method
 from .result_names import TECHNICAL, shortened
 from .task_runs import Setup, TaskRun
 
-SCORER_MODEL = "dialogue-metric"
 _REPLAYED = {"replay-judge", "replay_judge"}
 _OURS = "dialeval-plugin"
 _LEVEL = re.compile(r"(?:^|\|)level:(turn|dialogue)(?=\||$)")

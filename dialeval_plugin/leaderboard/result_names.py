@@ -17,6 +17,7 @@ from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.signature import Signature, SignatureValue
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
+from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, SCORER_MODEL
 from dialeval_plugin.judgement_tasks.kinds import TaskKind
 
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
@@ -115,6 +116,8 @@ def task_name(task: str) -> TaskDescription:
 def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model's arguments of a result file, which older hosts wrote as one string; secrets are left out.
 
+    Of the model that is a scorer the scorer is always one of them.
+
     Example:
         >>> model_arguments({"model_args": "pretrained=gpt2,dtype=float32,api_key=x"})
         {'pretrained': 'gpt2', 'dtype': 'float32'}
@@ -123,6 +126,8 @@ def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(given, str):
         given = dict(pair.partition("=")[::2] for pair in given.split(",") if pair)
     arguments = without_secrets(given)
+    if config.get("model") == SCORER_MODEL:
+        arguments.setdefault("scorer", DEFAULT_SCORER)
     if asked := arguments.get("llm_args"):
         # Those of the language model that a scorer asks, which may have a key of their own.
         shown = model_arguments({"model_args": asked})
@@ -143,6 +148,8 @@ def evaluator_name(config: Mapping[str, Any]) -> str:
         'causalscore (conditions=4, dream)'
         >>> evaluator_name({"model": "dialogue-metric", "model_args": "scorer=bleu,n=1"})
         'bleu-1'
+        >>> evaluator_name({"model": "dialogue-metric"})
+        'general'
         >>> evaluator_name({"model": "hf", "model_args": {"pretrained": "openai-community/gpt2"}})
         'openai-community/gpt2'
         >>> evaluator_name({"model_args": {"scorer": "g_eval", "llm": "hf", "llm_args": "pretrained=/models/gpt2,device=cpu"}})
@@ -175,7 +182,7 @@ def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription,
         "chat template" if file.get("chat_template_sha") else "",
         "system instruction" if file.get("system_instruction_sha") else "",
     ]
-    return ", ".join(filter(None, [model, *([variant] if file["config"].get("model") == "dialogue-metric" else of_prompt)]))
+    return ", ".join(filter(None, [model, *([variant] if file["config"].get("model") == SCORER_MODEL else of_prompt)]))
 
 
 def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str, inner: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -35,8 +35,8 @@ def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
     """Return the mean of one figure over several data sets with its interval.
 
     The interval takes the sets' errors for independent and normal, so squared widths add up: half of its width is the root of
-    the sum of squared widths, over twice the number of sets. A mean over fewer sets is another figure, so there is no value
-    where a set has none (None), and no interval where a set has none.
+    the sum of squared widths, over twice the number of sets; that of one set is its own. A mean over fewer sets is another
+    figure, so there is no value where a set has none (None), and no interval where a set has none.
 
     Example:
         >>> mean_over_sets([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.125, 0.375)]).value
@@ -44,11 +44,7 @@ def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
         >>> mean_over_sets([ValueInterval(0.5, 0.25, 0.75), None])
         ValueInterval(value=None, ci_low=None, ci_high=None)
     """
-    value, widths = _mean_and_widths(figures)
-    if value is None or widths is None:
-        return ValueInterval(value)
-    half = math.hypot(*widths) / (2 * len(widths))
-    return ValueInterval(value, value - half, value + half)
+    return _mean(figures, lambda widths: math.hypot(*widths) / (2 * len(widths)))
 
 
 def mean_within_set(figures: Sequence[HasInterval | None]) -> ValueInterval:
@@ -61,21 +57,23 @@ def mean_within_set(figures: Sequence[HasInterval | None]) -> ValueInterval:
         >>> mean_within_set([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.0, 0.5)])
         ValueInterval(value=0.375, ci_low=0.1875, ci_high=0.5625)
     """
-    value, widths = _mean_and_widths(figures)
-    if value is None or widths is None:
-        return ValueInterval(value)
-    half = math.fsum(widths) / (2 * len(widths))
-    return ValueInterval(value, value - half, value + half)
+    return _mean(figures, lambda widths: math.fsum(widths) / (2 * len(widths)))
 
 
-def _mean_and_widths(figures: Sequence[HasInterval | None]) -> tuple[float | None, list[float] | None]:
-    """The mean, None where a figure lacks; the widths of the intervals, None where one lacks."""
+def _mean(figures: Sequence[HasInterval | None], half_of: Callable[[Sequence[float]], float]) -> ValueInterval:
+    """The mean, with half of its interval's width from the widths of theirs; of a single figure its own interval."""
     values = [one.value for one in figures if one is not None and one.value is not None]
     if not values or len(values) < len(figures):
-        return None, None
+        return ValueInterval(None)
+    value = math.fsum(values) / len(values)
     ends = [(one.ci_low, one.ci_high) for one in figures if one is not None]
-    widths = [high - low for low, high in ends if low is not None and high is not None]
-    return math.fsum(values) / len(values), widths if len(widths) == len(ends) else None
+    known = [(low, high) for low, high in ends if low is not None and high is not None]
+    if len(known) < len(ends):
+        return ValueInterval(value)
+    if len(known) == 1:
+        return ValueInterval(value, *known[0])
+    half = half_of([high - low for low, high in known])
+    return ValueInterval(value, value - half, value + half)
 
 
 def number_text(value: float | None, decimals: int = 3) -> str:

@@ -1,4 +1,4 @@
-"""What an evaluator and a data set are: taken from files and package, and unknown where neither says it."""
+"""What an evaluator is: taken from files and package, and unknown where neither says it."""
 
 from __future__ import annotations
 
@@ -49,6 +49,13 @@ def test_a_model_in_the_box_is_known_by_its_hash(tmp_path: Path, name: str) -> N
     assert 22_700_000 < found.n_parameters < 26_000_000
     assert "CC BY-NC-SA 4.0" in found.licence
     assert found.commercial_use is False
+
+
+def test_a_run_that_names_no_scorer_is_of_the_default_one(tmp_path: Path) -> None:
+    named, unnamed = scorer_config("general"), {**scorer_config("general"), "model_args": {}}
+    first, second = identity(tmp_path / "named", named), identity(tmp_path / "unnamed", unnamed)
+    assert first == second
+    assert second.method == "trained"
 
 
 def test_of_a_model_of_ones_own_the_weights_are_unknown_and_its_folder_is_not_told(tmp_path: Path) -> None:

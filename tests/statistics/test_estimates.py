@@ -21,7 +21,11 @@ NOTHING = ValueInterval(None, None, None)
         ([ValueInterval(0.5, 0.4, 0.6), None], NOTHING),
         ([ValueInterval(0.5, 0.4, 0.6), ValueInterval(0.3, None, 0.4)], ValueInterval(0.4, None, None)),
         ([ValueInterval(0.5, 0.4, 0.6), ValueInterval(0.3, 0.2, None)], ValueInterval(0.4, None, None)),
-        ([ValueInterval(0.5, 0.4, 0.7)], ValueInterval(0.5, 0.35, 0.65)),
+        ([ValueInterval(0.5, 0.4, 0.7)], ValueInterval(0.5, 0.4, 0.7)),
+        (
+            [ValueInterval(0.5, 0.4, 0.7), ValueInterval(0.5, 0.4, 0.7)],
+            ValueInterval(0.5, 0.5 - 0.15 / 2**0.5, 0.5 + 0.15 / 2**0.5),
+        ),
     ],
 )
 def test_mean_over_sets(figures: list[ValueInterval | None], expected: ValueInterval) -> None:

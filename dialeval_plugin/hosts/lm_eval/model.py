@@ -29,12 +29,12 @@ from dialeval_plugin.core.scorer import Scorer, content
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
-from dialeval_plugin.judgement_tasks.documents import ChoiceLikelihood, Verdict, Words, item_of
+from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, ChoiceLikelihood, Verdict, Words, item_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES, in_full, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
-from .result_folders import DEFAULT_SCORER, name_result_folders
+from .result_folders import name_result_folders
 from .run import guard_cache
 
 CLASSES: dict[str, str] = {POSITIVE: YES, NEGATIVE: NO}

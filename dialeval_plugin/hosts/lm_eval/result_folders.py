@@ -13,11 +13,10 @@ from typing import Any
 
 from dialeval_plugin.core.redaction import without_secrets
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, SCORER_MODEL
 
-_NAMED_BY = {"dialogue-metric": "scorer", "replay-judge": "source"}
+_NAMED_BY = {SCORER_MODEL: "scorer", "replay-judge": "source"}
 """Our models, and the argument that says the most of each."""
-DEFAULT_SCORER = "general"
-"""Of `dialogue-metric`, where none is named."""
 _LONGEST = 100
 _MARK = "_knows_dialeval_plugin"
 

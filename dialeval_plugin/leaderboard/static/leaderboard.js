@@ -33,12 +33,14 @@
   const higher = () => data.coefficients.find(({ id }) => id === state.coefficient)?.higher ?? true;
   const chosen = () => state.sets ?? data.common[state.coefficient] ?? [];
 
-  // Means, as dialeval_plugin.statistics.estimates has them: squared widths of sets add up, widths of one set's qualities are averaged.
+  // Means, as dialeval_plugin.statistics.estimates has them: squared widths of sets add up, widths of one set's qualities are averaged,
+  // and a single figure keeps its own interval.
   const average = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   function meanOf(figures, half) {
     if (!figures.length || figures.some((figure) => !figure)) return null;
     const value = average(figures.map(([first]) => first));
     if (figures.some(({ length }) => length < 3)) return [value];
+    if (figures.length === 1) return figures[0].slice(0, 3);
     const width = half(figures.map(([, low, high]) => high - low));
     return [value, value - width, value + width];
   }
@@ -87,7 +89,9 @@
   function drawAxis(svg, { at, ticks }, band) {
     const named = band.length ? [[average(band), "people", 10]] : [];
     svg.replaceChildren(...[...named, ...ticks.map((tick) => [tick, String(Number(tick.toPrecision(6))), 22])].map(([value, words, y]) => {
-      const text = draw("text", { x: at(value), y, "text-anchor": "middle" });
+      const place = parseFloat(at(value));
+      // A number at an end would stand over the border of its table.
+      const text = draw("text", { x: at(value), y, "text-anchor": place > 95 ? "end" : place < 5 ? "start" : "middle" });
       text.textContent = words;
       return text;
     }));
@@ -142,9 +146,9 @@
     const scale = scaleOf([0, ...band, ...order.flatMap((i) => means[i])]);
     const named = [...one("#coefficient").options].find(({ value }) => value === state.coefficient)?.textContent;
     const names = sets.map((set) => data.sets[set].name).join(", ");
-    const by = sets.length === 1 ? `${named} on one set` : `mean ${named} over the same ${sets.length} sets`;
+    const by = sets.length === 1 ? `${named} on one set` : `the mean ${named} over the same ${sets.length} sets`;
     one("#count").textContent = order.length
-      ? `${order.length} of ${evaluators.length} evaluators, by the ${by}: ${names}. Lines are 95 % intervals.`
+      ? `${order.length} of ${evaluators.length} evaluators, by ${by}: ${names}. Lines are 95 % intervals.`
       : "No evaluator that is shown has the whole of the sets that count, so none is ranked.";
     const n = Math.min(...people.map((row) => row.n));
     one("#band-note").replaceChildren(...(band.length && order.length
