@@ -157,8 +157,7 @@ def test_the_space_starts_and_scores_through_its_api_and_in_the_browser() -> Non
         with browser_page() as page:
             page.resize(390, 844)
             page.open(address)
-            until(page, "document.querySelector('textarea') !== null")
-            page.evaluate("[...document.querySelectorAll('button')].find(one => one.textContent.includes('picnic')).click()")
+            press(page, "button", "picnic")
             until(page, "document.querySelector('textarea').value.includes('Leeds')")
             page.evaluate("document.querySelector('.judged-button').click()")
             until(page, "document.querySelectorAll('.judged li').length === 6")
@@ -179,12 +178,18 @@ def test_a_leaderboards_space_has_the_page_in_a_tab(tmp_path: Path) -> None:
         with browser_page() as page:
             page.resize(1280, 900)
             page.open(address)
-            tabs = "[...document.querySelectorAll('button[role=tab]')]"
-            until(page, f"{tabs}.length > 1 && document.querySelector('iframe') !== null")
-            page.evaluate(f"{tabs}.find(one => one.textContent.includes('Score a conversation')).click()")
+            until(page, "document.querySelector('iframe') !== null")
+            press(page, "button[role=tab]", "Score a conversation")
             until(page, "document.querySelector('.judged-button')?.offsetParent != null")
             assert page.evaluate("document.querySelectorAll('.judged-button').length") == 1
             assert page.problems == []
+
+
+def press(page: Any, selector: str, words: str) -> None:
+    """Click the element with these words as soon as there is one: the page puts its parts there one after the other."""
+    found = f"[...document.querySelectorAll('{selector}')].find(one => one.textContent.includes('{words}'))"
+    until(page, f"{found} !== undefined")
+    page.evaluate(f"{found}.click()")
 
 
 def until(page: Any, condition: str) -> None:
