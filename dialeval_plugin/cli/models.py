@@ -165,13 +165,12 @@ def pull(
     revision: Annotated[str | None, typer.Option(help="Commit, branch or tag.")] = None,
 ) -> None:
     """Copy a model from the Hub into a folder of yours and check its hashes."""
-    from dialeval_plugin.models.folders import check_weights, resolve
+    from dialeval_plugin.models.folders import check_new, check_weights, resolve
     from dialeval_plugin.models.hub import check_repository
     from dialeval_plugin.pretrained.catalogue import settings_file
 
     check_repository(repository)
-    if output.exists():
-        raise InputError(f"{output}: exists already. Choose another folder, or delete this one.")
+    check_new(output)
     folder = resolve(repository, revision=revision)
     settings_file(folder)
     check_weights(folder)

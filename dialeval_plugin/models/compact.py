@@ -25,7 +25,7 @@ from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 from dialeval_plugin.core.signature import file_hash, file_hashes
 
-from .folders import SETTINGS_FILES, resolve, tensor_names
+from .folders import SETTINGS_FILES, check_new, resolve, tensor_names
 
 WEIGHTS_FILE = "model.safetensors"
 DELTA_FILE = "delta.safetensors"
@@ -52,8 +52,7 @@ def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4) -> None:
     """
     if bits not in _BITS:
         raise InputError(f"bits: expected 2 to 8, got {bits}.")
-    if target.exists():
-        raise InputError(f"{target}: exists already. Choose another folder, or delete this one.")
+    check_new(target)
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "*.safetensors"))
     start = resolve(base) / WEIGHTS_FILE
     # One entry: the order of several would differ from one writing to the next.

@@ -31,7 +31,7 @@ from dialeval_plugin.methods.slide import model as slide_model
 from dialeval_plugin.methods.slide.judging import SLM_FOLDER
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.sides import SLM
-from dialeval_plugin.models.folders import DefaultModel, check_weights, checked_model_file, resolve
+from dialeval_plugin.models.folders import DefaultModel, check_new, check_weights, checked_model_file, resolve
 from dialeval_plugin.models.runtimes.exporting import write_export
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
@@ -131,8 +131,7 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
     load = KINDS[settings].load_runtime
     if backends and load is None:
         raise InputError(f"{name}: only torch runs a model of {KINDS[settings].default.scorer!r}. Leave the backends out.")
-    if output.exists():
-        raise InputError(f"{output}: exists already. Choose another folder, or delete this one.")
+    check_new(output)
     if (model := KINDS[settings].model) is None:
         shutil.copytree(folder, output)
         return

@@ -28,8 +28,8 @@ from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlate
+from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
-from reproduction.pretrained.build import data_folder
 
 from .interventions import FILES
 

@@ -22,8 +22,8 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora.readers.cgdialog import CausePair, read_causes
 from dialeval_plugin.methods.causalscore.data import HORIZON, OtherUtterances, pair_hash
 from dialeval_plugin.reports.contrast import ContrastPair, contrast_table, order_pairs
+from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
-from reproduction.pretrained.build import data_folder
 
 FILES: Mapping[str, str] = MappingProxyType(
     {name: f"cgdialog_plus/{file}_response_cause_test.json" for name, file in (("DREAM", "DREAM"), ("MSC", "msc"))}

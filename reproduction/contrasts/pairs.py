@@ -16,7 +16,7 @@ from dialeval_plugin.core.files import checked, read_json, read_text
 from dialeval_plugin.corpora.identity import opening_key
 from dialeval_plugin.corpora.rows import split_speaker
 from dialeval_plugin.reports.contrast import ContrastPair
-from reproduction.pretrained.build import data_folder
+from reproduction.data import data_folder
 
 RESPONSES, LONG = (
     Path(__file__).resolve().parents[2] / "tests" / "contrast" / f"{name}.jsonl" for name in ("responses", "long")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -71,19 +72,30 @@ def development_sets(data: Path) -> dict[str, RatedSet]:
     return {"dstc9": _dstc9(data / "dstc9"), "ieval": _ieval(data / "ieval"), "reliable": _reliable(data / "reliable_eval")}
 
 
-def _dialogue(id: str, turns: Sequence[str], rating: float) -> Dialogue:
-    spoken = [Turn(text.strip(), speaker) for speaker, _, text in (turn.partition(":") for turn in turns)]
-    return Dialogue(id, tuple(spoken), ratings={RATING: (rating,)})
+def _dialogue(id: str, turns: Sequence[str]) -> Dialogue:
+    return Dialogue(id, tuple(Turn(text.strip(), speaker) for speaker, _, text in (turn.partition(":") for turn in turns)))
+
+
+def _rated(dialogues: Sequence[Dialogue], ratings: Sequence[float]) -> list[Dialogue]:
+    return [replace(one, ratings={RATING: (rating,)}) for one, rating in zip(dialogues, ratings, strict=True)]
+
+
+def dstc9_dialogues(folder: Path) -> list[Dialogue]:
+    """Return DSTC9's dialogues of all chatbots, in the order of `conture_rows.json`, with one rater's overall rating."""
+    dialogues: list[Dialogue] = []
+    ratings: list[float] = []
+    for bot in range(1, _DSTC9_BOTS + 1):
+        distinct = {row["context"]: float(row["human (overall)"]) for row in read_json(folder / f"chatbot{bot}.json")}
+        for number, context in enumerate(distinct):
+            _, *parts = _TAG.split(context)
+            turns = [f"{speaker}: {text}" for speaker, text in zip(parts[::2], parts[1::2], strict=True)]
+            dialogues.append(_dialogue(f"dstc9_{bot}_{number}", turns))
+        ratings += distinct.values()
+    return _rated(dialogues, ratings)
 
 
 def _dstc9(folder: Path) -> RatedSet:
-    dialogues: list[Item] = []
-    for bot in range(1, _DSTC9_BOTS + 1):
-        distinct = {row["context"]: float(row["human (overall)"]) for row in read_json(folder / f"chatbot{bot}.json")}
-        for number, (context, rating) in enumerate(distinct.items()):
-            _, *parts = _TAG.split(context)
-            turns = [f"{speaker}: {text}" for speaker, text in zip(parts[::2], parts[1::2], strict=True)]
-            dialogues.append(_dialogue(f"dstc9_{bot}_{number}", turns, rating))
+    dialogues = dstc9_dialogues(folder)
     reported = set(read_json(folder / "conture_rows.json"))
     rows = [row for row in range(0, len(dialogues), _EVERY) if row not in reported]
     return RatedSet.of([dialogues[row] for row in rows], rows=rows)
@@ -92,15 +104,16 @@ def _dstc9(folder: Path) -> RatedSet:
 def _ieval(folder: Path) -> RatedSet:
     tasks: list[Any] = read_json(folder / "ieval_data.json")
     ratings = [float(task[mood][bot]["Rating"]) for task in tasks for mood, bot in _TASKS_OF_IEVAL]
-    return RatedSet.of(_lines(folder / "ieval-dial_text.txt", ratings))
+    return RatedSet.of(_rated(lines(folder / "ieval-dial_text.txt"), ratings))
 
 
 def _reliable(folder: Path) -> RatedSet:
     ratings = [fmean(row["z"].values()) for row in read_json(folder / "ratings.json")]
-    return RatedSet.of(_lines(folder / "reliable-dial_text.txt", ratings))
+    return RatedSet.of(_rated(lines(folder / "reliable-dial_text.txt"), ratings))
 
 
-def _lines(path: Path, ratings: Sequence[float]) -> list[Item]:
+def lines(path: Path) -> list[Dialogue]:
+    """Return the chats of a file with one a line: id and turns, `speaker: text`, separated by tabs."""
     with path.open(encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
-    return [_dialogue(id, turns, rating) for (id, *turns), rating in zip(rows, ratings, strict=True)]
+    return [_dialogue(id, turns) for id, *turns in rows]

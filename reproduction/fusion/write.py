@@ -22,11 +22,11 @@ from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_colu
 from dialeval_plugin.statistics.cascade import cascade_curve, share_that_keeps
 from dialeval_plugin.statistics.ranking import holm
 from dialeval_plugin.statistics.significance import Measure, paired_bootstrap, permutation_test
+from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
 from reproduction.fusion.judged import Judged, compared_columns, judged
 from reproduction.fusion.papers import huynh_twin, slide_twin
 from reproduction.fusion.sets import REPORTED, development_sets, reported_set
-from reproduction.pretrained.build import data_folder
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 TIE_BREAKS = 20

@@ -1,7 +1,8 @@
 """What `general` is developed on: how far its qualities and mixtures agree with ratings of responses outside the reported sets.
 
 Figures are Spearman's rho with the mean rating and its interval, which resamples contexts. DIALEVAL_DATA_DIR names the folder
-with `dstc10_test`, `holistic_eval` and `predictive_engagement`; contexts that a reported set has too are left out.
+with `dstc10_test`, `holistic_eval`, `predictive_engagement`, `dbdc3` and `abceval`; contexts that a reported set has too are
+left out.
 
     python -m reproduction.general.development MODEL --document docs/general_recipes.md
 """
@@ -14,26 +15,32 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, median
+from typing import get_args
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.items import context_key, mean_rating
+from dialeval_plugin.corpora.readers import dbdc
+from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.methods.general.signals import QUALITIES
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.estimates import interval_text, mean_over_sets
+from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
-from reproduction.pretrained.build import data_folder
 
 RATING = "rating"
 TRIED = (0.0, 0.2, 0.4, RELEVANCE_WEIGHT, 0.8, 1.6)
 """Weights of relevance in the main score."""
+TRIED_ACCEPTANCE = (0.5, 1.0, 1.5, 2.0)
+"""Weights of acceptance in the main score, beside relevance with its own."""
+NO_FAULT = "empathetic"
+"""Of ABC-Eval's behaviours the one that is none."""
 MAIN = "general"
 
 
@@ -46,6 +53,41 @@ def development_sets(data: Path) -> dict[str, list[Example]]:
         "engagement, DailyDialog": _engagement(data),
         "engagement, ConvAI": _engagement_of_bots(data),
     }
+
+
+def chat_sets(data: Path) -> dict[str, list[Example]]:
+    """Return rated turns of chatbots in whole chats: of DBDC3 how few raters saw a breakdown, of ABC-Eval how few faults."""
+    return {
+        **{f"DBDC3, {system}": _dbdc(data, system) for system in dbdc.SYSTEMS},
+        "ABC-Eval": _abc_eval(data),
+    }
+
+
+def _dbdc(data: Path, system: str) -> list[Example]:
+    dialogues = [
+        one for split in get_args(dbdc.DbdcSplit) for one in dbdc.read(system, split=split, path=data / "dbdc3" / dbdc.FILE)
+    ]
+    return [
+        replace(item, ratings={RATING: (-mean(item.ratings[dbdc.QUALITY]),)})
+        for one in dialogues
+        for item in one.responses
+        if not is_blank(item.response.text)
+    ]
+
+
+def _abc_eval(data: Path) -> list[Example]:
+    """Two people looked for eight faults in each turn."""
+    chats = read_json(data / "abceval" / "behavior-classification-results.json")
+    found: list[Example] = []
+    for chat in chats.values():
+        said: list[str] = []
+        for turn in chat:
+            faults = [label for name, of in turn["behaviors"].items() if name != NO_FAULT for label in of["human"]]
+            said.append(turn["user"])
+            if not is_blank(turn["system"]):
+                found.append(_example(len(found), said, turn["system"], -float(sum(faults))))
+            said.append(turn["system"])
+    return found
 
 
 def _example(number: int, context: Sequence[str], response: str, rating: float) -> Example:
@@ -94,12 +136,19 @@ def _engagement_of_bots(data: Path) -> list[Example]:
 
 
 def candidates(mixing: Mixing, scorer: GeneralScorer, examples: Sequence[Example]) -> dict[str, FloatArray]:
-    """Return what could be the main score of some responses, each of shape (n,): mixtures, and each quality alone."""
+    """Return what could be the main score of some responses, each of shape (n,): mixtures, and each quality alone.
+
+    Without acceptance where the model has not learnt it.
+    """
     log_odds = scorer.log_odds(examples)
     beside = mixing.plain["relevance"] * log_odds["relevance"]
-    heads = mixing.log_odds(log_odds) - beside
-    mixtures = {f"relevance with weight {weight:g}": heads + weight / RELEVANCE_WEIGHT * beside for weight in TRIED}
-    return {**mixtures, **{f"{name} alone": log_odds[name] for name in QUALITIES if name != "knowledge"}}
+    mixed = mixing.log_odds(log_odds)
+    found = {f"relevance with weight {weight:g}": mixed + (weight / RELEVANCE_WEIGHT - 1) * beside for weight in TRIED}
+    if ACCEPTANCE in log_odds:
+        found |= {
+            f"and acceptance with weight {weight:g}": mixed + weight * log_odds[ACCEPTANCE] for weight in TRIED_ACCEPTANCE
+        }
+    return {**found, **{f"{name} alone": values for name, values in log_odds.items() if name != "knowledge"}}
 
 
 def development_table(model: str, sets: dict[str, list[Example]], *, rounds: int = 1000, device: str | None = None) -> Table:
@@ -140,8 +189,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("model", help="folder of a trained model, or its name in the box")
     parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap")
     options = parser.parse_args(arguments)
-    table = development_table(options.model, development_sets(data_folder()), rounds=options.rounds)
-    write_tables(options.document, {"development": table})
+    data = data_folder()
+    tables = {
+        name: development_table(options.model, sets, rounds=options.rounds)
+        for name, sets in {"development": development_sets(data), "development-chats": chat_sets(data)}.items()
+    }
+    write_tables(options.document, tables)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlate
+from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
 from reproduction.fusion.sets import RATING, development_sets
 from reproduction.general.development import candidate_table, counts_of
-from reproduction.pretrained.build import data_folder
 
 FEWEST = 4
 """Visible turns of a dialogue that is read."""

@@ -13,10 +13,11 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, context_turns
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
 from reproduction.general.development import development_sets
 from reproduction.general.dialogues import rated_dialogues
-from reproduction.pretrained.build import REPORTED, data_folder
+from reproduction.pretrained.build import REPORTED
 
 
 def leak_table(sets: Mapping[str, Sequence[Item]], reported: Mapping[str, Sequence[Item]]) -> Table:

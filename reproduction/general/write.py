@@ -133,6 +133,12 @@ class ModelCorrelations:
             self._columns.append((tuple(items), known))
         return known
 
+    @property
+    def evaluators(self) -> list[str]:
+        """The columns that judge and that the model has."""
+        columns = {name for scorer in self._scorers.values() for name in scorer.columns}
+        return [name for name in _EVALUATORS if name in columns]
+
     def of_columns(self, entry: EvaluationSet) -> dict[str, Correlation | None]:
         """Agreement of every evaluator with the ratings of a set; None for one that has no score there."""
         return {name: entry.agreement(values, self._rounds) for name, values in self.columns(entry.items).items()}
@@ -181,7 +187,7 @@ def overall_table(model: ModelCorrelations, sets: Sequence[EvaluationSet], *, me
     by_set = {entry.name: model.of_columns(entry) for entry in sets}
     left_out = model.of_left_out(sets)
     rows: list[TableRow] = []
-    for name in (*_EVALUATORS, LEFT_OUT, *CONTROLS):
+    for name in (*model.evaluators, LEFT_OUT, *CONTROLS):
         found = {place: left_out.get(place) if name == LEFT_OUT else by_set[place].get(name) for place in by_set}
         figures = {
             place: None if one is None else ValueInterval(one.value, one.ci_low, one.ci_high) for place, one in found.items()
@@ -201,7 +207,7 @@ def quality_table(model: ModelCorrelations, sets: Sequence[EvaluationSet]) -> Ta
     rows: list[TableRow] = []
     for entry in sets:
         found = model.of_columns(entry)
-        rows.append({"quality": entry.name, **{name: estimate(found.get(name)) for name in (*_EVALUATORS, *CONTROLS)}})
+        rows.append({"quality": entry.name, **{name: estimate(found.get(name)) for name in (*model.evaluators, *CONTROLS)}})
     return Table(rows, [named_column(name, is_number=name != "quality") for name in rows[0]])
 
 

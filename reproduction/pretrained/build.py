@@ -23,13 +23,13 @@ import torch
 
 from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hashes
-from dialeval_plugin.corpora.corpus import DATA_DIR_VARIABLE
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
 from dialeval_plugin.models.compact import DELTA_FILE, pack_model
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
 from dialeval_plugin.training.percentiles import write_percentiles
+from reproduction.data import data_folder
 from reproduction.documents import put_between
 
 CORPORA = Path(__file__).with_name("corpora.json")
@@ -129,13 +129,6 @@ def main(words: Sequence[str] | None = None) -> None:
         folder = train(name, chosen.work / name)
         for file, found in pack(name, folder, chosen.output / name).items():
             print(f"{found}  {name}/{file}", flush=True)
-
-
-def data_folder() -> Path:
-    """Return the folder of the public data."""
-    if not (value := os.environ.get(DATA_DIR_VARIABLE)):
-        sys.exit(f"{DATA_DIR_VARIABLE} is not set. Name the folder of the public data, one folder a corpus.")
-    return Path(value)
 
 
 def train(name: str, folder: Path) -> Path:

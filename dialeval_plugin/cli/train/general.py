@@ -1,4 +1,4 @@
-"""`dialeval train general` and `dialeval train mixing`: an evaluator without ratings, and with them."""
+"""`dialeval train general`, `acceptance` and `mixing`: an evaluator without ratings, what logs teach it, and with ratings."""
 
 from __future__ import annotations
 
@@ -97,6 +97,32 @@ def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:
             typer.echo(f"{head:14}{''.join(f'{figure(found[kind]):>12}' for kind in kinds)}")
     shown = ", ".join(f"{kind} {figure(value)}" for kind, value in areas["coherence"].items())
     typer.echo(f"coherence of whole dialogues: {shown}")
+
+
+def acceptance(
+    data: Annotated[
+        list[Path], typer.Option(help="Logs of chats, a file or a folder; again for more. Who is user and assistant is named.")
+    ],
+    output: Annotated[Path, typer.Option(help="Folder of the model, with what it has learnt.")],
+    model: Annotated[str | None, typer.Option(help="Folder or hub id of the general evaluator.")] = None,
+    evaluation: Evaluation = None,
+    seed: Seed = 13,
+    device: Device = None,
+) -> None:
+    """Teach a general evaluator, from logs that nobody has rated, after which answers people ask back or complain.
+
+    In English. Writes a copy of the model, in seconds for a thousand chats; what the model had learnt of other logs is
+    replaced.
+    """
+    from dialeval_plugin.methods.general.repairs import read_logs, teach
+    from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
+
+    learnt = teach(model, read_logs(data, read_evaluation(evaluation)), output, seed=seed, device=device)
+    typer.echo(f"{'log':24}{'answered turns':>16}{'asked back':>12}")
+    for name, counts in learnt.training["turns"].items():
+        typer.echo(f"{name:24}{counts['answered']:16}{counts['repairs']:12}")
+    typer.echo(f"learnt from {learnt.training['learnt_from']}; AUROC on held-out conversations: {learnt.training['auroc']:.3f}")
+    say_how_to_use(output, GENERAL_MODEL)
 
 
 def mixing(

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from .causalscore import independence
-from .general import general, mixing
+from .general import acceptance, general, mixing
 from .language_model import breakdown, language_model
 from .proxy import proxy
 from .reconstruction import reconstruction
@@ -19,6 +19,7 @@ app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command("language-model")(language_model)
 app.command()(breakdown)
 app.command()(general)
+app.command()(acceptance)
 app.command()(mixing)
 app.command()(proxy)
 app.command()(reconstruction)

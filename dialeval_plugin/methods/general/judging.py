@@ -17,9 +17,10 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.models.context_texts import ResponseParts, TextEncoder
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features
-from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache
+from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
 from dialeval_plugin.models.turns import EmbeddedTurns
 
+from .acceptance import ACCEPTANCE, Acceptance
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts
 from .signals import SAYING
 
@@ -69,7 +70,8 @@ class GeneralJudgement(NamedTuple):
     """What is blended to log odds, by quality, of shape (n, number of its experts), means over a response's parts; NaN where a
     triple has no facts."""
     log_odds: dict[str, np.ndarray]
-    """The same blended, of shape (n,): the mean of the parts' mean and of the worst part's."""
+    """The same blended, of shape (n,): the mean of the parts' mean and of the worst part's. With those of
+    `ACCEPTANCE` where it was learnt."""
     cosine: np.ndarray
     """Of context and robust part, in [-1, 1], of shape (n,), the mean over a response's parts."""
     tokens_cut: dict[str, np.ndarray]
@@ -83,11 +85,13 @@ class GeneralJudge:
     Args:
         runtime: of an encoder and a `GeneralHead`.
         config: of the model.
+        acceptance: what was learnt beside it, if anything.
     """
 
-    def __init__(self, runtime: Runtime, config: GeneralConfig) -> None:
+    def __init__(self, runtime: Runtime, config: GeneralConfig, acceptance: Acceptance | None = None) -> None:
         self.config = config
         self.runtime = runtime
+        self.acceptance = acceptance
         self.texts = TextEncoder(runtime.tokenizer, "plain", config.max_context_tokens, config.max_response_tokens)
         self.contexts = VectorCache(runtime)
 
@@ -101,13 +105,17 @@ class GeneralJudge:
         of_contexts, of_responses = np.split(vectors, [len(texts)])
         (mapped,) = self.runtime.run("of_contexts", of_contexts)
         robust, _ = self.runtime.run("of_responses", of_responses)
-        as_context, as_response = map(_unit, self.runtime.run("directions", mapped, robust))
+        as_context, as_response = map(unit, self.runtime.run("directions", mapped, robust))
         return EmbeddedTurns(
             as_context,
             as_response,
             np.array([len(response.ids) for response in responses], dtype=np.float64),
             np.array([bool(context.n_cut or response.n_cut) for context, response in zip(contexts, responses, strict=True)]),
         )
+
+    def embedded_responses(self, texts: Sequence[str]) -> VectorArray:
+        """Return the encoder's vectors of the first parts of responses, (n, width)."""
+        return self.runtime.embed([response.ids for response in self.texts.counted_responses(texts)])
 
     def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         """Judge responses; each distinct context, part of a response and fact set is embedded once, in one pass.
@@ -123,20 +131,26 @@ class GeneralJudge:
         owners = (of_triples[owner] for owner in parts.owners)
         rows = [(context, place, fact) for (context, _, fact), place in zip(owners, parts.places, strict=True)]
         ids = ([text.ids for text in read_contexts], parts.ids, [text.ids for text in read_facts])
-        experts, cosine = self._experts(ids, rows)
+        experts, cosine, accepted = self._experts(ids, rows)
         cut = ([text.n_cut for text in texts] for texts in (read_contexts, windows, read_facts))
         columns = zip(TOKENS_CUT, cut, zip(*of_triples, strict=True), strict=True)
+        log_odds = {head: self._blended(head, values) for head, values in experts.items()}
+        if accepted is not None:
+            log_odds[ACCEPTANCE] = accepted
         return GeneralJudgement(
             {head: parts.mean(values.astype(np.float64)) for head, values in experts.items()},
-            {head: parts.judged(self._blended(head, values)) for head, values in experts.items()},
+            {name: parts.judged(values) for name, values in log_odds.items()},
             parts.mean(cosine.astype(np.float64)),
             {name: np.array([counts[row] if row >= 0 else 0 for row in places]) for name, counts, places in columns},
         )
 
     def _experts(
         self, ids: Sequence[list[list[int]]], rows: Sequence[tuple[int, int, int]]
-    ) -> tuple[dict[str, VectorArray], VectorArray]:
-        """What is blended, by quality, and the cosines, of rows of a context, a response and facts, -1 for none."""
+    ) -> tuple[dict[str, VectorArray], VectorArray, FloatArray | None]:
+        """What is blended, by quality, the cosines, and log odds of acceptance, of rows of a context, a response and facts.
+
+        Facts are -1 for none.
+        """
         run = self.runtime.run
         context_ids, response_ids, fact_ids = ids
         of_distinct_contexts, others = self.contexts.embed(context_ids, [*response_ids, *fact_ids])
@@ -164,7 +178,8 @@ class GeneralJudge:
             shared = self._features("fact_words", fact_ids, of_facts[told], [responses[place] for place in judged])
             (mapped,) = run("of_facts", facts)
             (experts["knowledge"][told],) = run("of_knowledge", mapped[of_facts[told]], robust[judged], shared)
-        return experts, cosine
+        accepted = None if self.acceptance is None else self.acceptance.log_odds(distinct)[of_response][of_pair]
+        return experts, cosine, accepted
 
     def _features(self, table: str, texts: Sequence[list[int]], owners: IntArray, of: Sequence[list[int]]) -> FloatArray:
         """What a classifier of words reads of responses `of` in the contexts or facts `texts[owners]`."""
@@ -184,12 +199,6 @@ def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralIn
         (tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))
     ]
     return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
-
-
-def _unit(vectors: VectorArray) -> VectorArray:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: VectorArray = vectors / np.maximum(lengths, 1e-12)
-    return unit
 
 
 def _numbered(texts: Sequence[Any]) -> dict[Any, int]:

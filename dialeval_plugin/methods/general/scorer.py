@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,10 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice, VectorArray
 from dialeval_plugin.models.turns import EmbeddedTurns
 
+from .acceptance import ACCEPTANCE, Acceptance
 from .dialogues import judged_turns, novelty
 from .judging import (
     GENERAL_FOLDER,
@@ -43,10 +45,10 @@ if TYPE_CHECKING:
 
 GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
-TURN_COLUMNS = ("general", *QUALITIES, "cosine", *TOKENS_CUT)
+TURN_COLUMNS = ("general", *QUALITIES, ACCEPTANCE, "cosine", *TOKENS_CUT)
 _OF_CONTEXT = ("relevance", "fit")
 """Qualities that compare a response with its context."""
-_OF_TURNS = (*_OF_CONTEXT, "fluency", "specificity", "cosine")
+_OF_TURNS = (*_OF_CONTEXT, "fluency", "specificity", ACCEPTANCE, "cosine")
 _OF_DIALOGUES = ("fluency", "specificity", "coherence", "novelty")
 """Columns whose mean, with that of the turns' scores, is the score of a dialogue."""
 DIALOGUE_COLUMNS = ("general", "coherence", "novelty", *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
@@ -57,6 +59,7 @@ BLAMES = {
     "fluency": "words out of order",
     "specificity": "says little",
     "knowledge": "does not use the facts",
+    ACCEPTANCE: "makes people ask back",
 }
 """What is said of a response that a quality pulls down."""
 NOT_BLAMED = "nothing pulls it down"
@@ -95,23 +98,25 @@ class GeneralOptions(ModelOptions):
 class GeneralScorer(Scorer):
     """A small evaluator trained on plain dialogues of several corpora, without human ratings.
 
-    Columns at level "turn", the first six probabilities in [0, 1], higher is better: `general`, the others mixed; `relevance`
+    Columns at level "turn", the first seven probabilities in [0, 1], higher is better: `general`, the others mixed; `relevance`
     (this is about what the context is about), `fit` (this is the next turn of this context), `fluency` (its words are in
-    order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None without facts); `cosine` of
-    context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and `fact_tokens_cut`, how
-    many tokens at the beginning of the context, at the end of the response and at the beginning of the facts did not fit. A
-    long response is judged in parts (`ResponseParts`), of which the signature's `response_windows` is the highest number. To an
-    empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes their chances as even.
+    order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None without facts), `acceptance`
+    (the other speaker takes it up, and does not ask back or complain; no column where no logs have taught it, see `repairs`);
+    `cosine` of context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and
+    `fact_tokens_cut`, how many tokens at the beginning of the context, at the end of the response and at the beginning of the
+    facts did not fit. A long response is judged in parts (`ResponseParts`), of which the signature's `response_windows` is the
+    highest number. To an empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes
+    their chances as even.
 
     At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
-    nobody is known to be an assistant (`dialogues.judged_turns`): `relevance`, `fit`, `fluency`, `specificity` and `cosine` are
-    means over these `n_turns` turns, and so is `novelty`, the share of a turn's pairs of words that the four turns before it
-    lack. `coherence` says that all turns are in their original order and words (from mean, lowest and last fit, see
-    `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`, `fluency`, `specificity`, `coherence` and
-    `novelty`. The counts of tokens are sums over all turns.
+    nobody is known to be an assistant (`dialogues.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`
+    and `cosine` are means over these `n_turns` turns, and so is `novelty`, the share of a turn's pairs of words that the four
+    turns before it lack. `coherence` says that all turns are in their original order and words (from mean, lowest and last fit,
+    see `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`, `fluency`, `specificity`, `coherence`
+    and `novelty`. The counts of tokens are sums over all turns.
 
-    The weights of the mixture come from validation dialogues without ratings, but for one number, see `calibration.fit_mixing`.
-    `mixing` takes others.
+    The weights of the mixture come from validation dialogues without ratings, but for one number, see `calibration.fit_mixing`;
+    the log odds of `acceptance` are added as they are. `mixing` takes other weights, and leaves `acceptance` out.
 
     Raises:
         InputError: `mixing` belongs to another model.
@@ -138,7 +143,7 @@ class GeneralScorer(Scorer):
         self.folder = resolve(GENERAL_MODEL.find(options.model), revision=options.revision)
         settings = GENERAL_FOLDER.read_settings(self.folder)
         self._mixing, self._coherence = Mixing(**settings["mixing"]), settings["coherence"]
-        self._model = GeneralJudge(self._runtime(options), settings["config"])
+        self._model = GeneralJudge(self._runtime(options), settings["config"], Acceptance.load(self.folder))
         self.model_hash: str = model_identity(self.folder)
         self._leave_out = leave_out
         self._score_fitted = options.score_fitted
@@ -164,8 +169,9 @@ class GeneralScorer(Scorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the level's columns, the main one first."""
-        return TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
+        """Names of the level's columns, the main one first; without acceptance where no logs have taught it."""
+        of_level = TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
+        return of_level if self._model.acceptance else tuple(name for name in of_level if name != ACCEPTANCE)
 
     @property
     def cuts(self) -> dict[str, str]:
@@ -266,7 +272,8 @@ class GeneralScorer(Scorer):
         if self._weights is not None:
             return self._weights
         mixing = self._mixing
-        return mixing.plain if "knowledge" not in found or mixing.with_facts is None else mixing.with_facts
+        weights = mixing.plain if "knowledge" not in found or mixing.with_facts is None else mixing.with_facts
+        return {**weights, ACCEPTANCE: 1.0}
 
     def _typical(self, name: str) -> float:
         """Log odds of a quality for people's median response; even chances where nobody has looked."""
@@ -278,13 +285,17 @@ class GeneralScorer(Scorer):
 
         With an empty context those of relevance and fit are 0: even chances.
         """
-        found: dict[str, list[FloatArray]] = {name: [] for name in QUALITIES}
+        found: defaultdict[str, list[FloatArray]] = defaultdict(list)
         for start in range(0, len(examples), self.window):
             window = examples[start : start + self.window]
             judgement = self._judge([_triple(example) for example in window])
-            for name in QUALITIES:
-                found[name].append(judgement.log_odds[name])
+            for name, values in judgement.log_odds.items():
+                found[name].append(values)
         return {name: np.concatenate(values) for name, values in found.items()}
+
+    def embedded_responses(self, texts: Sequence[str]) -> VectorArray:
+        """Return the encoder's vectors of the first parts of responses, (n, width)."""
+        return self._model.embedded_responses(texts)
 
     def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
         """Return vectors of single turns, see `TurnEmbedder`."""
@@ -298,7 +309,11 @@ class GeneralScorer(Scorer):
         return judgement
 
     def _main(self, log_odds: dict[str, FloatArray]) -> FloatArray:
-        mixed = self._mixing.log_odds(log_odds) if self._weights is None else rated_log_odds(self._weights, log_odds)
+        """The main score, of shape (n,)."""
+        if self._weights is not None:
+            mixed = rated_log_odds(self._weights, log_odds)
+        else:
+            mixed = self._mixing.log_odds(log_odds) + log_odds.get(ACCEPTANCE, 0.0)
         main: FloatArray = expit(mixed)
         return main
 
@@ -310,7 +325,7 @@ class GeneralScorer(Scorer):
         rows: list[Row] = []
         for place, (context, _, facts) in enumerate(triples):
             row: dict[str, float | None] = {"general": float(main[place])}
-            row |= {name: float(qualities[name][place]) for name in QUALITIES}
+            row |= {name: float(values[place]) for name, values in qualities.items()}
             row["cosine"] = float(judgement.cosine[place])
             row |= {name: float(counts[place]) for name, counts in judgement.tokens_cut.items()}
             if not context:
@@ -326,7 +341,8 @@ class GeneralScorer(Scorer):
         judgement = self._judge(triples)
         of_turns = {
             "general": self._main(judgement.log_odds),
-            **{name: judgement.cosine if name == "cosine" else expit(judgement.log_odds[name]) for name in _OF_TURNS},
+            **{name: expit(judgement.log_odds[name]) for name in _OF_TURNS if name in judgement.log_odds},
+            "cosine": judgement.cosine,
             "novelty": np.concatenate([novelty(texts) for texts in turns]),
         }
         columns = {name: np.split(values, starts) for name, values in {**of_turns, **judgement.tokens_cut}.items()}

@@ -91,3 +91,10 @@ class VectorCache:
             self._vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
         self._vectors |= zip(fresh, found, strict=False)
         return np.stack([self._vectors[key] for key in keys]), found[len(fresh) :]
+
+
+def unit(vectors: VectorArray) -> VectorArray:
+    """Return vectors (n, width) at unit length; one of zeros stays as it is."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: VectorArray = vectors / np.maximum(lengths, 1e-12)
+    return scaled

@@ -1,0 +1,200 @@
+"""Acceptance, learnt from logs of chats that nobody has rated: who is answered with a repair was not understood.
+
+"What?", "That makes no sense" and "I just told you that" are repairs (Schegloff, Jefferson & Sacks 1977), feedback that a log
+has for nothing (Hancock et al. 2019). A logistic regression tells by the vector of the chatbot's turn alone whether one comes
+next.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dialeval_plugin.core.dialogue import Item, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.core.signature import ABOUT, EXPORTS
+from dialeval_plugin.corpora.conversations import Conversation
+from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key
+from dialeval_plugin.corpora.messages import ASSISTANT, USER
+from dialeval_plugin.corpora.scored_input import read_input
+from dialeval_plugin.models.folders import TRAINING_FILE, check_new
+from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
+
+from .acceptance import Acceptance
+from .judging import GENERAL_FOLDER
+from .scorer import GeneralScorer
+
+N_ACCEPTED = 3
+"""Accepted responses that are learnt from for each one that is answered with a repair."""
+MIN_REPAIRS = 20
+STRENGTH = 3e-4
+"""Inverse of the penalty of a squared weight, on standardised vectors."""
+N_FOLDS = 5
+
+_REPAIR = re.compile(
+    "|".join(
+        (
+            # Nothing but a question word.
+            r"^\W*(?:what|huh|pardon|sorry|wut|eh|hm+|excuse me|who|why)\s*[?!.]*$",
+            # What was said is not understood, or makes no sense.
+            r"\bhuh\b|what do (?:you|u) mean|what are (?:you|u) (?:talking|saying)|confus",
+            r"do(?:n['’]?t| not) (?:understand|get it|follow)",
+            r"mak(?:e|es|ing) (?:no|any|little) sense|n['’]?t make (?:any )?sense|nonsense|weird|strange",
+            # It was said before, or was not what was asked for.
+            r"(?:you|u|i) (?:already|just) (?:said|told|asked|answered|did)|repeat|again\?",
+            r"not what|n['’]?t answer|answer (?:my|the|me)|did(?:n['’]?t| not) ask",
+            r"(?:any|no|some)thing to do with|random|off.?topic|chang(?:e|ing) the (?:subject|topic)",
+            # It is wrong, or contradicts what was said.
+            r"not true|that['’]?s not|you['’]?re wrong|contradict|you said|(?:thought|but) you (?:said|were|are)",
+            # The speaker is taken for a machine, or insulted.
+            r"(?:are (?:you|u)|you['’]?re) (?:an? )?(?:real|human|bot|robot|drunk|ok|okay|stupid|dumb|crazy|broken)\b",
+            r"\bwtf\b|stupid|idiot|dumb",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+class Answered(NamedTuple):
+    """A chatbot's turn that a person answered."""
+
+    response: str
+    is_accepted: bool
+    """Whether the answer is no repair."""
+    conversation: str
+    """Names of the log and of the conversation."""
+
+
+def is_repair(text: str) -> bool:
+    """Whether a person's turn asks back, complains, or says that the turn before it was repeated, wrong or off the topic.
+
+    Found by English phrases. Many of what it finds are none, and it finds few of all: it is good for averages over thousands.
+
+    Example:
+        >>> [is_repair(text) for text in ("What?", "I just told you that.", "What a nice day!")]
+        [True, True, False]
+    """
+    return _REPAIR.search(text) is not None
+
+
+def answered_turns(log: str, conversations: Sequence[Conversation]) -> list[Answered]:
+    """Return every turn of an assistant that a user's turn follows, blank ones left out."""
+    return [
+        Answered(turn.text, not is_repair(answer.text), f"{log} {one.id}")
+        for one in conversations
+        for turn, answer in itertools.pairwise(turn for turn in one.turns if not is_blank(turn.text))
+        if turn.speaker == ASSISTANT and answer.speaker == USER
+    ]
+
+
+def sampled(answered: Sequence[Answered], seed: str) -> list[Answered]:
+    """Return all turns that were answered with a repair, and of the others `N_ACCEPTED` times as many, in a seeded order."""
+    repaired = [one for one in answered if not one.is_accepted]
+    accepted = [one for one in answered if one.is_accepted]
+    generator = random.Random(seed)
+    found = repaired + generator.sample(accepted, min(len(accepted), N_ACCEPTED * len(repaired)))
+    generator.shuffle(found)
+    return found
+
+
+def learn(
+    logs: Mapping[str, Sequence[Conversation]], embed: Callable[[Sequence[str]], VectorArray], *, seed: int = 13
+) -> Acceptance:
+    """Fit the regression on the turns of logs by name; `embed` returns the encoder's vectors of responses, (n, width).
+
+    Raises:
+        InputError: fewer than `MIN_REPAIRS` turns of an assistant, or all, were answered by a user with a repair, or in fewer
+            than `N_FOLDS` conversations.
+    """
+    answered = {name: answered_turns(name, conversations) for name, conversations in logs.items()}
+    turns = [one for name, found in answered.items() for one in sampled(found, f"{seed} {name}")]
+    accepted = np.array([one.is_accepted for one in turns], dtype=bool)
+    n_repairs, n_conversations = int((~accepted).sum()), len({one.conversation for one in turns if not one.is_accepted})
+    if n_repairs < MIN_REPAIRS or n_conversations < N_FOLDS or accepted.sum() < MIN_REPAIRS:
+        raise InputError(
+            f"{', '.join(logs)}: of {sum(map(len, answered.values()))} turns of an assistant that a user answers, {n_repairs} "
+            f"in {n_conversations} conversations got an answer that asks back or complains. Give logs in English that say who "
+            f"is user and assistant, with {MIN_REPAIRS} such turns in {N_FOLDS} conversations, and as many others."
+        )
+    vectors = unit(embed([one.response for one in turns])).astype(np.float64)
+    regression = make_pipeline(StandardScaler(), LogisticRegression(C=STRENGTH, class_weight="balanced", max_iter=1000))
+    held_out = cross_val_predict(
+        regression,
+        vectors,
+        accepted,
+        groups=[one.conversation for one in turns],
+        cv=StratifiedGroupKFold(N_FOLDS),
+        method="decision_function",
+    )
+    scaler, fitted = (step for _, step in regression.fit(vectors, accepted).steps)
+    weights = fitted.coef_[0] / scaler.scale_
+    record = {
+        "turns": {
+            name: {"answered": len(found), "repairs": sum(not one.is_accepted for one in found)}
+            for name, found in answered.items()
+        },
+        "learnt_from": len(turns),
+        "auroc": float(roc_auc_score(accepted, held_out)),
+        "seed": seed,
+    }
+    return Acceptance(tuple(map(float, weights)), float(fitted.intercept_[0] - scaler.mean_ @ weights), record)
+
+
+def read_logs(paths: Sequence[Path], reported: Mapping[str, Sequence[Item]]) -> dict[str, list[Conversation]]:
+    """Read the conversations of files, or of folders of them, by name; those that will be reported on are left out.
+
+    Raises:
+        InputError: a file is malformed, or two have one name.
+    """
+    index = LeakIndex(reported)
+    logs: dict[str, list[Conversation]] = {}
+    for path in paths:
+        if (name := path.name.partition(".")[0]) in logs:
+            raise InputError(f"{path}: there are two logs named {name}. Rename one.")
+        found = [one for one in read_input(path).sources if isinstance(one, Conversation)]
+        logs[name] = leave_out_leaks(found, index, lambda one: [[turn.text for turn in one.turns]], f"{name} conversations")
+    return logs
+
+
+def teach(
+    model: str | None,
+    logs: Mapping[str, Sequence[Conversation]],
+    output: Path,
+    *,
+    seed: int = 13,
+    device: str | None = None,
+) -> Acceptance:
+    """Write a copy of a general evaluator that has learnt acceptance of logs by name.
+
+    The copy has no table of percentiles and no golden scores, since its scores are others.
+
+    Raises:
+        InputError: `output` exists, or too little can be learnt, see `learn`; nothing is written then.
+    """
+    check_new(output)
+    scorer = GeneralScorer(model, device=device)
+    learnt = learn(logs, scorer.embedded_responses, seed=seed)
+    ignored = shutil.ignore_patterns(".*", EXPORTS, *ABOUT)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # A folder of this name is whole.
+    with TemporaryDirectory(dir=output.parent) as unfinished:
+        copy = shutil.copytree(scorer.folder, Path(unfinished, output.name), ignore=ignored)
+        learnt.save(copy)
+        talked = (opening_key(turn.text for turn in one.turns) for found in logs.values() for one in found)
+        write_text(copy / TRAINING_FILE, to_json(sorted({*GENERAL_FOLDER.training_dialogues(copy), *talked}), indent=0) + "\n")
+        copy.rename(output)
+    return learnt
