@@ -281,7 +281,7 @@ class ModelFolder:
         `training`, the record, goes into the settings file; `dialogues`, identities of those trained on, into `TRAINING_FILE`.
         """
         if dialogues is not None:
-            write_text(folder / TRAINING_FILE, to_json(sorted(dialogues), indent=0) + "\n")
+            self.write_training_dialogues(folder, dialogues)
         path, hashes = folder / self.settings_file, file_hashes(folder, _WEIGHTS)
         settings = {"format_version": self.version, **fields, "training": dict(training or {}), "weights": hashes}
         write_text(path, to_json(settings, indent=2) + "\n")
@@ -295,6 +295,10 @@ class ModelFolder:
         settings = read_versioned(path, self.version, kind=self.kind, command=self.command)
         _check_published(path)
         return {**settings, **checked_model_file(path, self.fields)}
+
+    def write_training_dialogues(self, folder: Path, dialogues: Iterable[str]) -> None:
+        """Write the identities of the dialogues that the model was trained on."""
+        write_text(folder / TRAINING_FILE, to_json(sorted(dialogues), indent=0) + "\n")
 
     def training_dialogues(self, folder: Path) -> frozenset[str]:
         """Return the identities of the dialogues that the model was trained on."""

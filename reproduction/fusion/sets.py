@@ -104,15 +104,15 @@ def _dstc9(folder: Path) -> RatedSet:
 def _ieval(folder: Path) -> RatedSet:
     tasks: list[Any] = read_json(folder / "ieval_data.json")
     ratings = [float(task[mood][bot]["Rating"]) for task in tasks for mood, bot in _TASKS_OF_IEVAL]
-    return RatedSet.of(_rated(lines(folder / "ieval-dial_text.txt"), ratings))
+    return RatedSet.of(_rated(read_chats(folder / "ieval-dial_text.txt"), ratings))
 
 
 def _reliable(folder: Path) -> RatedSet:
     ratings = [fmean(row["z"].values()) for row in read_json(folder / "ratings.json")]
-    return RatedSet.of(_rated(lines(folder / "reliable-dial_text.txt"), ratings))
+    return RatedSet.of(_rated(read_chats(folder / "reliable-dial_text.txt"), ratings))
 
 
-def lines(path: Path) -> list[Dialogue]:
+def read_chats(path: Path) -> list[Dialogue]:
     """Return the chats of a file with one a line: id and turns, `speaker: text`, separated by tabs."""
     with path.open(encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]

@@ -17,7 +17,7 @@ from dialeval_plugin.core.files import read_json, write_json_lines
 from dialeval_plugin.corpora.messages import ASSISTANT, USER
 from dialeval_plugin.corpora.readers import convai
 from reproduction.data import data_folder
-from reproduction.fusion.sets import dstc9_dialogues, lines
+from reproduction.fusion.sets import dstc9_dialogues, read_chats
 
 Chat = tuple[str, list[Turn]]
 
@@ -47,7 +47,7 @@ def dstc9(data: Path) -> Iterator[Chat]:
 
 def reliable_eval(data: Path) -> Iterator[Chat]:
     """All chats."""
-    for dialogue in lines(data / "reliable_eval" / "reliable-dial_text.txt"):
+    for dialogue in read_chats(data / "reliable_eval" / "reliable-dial_text.txt"):
         yield _chat(dialogue.id, dialogue.turns, "Chatbot")
 
 

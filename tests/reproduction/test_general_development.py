@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, visible_texts
+from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.corpora.readers import conture, dstc10
+from dialeval_plugin.corpora.scored_input import read_input
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.statistics.correlation import correlate
-from reproduction.general.development import RATING, development_sets, development_table
+from reproduction.general.development import RATING, chat_sets, development_sets, development_table
 from reproduction.general.dialogues import dialogue_table, rated_dialogues
 from reproduction.general.leaks import leak_table
+from reproduction.general.logs import write_logs
 
 
 @pytest.fixture
@@ -81,6 +84,27 @@ def test_the_public_files_are_read_whole_and_hold_no_reported_response(data_dir:
         if tuple(turn.text.strip().lower() for turn in (*item.context[-1:], item.response)) in reported
     ]
     assert shared == []
+
+
+@pytest.mark.real_data
+def test_turns_of_whole_chats_are_those_that_people_judged(data_dir: Path) -> None:
+    sets = chat_sets(data_dir)
+    assert [len(examples) for examples in sets.values()] == [1650, 1500, 1500, 1472, 1634]
+    assert {item.ratings[RATING] for item in sets["ABC-Eval"]} <= {(-float(faults),) for faults in range(17)}
+
+
+@pytest.mark.real_data
+def test_logs_have_chats_of_people_with_chatbots_and_none_of_conture(data_dir: Path, tmp_path: Path) -> None:
+    logs = {path.stem: read_conversation_log(path) for path in write_logs(tmp_path, data_dir)}
+    assert {name: len(found) for name, found in logs.items()} == {"convai1": 2337, "dstc9": 2081, "reliable_eval": 2925}
+    speakers = {turn.speaker for found in logs.values() for one in found for turn in one.turns}
+    assert speakers == {"user", "assistant"}
+    reported = {tuple(text.strip().lower() for text in visible_texts(one.turns)) for one in conture.read_dialogues()}
+    assert not [one for one in logs["dstc9"] if tuple(text.strip().lower() for text in visible_texts(one.turns)) in reported]
+
+
+def read_conversation_log(path: Path) -> list[Conversation]:
+    return [one for one in read_input(path).sources if isinstance(one, Conversation)]
 
 
 def conversation(number: int) -> Dialogue:

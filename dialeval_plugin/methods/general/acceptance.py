@@ -14,6 +14,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.models.folders import checked_model_file, read_versioned
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
@@ -40,7 +41,16 @@ class Acceptance:
     training: Mapping[str, Any] = field(repr=False)
 
     def log_odds(self, vectors: VectorArray) -> FloatArray:
-        """Return log odds (n,) that responses are taken up, from the encoder's vectors (n, width); even chances on average."""
+        """Return log odds (n,) that responses are taken up, from the encoder's vectors (n, width); even chances on average.
+
+        Raises:
+            ModelLoadError: they were learnt from vectors of another width.
+        """
+        if vectors.shape[1] != len(self.weights):
+            raise ModelLoadError(
+                f"{ACCEPTANCE_FILE}: has {len(self.weights)} weights for vectors of {vectors.shape[1]} numbers, so it is of "
+                "another model. Copy the model folder again, or run `dialeval train acceptance`."
+            )
         log_odds: FloatArray = unit(vectors).astype(np.float64) @ np.array(self.weights) + self.offset
         return log_odds
 

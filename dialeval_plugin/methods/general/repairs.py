@@ -25,13 +25,12 @@ from sklearn.preprocessing import StandardScaler
 
 from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.signature import ABOUT, EXPORTS
 from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key
 from dialeval_plugin.corpora.messages import ASSISTANT, USER
 from dialeval_plugin.corpora.scored_input import read_input
-from dialeval_plugin.models.folders import TRAINING_FILE, check_new
+from dialeval_plugin.models.folders import check_new
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
 from .acceptance import Acceptance
@@ -42,8 +41,10 @@ N_ACCEPTED = 3
 """Accepted responses that are learnt from for each one that is answered with a repair."""
 MIN_REPAIRS = 20
 STRENGTH = 3e-4
-"""Inverse of the penalty of a squared weight, on standardised vectors."""
+"""Inverse of the penalty of a squared weight, on standardised vectors. Chosen on ratings of other responses, where 1e-4 to 3e-2
+make little difference (docs/general_recipes.md)."""
 N_FOLDS = 5
+"""Parts of the conversations, each of which is held out once for the record's area under the ROC curve."""
 
 _REPAIR = re.compile(
     "|".join(
@@ -180,7 +181,7 @@ def teach(
 ) -> Acceptance:
     """Write a copy of a general evaluator that has learnt acceptance of logs by name.
 
-    The copy has no table of percentiles and no golden scores, since its scores are others.
+    The copy has no table of percentiles, no golden scores and no card, since its scores are others.
 
     Raises:
         InputError: `output` exists, or too little can be learnt, see `learn`; nothing is written then.
@@ -188,13 +189,13 @@ def teach(
     check_new(output)
     scorer = GeneralScorer(model, device=device)
     learnt = learn(logs, scorer.embedded_responses, seed=seed)
-    ignored = shutil.ignore_patterns(".*", EXPORTS, *ABOUT)
+    ignored = shutil.ignore_patterns(".*", "README*", EXPORTS, *ABOUT)
     output.parent.mkdir(parents=True, exist_ok=True)
     # A folder of this name is whole.
     with TemporaryDirectory(dir=output.parent) as unfinished:
         copy = shutil.copytree(scorer.folder, Path(unfinished, output.name), ignore=ignored)
         learnt.save(copy)
         talked = (opening_key(turn.text for turn in one.turns) for found in logs.values() for one in found)
-        write_text(copy / TRAINING_FILE, to_json(sorted({*GENERAL_FOLDER.training_dialogues(copy), *talked}), indent=0) + "\n")
+        GENERAL_FOLDER.write_training_dialogues(copy, {*GENERAL_FOLDER.training_dialogues(copy), *talked})
         copy.rename(output)
     return learnt

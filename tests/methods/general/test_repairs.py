@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
+from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.methods.general.acceptance import Acceptance
-from dialeval_plugin.methods.general.repairs import N_FOLDS, answered_turns, is_repair, learn
+from dialeval_plugin.methods.general.repairs import N_FOLDS, answered_turns, is_repair, learn, read_logs
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from tests.cli.running import run
+from tests.cli.running import run, write_rows
 from tests.refusals import refusal
 
 
@@ -37,6 +37,10 @@ def chats(number: int) -> list[Conversation]:
     return [chat(str(n), "Hi", "blue", "What?", "red", "Nice.", "green") for n in range(number)]
 
 
+def row(one: Conversation) -> dict[str, object]:
+    return {"turns": [{"speaker": turn.speaker, "text": turn.text} for turn in one.turns]}
+
+
 def test_turns_that_a_user_answers_count_and_no_others() -> None:
     found = answered_turns("log", [chat("a", "Hi", "blue", " ", "red", "What?", "green")])
     assert [(one.response, one.is_accepted, one.conversation) for one in found] == [("red", False, "log a")]
@@ -57,10 +61,22 @@ def test_too_few_repairs_teach_nothing() -> None:
     assert f"in {N_FOLDS} conversations" in said
 
 
+def test_reported_conversations_are_left_out_and_each_log_has_its_own_name(tmp_path: Path) -> None:
+    said = ["Where did you find those enormous plums?", "At the market by the river, early this morning.", "Lucky you!"]
+    logs = [write_rows(tmp_path / name, map(row, [chat("a", *said), *chats(2)])) for name in ("one.jsonl", "one.json.jsonl")]
+    reported = {"set": [Example.from_texts(said[:1], said[1])]}
+    assert len(read_logs(logs[:1], {})["one"]) == 3
+    assert len(read_logs(logs[:1], reported)["one"]) == 2
+    assert refusal(read_logs, logs, {}) == f"{logs[1]}: there are two logs named one. Rename one."
+
+
+def test_what_was_learnt_of_another_models_vectors_is_refused() -> None:
+    said = refusal(Acceptance((1.0, 2.0), 0.0, {}).log_odds, np.zeros((1, 3), dtype=np.float32), error=ModelLoadError)
+    assert said.startswith("acceptance.json: has 2 weights for vectors of 3 numbers")
+
+
 def test_the_command_writes_a_model_that_has_the_column_and_adds_its_log_odds(tiny_general: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    rows = [{"turns": [{"speaker": turn.speaker, "text": turn.text} for turn in one.turns]} for one in chats(30)]
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    log = write_rows(tmp_path / "log.jsonl", map(row, chats(30)))
     taught = tmp_path / "taught"
     command = ("train", "acceptance", "--model", tiny_general, "--data", log, "--output", taught, "--device", "cpu")
     assert "AUROC" in run(*command).stdout
@@ -77,4 +93,12 @@ def test_the_command_writes_a_model_that_has_the_column_and_adds_its_log_odds(ti
         assert accepted is not None
         assert odds[1] - odds[0] == pytest.approx(np.log(accepted / (1 - accepted)), abs=1e-6)
     assert Acceptance.load(tiny_general) is None
+    by_onnx = GeneralScorer(str(taught), backend="onnx").score(examples)
+    assert by_onnx.columns["acceptance"] == pytest.approx(after.columns["acceptance"], abs=1e-6)
+    talk = Dialogue(
+        "d", tuple(Turn(text, speaker) for text, speaker in (("Hi", "user"), ("blue", "assistant"), ("Hi", "user")))
+    )
+    assert GeneralScorer(str(taught), level="dialogue", device="cpu").score([talk]).columns["acceptance"] == pytest.approx(
+        [blue]
+    )
     assert f"{taught}: exists already" in refusal(run, *command)
