@@ -43,6 +43,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "train mixing": "dialeval train mixing --model my-general --data tu --data fed.json:Overall --output mixing.json",
         "train independence": "dialeval train independence --data causes.json --output my-causalscore",
         "train language-model": "dialeval train language-model --data train.txt --validation validation.txt --output lm",
+        "train acceptance": "dialeval train acceptance --data logs.jsonl --model general --output my-general",
         "train breakdown": "dialeval train breakdown --model lm --calibration dev.zip --output calibration.json",
         "train proxy": "dialeval train proxy --data usr_topical_chat.json --output proxy.json",
         "train reconstruction": "dialeval train reconstruction --model hred --data train.txt --output hred",
