@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,18 +13,19 @@ from pathlib import Path
 
 import pytest
 from sentence_transformers import SentenceTransformer
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
-from dialeval_plugin.core.signature import file_hashes
+from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hashes
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.methods.general.acceptance import ACCEPTANCE, ACCEPTANCE_FILE
 from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
 from dialeval_plugin.pretrained.catalogue import GOLDEN_FILE, KINDS, export, golden_items, open_scorer, settings_file, verify
 from reproduction.pretrained import first_screen
-from reproduction.pretrained.build import CORPORA, RECIPES, check_files, command
+from reproduction.pretrained.build import CORPORA, RECIPES, acceptance_command, check_files, command, pack_again
 from tests.cli.running import run, run_installed
 from tests.hub_stand_in import hub_stand_in
 from tests.refusals import refused
@@ -38,6 +40,7 @@ class Provenance(TypedDict):
     licence: str
     commercial_use: bool
     command: str
+    acceptance_command: NotRequired[str]
     seed: int
     commit: str
     kept_out: list[str]
@@ -77,6 +80,11 @@ def test_a_model_says_where_it_is_from(name: str) -> None:
     words, _, precision = said["command"].partition(" --precision ")
     assert (words, precision in {"float32", "bfloat16"}) == (" ".join(["dialeval", *command(RECIPES[name])]), True)
     assert set(said["kept_out"]) >= {"dstc10", "fed", "usr", "conture"}
+    logs = [f"{log}.jsonl" for log in RECIPES[name].logs]
+    taught = " ".join(["dialeval", *acceptance_command(logs, "MODEL")]) if logs else None
+    assert said.get("acceptance_command") == taught
+    assert (PRETRAINED / name / ACCEPTANCE_FILE).exists() == bool(logs)
+    assert {corpus["corpus"] for corpus in said["data"]} >= set(RECIPES[name].logs)
     known = read_json(CORPORA)
     for corpus in said["data"]:
         listed = known[corpus["corpus"]]
@@ -224,3 +232,27 @@ def test_a_model_goes_to_the_hub_and_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_training_files_are_those_that_were_used(name: str, data_dir: Path) -> None:
     check_files(name, data_dir)
+
+
+@pytest.mark.real_data
+@pytest.mark.long
+def test_a_packed_model_learns_acceptance_and_keeps_where_it_was_trained(
+    tiny_general: Path, data_dir: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "general-open"
+    shutil.copytree(tiny_general, target)
+    record = {"options": {"seed": 13, "precision": "float32"}, "leak_rule": 1}
+    write_text(target / "general.json", to_json({**read_json(target / "general.json"), "training": record}))
+    trained = {"commit": "0" * 40, "machine": {"instruction_set": "none", "torch": "0", "threads": 1}}
+    write_text(target / PROVENANCE_FILE, to_json(trained))
+    before = open_scorer(str(target))
+    hashes = pack_again("general-open", target)
+    assert not {path.name for path in tmp_path.iterdir()} - {"general-open"}
+    said = read_json(target / PROVENANCE_FILE)
+    assert (said["commit"], said["machine"]) == tuple(trained.values())
+    assert set(said["data"][-1]["files"]) <= set(RECIPES["general-open"].training_files)
+    assert "`python -m reproduction.general.logs FOLDER`" in (target / "README.md").read_text("utf-8")
+    assert {ACCEPTANCE_FILE, GOLDEN_FILE, "percentiles.json"} <= set(hashes)
+    assert verify(str(target)).is_equal
+    after = open_scorer(str(target))
+    assert (ACCEPTANCE in after.columns, ACCEPTANCE in before.columns) == (True, False)

@@ -30,6 +30,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json, read_text
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
+from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
@@ -289,7 +290,7 @@ class _Task:
             n_scored = int(printed.get(COUNTS[0]) or 0)
             n_unscored = max(0, sizes.get("effective", n_scored) - n_scored)
         scorer_signature = self._scorer_signature()
-        if config.get("model") == "dialogue-metric" and n_scored and not scorer_signature:
+        if config.get("model") == SCORER_MODEL and n_scored and not scorer_signature:
             raise InputError(
                 f"{self.path}: {self.task}: has scores, but not the signature of the scorer that gave them: they may be "
                 "another's, out of a cache of the host. Run the task again."
@@ -347,7 +348,7 @@ class _Task:
 
     def _default_reason(self) -> str:
         """Why a row without a logged reason has no score."""
-        if self.file["config"].get("model") != "dialogue-metric":
+        if self.file["config"].get("model") != SCORER_MODEL:
             # A prompt that was answered by choice: no choice had a probability.
             return Reason.NON_FINITE.value
         recorded = list(self.file["config"].get("scorer_unscored", {}).get(self.task, {}))

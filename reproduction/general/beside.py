@@ -4,13 +4,15 @@ The first table has the small ones, on nine rated sets; the second one large mod
 with the difference to `general` and its interval. DIALEVAL_DATA_DIR names the folder with `dstc10` and `llm_judgements`.
 
     python -m reproduction.general.beside --document docs/results.md
+
+`--again FOLDER` adds `general` as another training by its command made it, with another seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,6 +20,7 @@ from typing import NamedTuple
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.verdicts import read_collection
+from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, figure, named_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.correlation import Correlation
@@ -44,6 +47,7 @@ OF_GPT_4S_KIND, OPEN_CHAT_MODELS = "judges of GPT-4's kind", "open chat models o
 OTHER_JUDGES = "ChatGPT and Claude 3 Haiku"
 KINDS = (OF_GPT_4S_KIND, OPEN_CHAT_MODELS, OTHER_JUDGES)
 OUTCOMES = ABOVE, BELOW, UNDECIDED = ("above in", "below in", "not told apart in")
+GENERAL = "general"
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -68,13 +72,19 @@ class SmallEvaluator(NamedTuple):
 
 
 SMALL = (
-    SmallEvaluator("general", "general"),
+    SmallEvaluator(GENERAL, "general"),
     SmallEvaluator("its relevance alone", "general", column="relevance"),
     SmallEvaluator("its cosine alone", "general", column="cosine"),
     SmallEvaluator("general-open", "general", {"model": "general-open"}),
     SmallEvaluator("slide, the small model alone", "slide", {"variant": "slm"}, levels=("turn",)),
     SmallEvaluator("likelihood, of language-model", "dialogue_likelihood"),
 )
+
+
+def trained_again(folder: Path) -> SmallEvaluator:
+    """Return `general` as the training in a folder made it, named by its seed."""
+    seed = GENERAL_FOLDER.read_settings(folder)["training"]["options"]["seed"]
+    return SmallEvaluator(f"{GENERAL}, seed {seed}", "general", {"model": str(folder)})
 
 
 class PublishedRow(NamedTuple):
@@ -135,6 +145,19 @@ def aim(of_general: Mapping[str, ValueInterval | Estimate | None]) -> str:
         f"The aim was a mean of seven of {aimed_at:.3f}, which the best of Huynh et al.'s baselines on each set have together. "
         f"`general` has {interval_text(value, low, high)}: the aim is {'' if value >= aimed_at else 'not '}reached, and lies "
         f"{'inside' if low <= aimed_at <= high else 'outside'} the interval."
+    )
+
+
+def spread(found: Mapping[str, Mapping[str, ValueInterval | Estimate | None]], again: Sequence[SmallEvaluator]) -> str:
+    """Say how far the means of seven of `general` and of its other trainings lie apart; nothing where there are none."""
+    means = [_mean(found[name], SEVEN).value for name in (GENERAL, *(one.name for one in again))]
+    values = [value for value in means if value is not None]
+    if not again or len(values) < len(means):
+        return ""
+    return (
+        f"{len(values)} trainings by one command with different seeds have means of seven of "
+        f"{', '.join(f'{value:.3f}' for value in values)}, the one in the box first: {fmean(values):.3f} on average, standard "
+        f"deviation {stdev(values):.3f}."
     )
 
 
@@ -213,16 +236,20 @@ def counts(found: Sequence[Compared]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
-    options = script_parser(__doc__).parse_args(arguments)
+    parser = script_parser(__doc__)
+    parser.add_argument("--again", type=Path, action="append", default=[], metavar="FOLDER", help="may be repeated")
+    options = parser.parse_args(arguments)
+    again = [trained_again(folder) for folder in options.again]
     sets = [dstc10_set(code) for code in NINE]
     with TemporaryDirectory() as folder:
         work = Path(folder)
-        found = agreements(sets, SMALL, work)
+        found = agreements(sets, [*SMALL, *again], work)
         rated = {name: reported_set(name) for name in REPORTED if name in TITLES}
         columns = [column for column in compared_columns(read_collection()) if column.set in rated]
         pairs = compared(judged(column, rated[column.set], work) for column in columns)
+    said = "\n".join(filter(None, [aim(found[GENERAL]), spread(found, again)]))
     tables = {
-        "small-evaluators": f"{aim(found['general'])}\n\n{small_table(found).render('markdown')}",
+        "small-evaluators": f"{said}\n\n{small_table(found).render('markdown')}",
         "beside-judges": f"{counts(pairs)}\n\n{judge_table(pairs).render('markdown')}",
     }
     write_tables(options.document, tables)

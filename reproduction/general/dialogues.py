@@ -18,6 +18,7 @@ from scipy.special import expit
 from dialeval_plugin.core.dialogue import Dialogue, Example, visible_texts
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
+from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.dialogues import judged_turns, novelty
 from dialeval_plugin.methods.general.mixing import weighted_sum
 from dialeval_plugin.methods.general.model import TrainedGeneral
@@ -57,8 +58,8 @@ def parts(scorer: GeneralScorer, trained: TrainedGeneral, dialogue: Dialogue) ->
     """Return what could be the score of a dialogue, or a part of it, by its name in the table."""
     texts = visible_texts(dialogue.turns)
     log_odds = scorer.log_odds([Example.from_texts(texts[:place], texts[place]) for place in range(1, len(texts))])
-    of_turns = {name: expit(values) for name, values in {"general": trained.mixing.log_odds(log_odds), **log_odds}.items()}
-    of_turns |= {"novelty": novelty(texts)}
+    of_turns = {name: expit(values) for name, values in log_odds.items()}
+    of_turns |= {"general": scorer.main_score(log_odds), "novelty": novelty(texts)}
     fit = log_odds["fit"]
     uncut = {"mean": fit[None].mean(1), "lowest": fit[None].min(1), "last": fit[None, -1]}
     coherence = float(trained.coherence.probability([fit])[0])
@@ -69,6 +70,7 @@ def parts(scorer: GeneralScorer, trained: TrainedGeneral, dialogue: Dialogue) ->
 
     everybody, judged = np.ones(len(fit), dtype=bool), judged_turns(dialogue.turns)
     five = ("general", "fluency", "specificity", "coherence", "novelty")
+    alone = [*five, "relevance", "fit", *(name for name in (ACCEPTANCE,) if name in log_odds)]
     return {
         "turns' scores, and coherence by the lowest fit of all turns": fmean([mean(everybody, "general"), before]),
         "turns' scores, coherence": mean(everybody, "general", "coherence"),
@@ -76,7 +78,7 @@ def parts(scorer: GeneralScorer, trained: TrainedGeneral, dialogue: Dialogue) ->
         "turns' scores, fluency, specificity, coherence": mean(everybody, *five[:-1]),
         "turns' scores, fluency, specificity, coherence, novelty": mean(everybody, *five),
         "the same five of the assistant's turns": mean(judged, *five),
-        **{f"{name} alone, of the assistant's turns": mean(judged, name) for name in (*five, "relevance", "fit")},
+        **{f"{name} alone, of the assistant's turns": mean(judged, name) for name in alone},
     }
 
 

@@ -9,7 +9,7 @@ DIALEVAL_DATA_DIR names the folder with `convai1`, `dstc9` and `reliable_eval`.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dialeval_plugin.core.dialogue import Turn
@@ -54,14 +54,15 @@ def reliable_eval(data: Path) -> Iterator[Chat]:
 LOGS = {"convai1": convai1, "dstc9": dstc9, "reliable_eval": reliable_eval}
 
 
-def write_logs(folder: Path, data: Path) -> list[Path]:
-    """Write the logs of the public data in `data` and return their files."""
+def write_logs(folder: Path, data: Path, names: Iterable[str] = tuple(LOGS)) -> list[Path]:
+    """Write logs of the public data in `data` and return their files."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for name, chats in LOGS.items():
+    for name in names:
         files.append(folder / f"{name}.jsonl")
         rows = (
-            {"id": id, "turns": [{"speaker": turn.speaker, "text": turn.text} for turn in turns]} for id, turns in chats(data)
+            {"id": id, "turns": [{"speaker": turn.speaker, "text": turn.text} for turn in turns]}
+            for id, turns in LOGS[name](data)
         )
         write_json_lines(files[-1], rows)
     return files

@@ -1,10 +1,11 @@
 """Train and pack the models in the box: `python -m reproduction.pretrained.build [MODEL ...]`, or `make models`.
 
-For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with one
-thread, in bfloat16 where the processor has instructions for it, and the folder is packed, with percentiles of human responses,
-golden scores and `provenance.json`, into `dialeval_plugin/pretrained/MODEL` with its card, README.md, whose figures
-`reproduction.pretrained.write` fills in. A model that is trained already in the working folder is packed again and not trained
-again. Two builds of one commit on one machine end with the same bytes.
+For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with
+one thread, in bfloat16 where the processor has instructions for it, and the folder is packed into
+`dialeval_plugin/pretrained/MODEL`, with acceptance where the recipe names logs, percentiles of human responses, golden scores,
+`provenance.json` and its card, README.md, whose figures `reproduction.pretrained.write` fills in. A model that is trained
+already in the working folder is packed again and not trained again; with `--packed` the weights in the box stay too, and what
+comes after packing is made anew. Two builds of one commit on one machine end with the same bytes.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
-from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hash, file_hashes
+from dialeval_plugin.core.signature import ABOUT, PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
 from dialeval_plugin.models.compact import DELTA_FILE, pack_model
@@ -31,10 +33,13 @@ from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, wri
 from dialeval_plugin.training.percentiles import write_percentiles
 from reproduction.data import data_folder
 from reproduction.documents import put_between
+from reproduction.general.logs import write_logs
 
 CORPORA = Path(__file__).with_name("corpora.json")
 REPORTED = ("dstc10", "fed", "usr", "conture")
 """Rated sets that no model may have seen a dialogue of."""
+REPORTED_CHATS = (*REPORTED, "convai2")
+"""The same of chats with chatbots."""
 HUMAN = ("dailydialog/validation/dialogues_validation.txt", "dream/dev.json", "esconv/valid.txt")
 """Dialogues between people whose responses make the scale of the percentiles; no model is trained on them."""
 CARDS = Path(__file__).with_name("cards")
@@ -52,6 +57,7 @@ class Recipe:
         reported: sets and files that are kept out of training, beside `REPORTED`.
         scales: options of the scorer, for each of which there is a table of percentiles.
         bits: of each weight of the packed encoder.
+        logs: corpora of chats with chatbots, of which the packed model learns acceptance.
     """
 
     command: str
@@ -60,6 +66,14 @@ class Recipe:
     reported: tuple[str, ...] = ()
     scales: tuple[Mapping[str, str], ...] = ({},)
     bits: int = 6
+    logs: tuple[str, ...] = ()
+
+    @property
+    def training_files(self) -> list[str]:
+        """The files below the data folder that something is learnt from, in order."""
+        known = read_json(CORPORA)
+        talked = [file for corpus in self.logs for file in known[corpus]["files"]]
+        return list(dict.fromkeys([*(file.rpartition("=")[2] for _, file in self.files), *talked]))
 
 
 def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
@@ -68,6 +82,7 @@ def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
 
 
 _LEVELS = ({"level": "turn"}, {"level": "dialogue"})
+_OPEN_LOGS = "convai1", "dstc9"
 _CAUSES = ("DREAM", "msc", "ESConv")
 _CAUSES_REPORTED = tuple(
     f"cgdialog_plus/{name}_{part}.json" for name in _CAUSES[:2] for part in ("response_cause_test", "responses_pairwise")
@@ -84,9 +99,14 @@ RECIPES = {
         ("--max-pairs", "70000"),
         reported=_CAUSES_REPORTED,
         scales=_LEVELS,
+        logs=(*_OPEN_LOGS, "reliable_eval"),
     ),
     "general-open": Recipe(
-        "general", _general("personachat", "topical_chat", "convai1"), ("--max-pairs", "70000"), scales=_LEVELS
+        "general",
+        _general("personachat", "topical_chat", "convai1"),
+        ("--max-pairs", "70000"),
+        scales=_LEVELS,
+        logs=_OPEN_LOGS,
     ),
     "slide": Recipe(
         "slm",
@@ -124,29 +144,32 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"default: {', '.join(RECIPES)}")
     parser.add_argument("--work", type=Path, default=Path("build", "models"), help="folder of the trainings (%(default)s)")
     parser.add_argument("--output", type=Path, default=PRETRAINED, help="folder of the packed models (the package's)")
+    parser.add_argument("--packed", action="store_true", help="train nothing: the weights of the packed models stay")
     chosen = parser.parse_args(words)
     for name in chosen.models or RECIPES:
-        folder = train(name, chosen.work / name)
-        for file, found in pack(name, folder, chosen.output / name).items():
+        check_files(name, data_folder())
+        target = chosen.output / name
+        hashes = pack_again(name, target) if chosen.packed else pack(name, train(name, chosen.work / name), target)
+        for file, found in hashes.items():
             print(f"{found}  {name}/{file}", flush=True)
 
 
 def train(name: str, folder: Path) -> Path:
     """Train a model into `folder`, where none is; the commit that it was begun at is written beside it."""
-    recipe, data = RECIPES[name], data_folder()
-    check_files(name, data)
     if (folder.with_suffix(".commit")).exists() and any(folder.glob("*.json")):
         return folder
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout  # noqa: S607 - git is where the user has it
     write_text(folder.with_suffix(".commit"), commit)
+    _dialeval(*command(RECIPES[name], data_folder()), "--output", str(folder))
+    return folder
+
+
+def _dialeval(*words: str) -> None:
     done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "dialeval_plugin", *command(recipe, data), "--output", str(folder)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
+        [sys.executable, "-m", "dialeval_plugin", *words], env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False
     )
     if done.returncode:
         sys.exit(done.returncode)
-    return folder
 
 
 def command(recipe: Recipe, data: Path | None = None) -> list[str]:
@@ -161,32 +184,68 @@ def command(recipe: Recipe, data: Path | None = None) -> list[str]:
     return ["train", recipe.command, *files, *reported, *recipe.words]
 
 
+def acceptance_command(logs: Sequence[str], model: str) -> list[str]:
+    """Return the words of the command by which a packed model learns acceptance, of the files that `write_logs` wrote."""
+    files = [word for log in logs for word in ("--data", log)]
+    return [
+        "train",
+        "acceptance",
+        *files,
+        "--model",
+        model,
+        *(word for name in REPORTED_CHATS for word in ("--evaluation", name)),
+    ]
+
+
 def check_files(name: str, data: Path) -> None:
     """End the program where a training file is not the one that the model in the box was trained on."""
     known = {file: found for corpus in read_json(CORPORA).values() for file, found in corpus["files"].items()}
-    for file in [*(path.rpartition("=")[2] for _, path in RECIPES[name].files), *HUMAN]:
+    for file in [*RECIPES[name].training_files, *HUMAN]:
         if not (data / file).is_file() or file_hash(data / file) != known[file]:
             sys.exit(f"{data / file}: is not there, or not the file with SHA-256 {known[file]}.")
 
 
 def pack(name: str, folder: Path, target: Path) -> dict[str, str]:
     """Pack a trained model into `target`, in place of what is there, and return the hashes of its files."""
-    half = target.with_name(f".{target.name}")
-    shutil.rmtree(half, ignore_errors=True)
-    pack_model(folder, half, base=PACKAGED_ENCODER, bits=RECIPES[name].bits)
-    keep_calibration(half)
-    data = data_folder()
+    commit = folder.with_suffix(".commit").read_text(encoding="utf-8").strip()
+    machine = {"instruction_set": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "threads": 1}
+    with TemporaryDirectory(dir=target.parent, prefix=".") as unfinished:
+        packed = Path(unfinished, name)
+        pack_model(folder, packed, base=PACKAGED_ENCODER, bits=RECIPES[name].bits)
+        keep_calibration(packed)
+        return finish(name, packed, target, {"commit": commit, "machine": machine})
+
+
+def pack_again(name: str, target: Path) -> dict[str, str]:
+    """Make anew what a packed model has beside its weights, and return the hashes of its files."""
+    said = read_json(target / PROVENANCE_FILE)
+    with TemporaryDirectory(dir=target.parent, prefix=".") as unfinished:
+        ignored = shutil.ignore_patterns("README.md", *ABOUT)
+        packed = shutil.copytree(target, Path(unfinished, name), ignore=ignored)
+        return finish(name, packed, target, {field: said[field] for field in ("commit", "machine")})
+
+
+def finish(name: str, packed: Path, target: Path, trained: Mapping[str, Any]) -> dict[str, str]:
+    """Put a packed model in the place of `target`, with what it has beside its weights.
+
+    `trained` says at which commit and on which machine it was trained.
+    """
+    recipe, data = RECIPES[name], data_folder()
+    if recipe.logs:
+        logs = [str(log) for log in write_logs(packed.with_name("logs"), data, recipe.logs)]
+        taught = packed.with_name("taught")
+        _dialeval(*acceptance_command(logs, str(packed)), "--output", str(taught))
+        packed = taught
     dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
     sources = {file: file_hash(data / file) for file in HUMAN}
-    for options in RECIPES[name].scales:
-        write_percentiles(open_scorer(str(half), **options), half, dialogues, sources)
-    write_golden(half)
-    commit = folder.with_suffix(".commit").read_text(encoding="utf-8").strip()
-    said = provenance(name, half, commit)
-    write_text(half / PROVENANCE_FILE, to_json(said, indent=1) + "\n")
-    write_text(half / "README.md", put_between(read_text(CARDS / f"{name}.md"), "origin", origin(said)))
+    for options in recipe.scales:
+        write_percentiles(open_scorer(str(packed), **options), packed, dialogues, sources)
+    write_golden(packed)
+    said = provenance(name, packed, trained)
+    write_text(packed / PROVENANCE_FILE, to_json(said, indent=1) + "\n")
+    write_text(packed / "README.md", put_between(read_text(CARDS / f"{name}.md"), "origin", origin(said)))
     shutil.rmtree(target, ignore_errors=True)
-    half.rename(target)
+    packed.rename(target)
     return file_hashes(target)
 
 
@@ -196,19 +255,20 @@ def keep_calibration(folder: Path) -> None:
         replace(Calibration.load(path), models=(weights_hash(folder),)).save(path)
 
 
-def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
-    """Where a model comes from: command, data with hashes and terms, commit, machine, what was kept out of training."""
+def provenance(name: str, folder: Path, trained: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a model comes from: command, data with hashes and terms, what was kept out of training, and `trained`."""
     recipe, known = RECIPES[name], read_json(CORPORA)
     record = read_json(folder / settings_file(folder))["training"]
-    files = [path.rpartition("=")[2] for _, path in recipe.files]
+    files = recipe.training_files
     used = {corpus: found for corpus, found in known.items() if set(found["files"]) & set(files)}
     terms = sorted({found["licence"] for found in used.values()})
+    logs = [f"{log}.jsonl" for log in recipe.logs]
     return {
         "licence": "; ".join(terms),
         "commercial_use": all(found["commercial"] for found in used.values()),
         "command": " ".join(["dialeval", *command(recipe), "--precision", record["options"]["precision"]]),
+        **({"acceptance_command": " ".join(["dialeval", *acceptance_command(logs, "MODEL")])} if logs else {}),
         "seed": record["options"]["seed"],
-        "commit": commit,
         "kept_out": [*recipe.reported, *REPORTED],
         "leak_rule": record["leak_rule"],
         "encoder": PACKAGED_ENCODER if any(folder.rglob(DELTA_FILE)) else None,
@@ -220,7 +280,7 @@ def provenance(name: str, folder: Path, commit: str) -> dict[str, Any]:
             }
             for corpus, found in used.items()
         ],
-        "machine": {"instruction_set": torch.backends.cpu.get_cpu_capability(), "torch": torch.__version__, "threads": 1},
+        **trained,
     }
 
 
@@ -231,6 +291,12 @@ def origin(said: Mapping[str, Any]) -> str:
         for corpus in said["data"]
     ]
     machine = said["machine"]
+    taught = []
+    if found := said.get("acceptance_command"):
+        taught = [
+            "The packed model then learnt acceptance of logs that `python -m reproduction.general.logs FOLDER` writes:",
+            f"```\n{found} --output FOLDER\n```",
+        ]
     return "\n\n".join(
         [
             "\n".join(corpora),
@@ -238,6 +304,7 @@ def origin(said: Mapping[str, Any]) -> str:
             f"common with one was left out (version {said['leak_rule']} of the rule in `corpora/identity.py`). The files' "
             "SHA-256 are in `provenance.json`. The command, in the folder of the public data:",
             f"```\n{said['command']} --output FOLDER\n```",
+            *taught,
             f"Seed {said['seed']}, commit `{said['commit'][:7]}`, one thread, {machine['instruction_set']} "
             f"instructions, torch {machine['torch']}. `make models` repeats it.",
         ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue
-from dialeval_plugin.core.files import read_json
+from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.verdicts import read_collection
 from dialeval_plugin.reports.tables import Table
@@ -29,6 +30,8 @@ from reproduction.general.beside import (
     counts,
     judge_table,
     small_table,
+    spread,
+    trained_again,
 )
 from reproduction.general.write import EvaluationSet, dstc10_set
 from reproduction.pretrained.figures import read_figures
@@ -40,6 +43,24 @@ def dialogues() -> list[Dialogue]:
         Dialogue(str(number), (*example.context, example.response), ratings={"overall": (float(number % 4),)})
         for number, example in enumerate(mini.read_examples("validation"))
     ]
+
+
+def test_other_trainings_are_named_by_their_seed_and_their_spread_is_said(tiny_general: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_general, tmp_path / "again")
+    settings = read_json(folder / "general.json")
+    write_text(folder / "general.json", to_json({**settings, "training": {"options": {"seed": 14}}}))
+    again = trained_again(folder)
+    assert (again.name, again.options) == ("general, seed 14", {"model": str(folder)})
+
+    def of(value: float) -> dict[str, ValueInterval]:
+        return {code: ValueInterval(value, value - 0.1, value + 0.1) for code in SEVEN}
+
+    assert spread({"general": of(0.4), again.name: of(0.3)}, [again]) == (
+        "2 trainings by one command with different seeds have means of seven of 0.400, 0.300, the one in the box first: 0.350 "
+        "on average, standard deviation 0.071."
+    )
+    assert spread({"general": of(0.4)}, []) == ""
+    assert spread({"general": of(0.4), again.name: {}}, [again]) == ""
 
 
 @pytest.fixture(scope="module")

@@ -19,12 +19,14 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.conversations import Conversation, conversations_from
 from dialeval_plugin.corpora.messages import is_message
+from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.scorer import NOT_BLAMED
 
 if TYPE_CHECKING:
     import gradio
 
-HEADS = ("relevance", "fit", "fluency", "specificity")
+HEADS = ("relevance", "fit", "fluency", "specificity", ACCEPTANCE)
+"""The last one where the model has learnt it."""
 LOW, HIGH = 25.0, 75.0
 """Percentiles up to which a response is called low, and from which on high."""
 MOST_TURNS, MOST_SIGNS = 100, 50_000
@@ -35,6 +37,7 @@ _HEAD_WORDS = {
     "fit": "answers the turns before",
     "fluency": "has its words in order",
     "specificity": "says something of its own",
+    ACCEPTANCE: "is not what people ask back about",
 }
 
 TITLE = "Score a conversation"
@@ -144,7 +147,7 @@ def _judged(conversation: Conversation, number: int, scores: Scores, place: int,
     turn, missing = conversation.turns[number], scores.unscored.get(place)
     if missing is not None:
         return JudgedTurn(number + 1, turn.speaker, turn.text, unscored=missing.detail or missing.reason.value)
-    values = {name: scores.columns[name][place] for name in HEADS}
+    values = {name: scores.columns[name][place] for name in HEADS if name in scores.columns}
     heads = {name: value for name, value in values.items() if value is not None and not math.isnan(value)}
     percentile = scores.columns[PERCENTILE][place] if PERCENTILE in scores.columns else None
     return JudgedTurn(number + 1, turn.speaker, turn.text, scores.values[place], percentile, heads, reason)

@@ -252,7 +252,7 @@ class GeneralScorer(Scorer):
         triples, _ = triples_of_turns([visible_texts(dialogue.turns)])
         log_odds = self._judge(triples).log_odds
         judged = judged_turns(dialogue.turns)
-        worst = int(np.argmin(np.where(judged, self._main(log_odds), np.inf)))
+        worst = int(np.argmin(np.where(judged, self.main_score(log_odds), np.inf)))
         numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
         return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(log_odds, worst, has_context=True)}"
 
@@ -293,6 +293,15 @@ class GeneralScorer(Scorer):
                 found[name].append(values)
         return {name: np.concatenate(values) for name, values in found.items()}
 
+    def main_score(self, log_odds: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the main score (n,) of what `log_odds` returned."""
+        if self._weights is not None:
+            mixed = rated_log_odds(self._weights, log_odds)
+        else:
+            mixed = self._mixing.log_odds(log_odds) + log_odds.get(ACCEPTANCE, 0.0)
+        main: FloatArray = expit(mixed)
+        return main
+
     def embedded_responses(self, texts: Sequence[str]) -> VectorArray:
         """Return the encoder's vectors of the first parts of responses, (n, width)."""
         return self._model.embedded_responses(texts)
@@ -308,19 +317,11 @@ class GeneralScorer(Scorer):
             judgement.log_odds[name][without_context] = 0.0
         return judgement
 
-    def _main(self, log_odds: dict[str, FloatArray]) -> FloatArray:
-        """The main score, of shape (n,)."""
-        if self._weights is not None:
-            mixed = rated_log_odds(self._weights, log_odds)
-        else:
-            mixed = self._mixing.log_odds(log_odds) + log_odds.get(ACCEPTANCE, 0.0)
-        main: FloatArray = expit(mixed)
-        return main
-
     def _turn_rows(self, examples: Sequence[Example]) -> list[Row]:
         triples = [_triple(example) for example in examples]
         judgement = self._judge(triples)
-        main, qualities = self._main(judgement.log_odds), {name: expit(found) for name, found in judgement.log_odds.items()}
+        main = self.main_score(judgement.log_odds)
+        qualities = {name: expit(found) for name, found in judgement.log_odds.items()}
         has_knowledge = self._model.config.has_knowledge
         rows: list[Row] = []
         for place, (context, _, facts) in enumerate(triples):
@@ -340,7 +341,7 @@ class GeneralScorer(Scorer):
         triples, starts = triples_of_turns(turns)
         judgement = self._judge(triples)
         of_turns = {
-            "general": self._main(judgement.log_odds),
+            "general": self.main_score(judgement.log_odds),
             **{name: expit(judgement.log_odds[name]) for name in _OF_TURNS if name in judgement.log_odds},
             "cosine": judgement.cosine,
             "novelty": np.concatenate([novelty(texts) for texts in turns]),
