@@ -187,14 +187,8 @@ def command(recipe: Recipe, data: Path | None = None) -> list[str]:
 def acceptance_command(logs: Sequence[str], model: str) -> list[str]:
     """Return the words of the command by which a packed model learns acceptance, of the files that `write_logs` wrote."""
     files = [word for log in logs for word in ("--data", log)]
-    return [
-        "train",
-        "acceptance",
-        *files,
-        "--model",
-        model,
-        *(word for name in REPORTED_CHATS for word in ("--evaluation", name)),
-    ]
+    reported = [word for name in REPORTED_CHATS for word in ("--evaluation", name)]
+    return ["train", "acceptance", *files, "--model", model, *reported]
 
 
 def check_files(name: str, data: Path) -> None:
