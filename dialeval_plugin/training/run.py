@@ -124,6 +124,9 @@ class TrainingRun:
         Raises:
             InputError: `output` holds a trained model, another process is at work in it, or it cannot be written.
         """
+        # oneDNN keeps what it has compiled for a thousand shapes, over a gigabyte in bfloat16, and a step seldom has the shapes
+        # of one long ago: with so many it is as fast. It reads this once, before its first product.
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         run = cls(output, options, progress=progress)
         is_new = not output.exists()
         try:
