@@ -43,9 +43,6 @@ _PACKAGES: Mapping[ExportedBackend, str] = MappingProxyType(
 _EXACT: tuple[ExportedBackend, ...] = ("openvino", "onnx")
 """Backends that compute what torch does, the faster first (benchmarks/backends.py)."""
 
-_INT8_TOKENS = 2 * CPU_TOKENS
-"""Tokens of one pass with numbers of 8 bits, which take a quarter of the cache; 4 % faster than `CPU_TOKENS`, and than more."""
-
 Graph: TypeAlias = Callable[[Sequence[np.ndarray]], tuple[VectorArray, ...]]
 
 
@@ -174,8 +171,7 @@ class ExportedRuntime:
         if not ids:
             raise InputError("embed: there are no texts. Give one at least.")
         whole: VectorArray | None = None
-        tokens = _INT8_TOKENS if self._backend == "openvino-int8" else CPU_TOKENS
-        for batch in length_batches([len(row) for row in ids], tokens):
+        for batch in length_batches([len(row) for row in ids], CPU_TOKENS):
             (vectors,) = self._graphs[ENCODER](padded([ids[place] for place in batch], self.tokenizer.pad_token_id))
             whole = np.empty((len(ids), vectors.shape[1]), dtype=np.float32) if whole is None else whole
             whole[batch] = vectors
