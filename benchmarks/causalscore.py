@@ -9,6 +9,8 @@ one JSON object:
     vs_forward     the same over the bare forward pass over the same distinct texts in length-sorted batches
     fast_vs_naive  `score` with conditions pruned to the strongest over the published loop, on histories as long as MSC's
     fast_vs_naive_200  the same on a history of 200 turns, for which the loop is extrapolated
+    box_vs_naive, box_vs_naive_long  all conditions by the model in the box over the same loop of cross-encoders, on
+                   the histories of the first and of the third figure: regressions on vectors read each turn once
     mb_200         highest resident memory meanwhile, of `score` without conditions where --quick is not given, above before
     peak_mb        highest resident memory of a process that scores, above what it has after loading the model
     memory_growth  peak_mb with the largest number of responses over peak_mb with the smallest
@@ -179,15 +181,20 @@ def main() -> None:
         else:
             examples = [example for corpus, n in (("DREAM", 10), ("ESConv", 3), ("MSC", 1)) for example in histories(corpus, n)]
             rounds, loop = 2, Loop(exact.model, 1)
-        long = histories("MSC", 1)
-        forward = forward_only(exact, examples)
+        long, box = histories("MSC", 1), CausalScorer(device="cpu")
+        work: dict[str, Callable[[], object]] = {
+            "score": functools.partial(exact.score, examples),
+            "forward": forward_only(exact, examples),
+            "fast": functools.partial(fast.score, long),
+            "box": functools.partial(box.score, examples),
+            "box_long": functools.partial(box.score, long),
+        }
         # Interleaved, so that whatever else the machine does meets all alike.
-        times: dict[str, list[float]] = {name: [] for name in ("score", "forward", "loop", "fast", "loop_long")}
+        times: dict[str, list[float]] = {name: [] for name in (*work, "loop", "loop_long")}
         for _ in range(rounds):
-            times["score"].append(seconds(lambda: exact.score(examples), time.process_time))
-            times["forward"].append(seconds(forward, time.process_time))
+            for name, run in work.items():
+                times[name].append(seconds(run, time.process_time))
             times["loop"].append(loop.seconds(examples))
-            times["fast"].append(seconds(lambda: fast.score(long), time.process_time))
             times["loop_long"].append(Loop(exact.model, 13 if arguments.quick else 1).seconds(long))
         longest = made_histories(LONGEST, 1)
         held = resident_mb("VmRSS")
@@ -208,6 +215,8 @@ def main() -> None:
         "vs_forward": round(middle["forward"] / middle["score"], 3),
         "fast_vs_naive": round(middle["loop_long"] / middle["fast"], 2),
         f"fast_vs_naive_{LONGEST}": round(loop_longest / fast_longest, 1),
+        "box_vs_naive": round(middle["loop"] / middle["box"], 1),
+        "box_vs_naive_long": round(middle["loop_long"] / middle["box_long"], 1),
         f"mb_{LONGEST}": round(longest_mb, 1),
         **memory,
     }
