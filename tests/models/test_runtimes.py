@@ -178,19 +178,6 @@ def test_an_export_of_other_weights_is_refused(tmp_path: Path, tiny_general: Pat
     )
 
 
-def test_a_cached_export_of_an_earlier_release_is_made_anew(
-    tmp_path: Path, tiny_general: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(exported.EXPORTS_VARIABLE, str(tmp_path / "exports"))
-    open_scorer(str(tiny_general), backend="onnx")
-    record = exported.cached_export(tiny_general, "onnx") / exported.EXPORT_FILE
-    written = record.read_text(encoding="utf-8")
-    record.write_text(written.replace(f'"format_version": {exported.FORMAT_VERSION}', '"format_version": 1'), encoding="utf-8")
-    assert record.read_text(encoding="utf-8") != written
-    open_scorer(str(tiny_general), backend="onnx")
-    assert record.read_text(encoding="utf-8") == written
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["onnx", "openvino"])
 def test_a_damaged_export_is_named(tmp_path: Path, tiny_general: Path, backend: str) -> None:

@@ -21,7 +21,6 @@ from safetensors import safe_open
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
 from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
 from dialeval_plugin.models.folders import checked_model_file
@@ -31,7 +30,7 @@ from .runtime import ExportedBackend, Precision, VectorArray
 
 EXPORT_FILE = "export.json"
 EXPORTS_VARIABLE = "DIALEVAL_EXPORTS"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 TOKENIZER_FILE = "tokenizer.json"
 ENCODER = "encoder"
 """Name of the graph that takes token ids and their mask."""
@@ -123,9 +122,7 @@ def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
             )
         return own
     cached = cached_export(folder, backend)
-    # What an earlier release wrote is made anew.
-    is_there = (cached / EXPORT_FILE).is_file() and read_json(cached / EXPORT_FILE).get("format_version") == FORMAT_VERSION
-    return cached if is_there else None
+    return cached if (cached / EXPORT_FILE).is_file() else None
 
 
 def cached_export(folder: Path, backend: ExportedBackend) -> Path:

@@ -32,9 +32,6 @@ logger = logging.getLogger(__name__)
 CALIBRATION_TOKENS = 128
 """Of the longest text that int8 is calibrated with."""
 
-_BETWEEN_WEIGHT_AND_PRODUCT = frozenset({"Convert", "Transpose"})
-"""Operations of OpenVINO that a weight may go through before it is multiplied."""
-
 _NEEDED: dict[ExportedBackend, tuple[str, ...]] = {
     "onnx": ("onnx", "onnxruntime"),
     "openvino": ("onnx", "openvino"),
@@ -145,27 +142,9 @@ def _write(graph: _Graph, path: Path, backend: ExportedBackend, calibration: Seq
             nncf.Dataset([list(inputs) for inputs in calibration]),
             model_type=nncf.ModelType.TRANSFORMER,
             subset_size=len(calibration),
-            ignored_scope=nncf.IgnoredScope(names=_attention_products(converted)),
         )
     openvino.save_model(converted, str(path.with_name(path.name + GRAPH_SUFFIXES[backend])), compress_to_fp16=False)
     onnx.unlink()
-
-
-def _attention_products(model: Any) -> list[str]:
-    """Names of the products of two texts' numbers, in which no weight takes part.
-
-    In 8 bits they gain nothing: what turns their numbers round costs more than the products save, and vectors are less exact.
-    """
-
-    def is_weight(node: Any) -> bool:
-        while node.get_type_name() in _BETWEEN_WEIGHT_AND_PRODUCT:
-            node = node.input_value(0).get_node()
-        return bool(node.get_type_name() == "Constant")
-
-    products = (node for node in model.get_ops() if node.get_type_name() == "MatMul")
-    return [
-        node.get_friendly_name() for node in products if not any(is_weight(value.get_node()) for value in node.input_values())
-    ]
 
 
 @contextlib.contextmanager
