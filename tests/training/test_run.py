@@ -7,6 +7,7 @@ import errno
 import json
 import logging
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -200,3 +201,16 @@ def test_auto_takes_bfloat16_where_there_are_instructions_for_it(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert TrainingOptions(precision="auto").resolved().precision == taken
     assert TrainingOptions(precision="bfloat16").resolved().precision == "bfloat16"
+
+
+@pytest.mark.parametrize(("own", "kept"), [(None, "64"), ("512", "512")])
+def test_what_is_compiled_is_kept_for_few_shapes_unless_somebody_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, kept: str
+) -> None:
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    # Set first, so that what the run sets is undone.
+    monkeypatch.setenv(name, own or "")
+    if own is None:
+        monkeypatch.delenv(name)
+    with open_run(tmp_path / "model"):
+        assert os.environ[name] == kept
