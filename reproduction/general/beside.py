@@ -155,7 +155,7 @@ def spread(found: Mapping[str, Mapping[str, ValueInterval | Estimate | None]], a
     if not again or len(values) < len(means):
         return ""
     return (
-        f"{len(values)} trainings by one command with different seeds have means of seven of "
+        f"Trained by one command with {len(values)} seeds, `general` has means of seven of "
         f"{', '.join(f'{value:.3f}' for value in values)}, the one in the box first: {fmean(values):.3f} on average, standard "
         f"deviation {stdev(values):.3f}."
     )
