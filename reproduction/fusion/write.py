@@ -159,7 +159,7 @@ def sentence(rows: Sequence[TableRow]) -> str:
         ]
 
     def sets(found: Sequence[TableRow]) -> str:
-        return ", ".join(dict.fromkeys(str(row["set"]) for row in found)) or "none"
+        return " and ".join(dict.fromkeys(str(row["set"]) for row in found)) or "none"
 
     def pairs(found: Sequence[TableRow]) -> str:
         named = "; ".join(f"{_short(str(row['judge']))} on {row['set']} by {row['gain']}" for row in found)
@@ -172,7 +172,7 @@ def sentence(rows: Sequence[TableRow]) -> str:
         f"in {len(worse) or 'none'}{pairs(worse)}, and leaves the others where no test tells both apart.\n\n"
         "These are gains in Spearman's coefficient, by paired permutation tests that swap whole dialogues, with Holm's "
         f"correction over these {len(rows)} pairs at 5 %; corrected over all judges that were tried, it is better on "
-        f"{sets(surely(1, OF_ALL))} and worse on {sets(surely(-1, OF_ALL))}."
+        f"{sets(surely(1, OF_ALL))}, and worse on {sets(surely(-1, OF_ALL))}."
     )
 
 
