@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import statistics
 import subprocess
 import sys
@@ -38,19 +37,13 @@ def seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_c
 def interleaved(
     work: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, list[float]]:
-    """Return the times of each round, so that whatever else the machine does meets all alike; before, all run once.
-
-    What the benchmark's own imports left is not searched for garbage meanwhile: who scores with one backend has less of it.
-    """
+    """Return the times of each round, so that whatever else the machine does meets all alike; before, all run once."""
     for run in work.values():
         run()
-    gc.collect()
-    gc.freeze()
     times: dict[str, list[float]] = {name: [] for name in work}
     for _ in range(rounds):
         for name, run in work.items():
             times[name].append(seconds(run, clock))
-    gc.unfreeze()
     return times
 
 
