@@ -18,7 +18,7 @@ from statistics import mean, median
 from typing import get_args
 
 from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.dialogue import Example, is_blank
+from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dbdc
@@ -26,6 +26,7 @@ from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
+from dialeval_plugin.methods.general.novelty import NOVELTY, NOVELTY_WEIGHT, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
@@ -39,6 +40,8 @@ TRIED = (0.0, 0.2, 0.4, RELEVANCE_WEIGHT, 0.8, 1.6)
 """Weights of relevance in the main score."""
 TRIED_ACCEPTANCE = (0.5, 1.0, 1.5, 2.0)
 """Weights of acceptance in the main score, beside relevance with its own."""
+TRIED_NOVELTY = (0.5, NOVELTY_WEIGHT, 1.5, 2.0)
+"""Weights of novelty in the main score, beside relevance and acceptance with theirs."""
 NO_FAULT = "empathetic"
 """Of ABC-Eval's behaviours the one that is none."""
 MAIN = "general"
@@ -148,7 +151,11 @@ def candidates(mixing: Mixing, scorer: GeneralScorer, examples: Sequence[Example
         found |= {
             f"and acceptance with weight {weight:g}": mixed + weight * log_odds[ACCEPTANCE] for weight in TRIED_ACCEPTANCE
         }
-    return {**found, **{f"{name} alone": values for name, values in log_odds.items() if name != "knowledge"}}
+    new = novelty((visible_texts(example.context), example.response.text) for example in examples)
+    taught = mixed + log_odds.get(ACCEPTANCE, 0.0)
+    found |= {f"and novelty with weight {weight:g}": taught + weight * new for weight in TRIED_NOVELTY}
+    alone = {name: values for name, values in {**log_odds, NOVELTY: new}.items() if name != "knowledge"}
+    return {**found, **{f"{name} alone": values for name, values in alone.items()}}
 
 
 def development_table(model: str, sets: dict[str, list[Example]], *, rounds: int = 1000, device: str | None = None) -> Table:

@@ -19,9 +19,10 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, visible_texts
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
-from dialeval_plugin.methods.general.dialogues import judged_turns, novelty
+from dialeval_plugin.methods.general.dialogues import judged_turns
 from dialeval_plugin.methods.general.mixing import weighted_sum
 from dialeval_plugin.methods.general.model import TrainedGeneral
+from dialeval_plugin.methods.general.novelty import NOVELTY, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table
 from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -58,8 +59,9 @@ def parts(scorer: GeneralScorer, trained: TrainedGeneral, dialogue: Dialogue) ->
     """Return what could be the score of a dialogue, or a part of it, by its name in the table."""
     texts = visible_texts(dialogue.turns)
     log_odds = scorer.log_odds([Example.from_texts(texts[:place], texts[place]) for place in range(1, len(texts))])
+    new = novelty((texts[:place], texts[place]) for place in range(1, len(texts)))
     of_turns = {name: expit(values) for name, values in log_odds.items()}
-    of_turns |= {"general": scorer.main_score(log_odds), "novelty": novelty(texts)}
+    of_turns |= {"general": scorer.main_score(log_odds, new), NOVELTY: new}
     fit = log_odds["fit"]
     uncut = {"mean": fit[None].mean(1), "lowest": fit[None].min(1), "last": fit[None, -1]}
     coherence = float(trained.coherence.probability([fit])[0])
@@ -69,7 +71,7 @@ def parts(scorer: GeneralScorer, trained: TrainedGeneral, dialogue: Dialogue) ->
         return fmean(coherence if name == "coherence" else float(of_turns[name][judged].mean()) for name in names)
 
     everybody, judged = np.ones(len(fit), dtype=bool), judged_turns(dialogue.turns)
-    five = ("general", "fluency", "specificity", "coherence", "novelty")
+    five = ("general", "fluency", "specificity", "coherence", NOVELTY)
     alone = [*five, "relevance", "fit", *(name for name in (ACCEPTANCE,) if name in log_odds)]
     return {
         "turns' scores, and coherence by the lowest fit of all turns": fmean([mean(everybody, "general"), before]),

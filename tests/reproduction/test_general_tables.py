@@ -45,7 +45,7 @@ def test_every_head_stands_beside_the_main_score_controls_and_the_paper(
     table = overall_table(model, sets, mean_over=("tu", "dz"))
     rows = {str(row["evaluator"]): row for row in table.rows}
     assert list(rows) == [
-        *("general", "relevance", "fit", "fluency", "specificity", "knowledge", "cosine", "coherence", "novelty"),
+        *("general", "relevance", "fit", "fluency", "specificity", "knowledge", "novelty", "cosine", "coherence"),
         *("leave-one-set-out", "response length", "random"),
         *("USL-H, fine-tuned on DSTC10 sets (Table 14)", "DynaEval, fine-tuned on DSTC10 sets (Table 14)"),
         *("DEB (Table 14)", "USR (Table 14)", "GRADE, fine-tuned on DSTC10 sets (Table 14)", "FED (Table 14)"),

@@ -173,6 +173,7 @@ def judge(model: GeneralModel, triples: Sequence[GeneralInput], *, progress: boo
         {name: np.concatenate([part.experts[name] for part in parts]) for name in QUALITIES},
         {name: np.concatenate([part.log_odds[name] for part in parts]) for name in QUALITIES},
         np.concatenate([part.cosine for part in parts]),
+        np.concatenate([part.novelty for part in parts]),
         {name: np.concatenate([part.tokens_cut[name] for part in parts]) for name in TOKENS_CUT},
     )
 

@@ -22,6 +22,7 @@ from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .acceptance import ACCEPTANCE, Acceptance
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts
+from .novelty import novelty
 from .signals import SAYING
 
 HEAD_FILE = "general_head.safetensors"
@@ -74,6 +75,8 @@ class GeneralJudgement(NamedTuple):
     `ACCEPTANCE` where it was learnt."""
     cosine: np.ndarray
     """Of context and robust part, in [-1, 1], of shape (n,), the mean over a response's parts."""
+    novelty: np.ndarray
+    """Share of the response that was not said shortly before, in [0, 1], of shape (n,)."""
     tokens_cut: dict[str, np.ndarray]
     """By `TOKENS_CUT`: how many of the context's oldest tokens, of those at the response's end and of the facts' first ones did
     not fit."""
@@ -141,6 +144,7 @@ class GeneralJudge:
             {head: parts.mean(values.astype(np.float64)) for head, values in experts.items()},
             {name: parts.judged(values) for name, values in log_odds.items()},
             parts.mean(cosine.astype(np.float64)),
+            novelty((context, response) for context, response, _ in triples),
             {name: np.array([counts[row] if row >= 0 else 0 for row in places]) for name, counts, places in columns},
         )
 

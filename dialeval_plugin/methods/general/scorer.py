@@ -27,7 +27,7 @@ from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime,
 from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .acceptance import ACCEPTANCE, Acceptance
-from .dialogues import judged_turns, novelty
+from .dialogues import judged_turns
 from .judging import (
     GENERAL_FOLDER,
     HEAD_FILE,
@@ -38,6 +38,7 @@ from .judging import (
     triples_of_turns,
 )
 from .mixing import Mixing, RatedMixing, rated_log_odds, response_hash
+from .novelty import NOVELTY, NOVELTY_WEIGHT
 from .signals import QUALITIES
 
 if TYPE_CHECKING:
@@ -45,13 +46,13 @@ if TYPE_CHECKING:
 
 GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
-TURN_COLUMNS = ("general", *QUALITIES, ACCEPTANCE, "cosine", *TOKENS_CUT)
+TURN_COLUMNS = ("general", *QUALITIES, ACCEPTANCE, NOVELTY, "cosine", *TOKENS_CUT)
 _OF_CONTEXT = ("relevance", "fit")
 """Qualities that compare a response with its context."""
 _OF_TURNS = (*_OF_CONTEXT, "fluency", "specificity", ACCEPTANCE, "cosine")
-_OF_DIALOGUES = ("fluency", "specificity", "coherence", "novelty")
+_OF_DIALOGUES = ("fluency", "specificity", "coherence", NOVELTY)
 """Columns whose mean, with that of the turns' scores, is the score of a dialogue."""
-DIALOGUE_COLUMNS = ("general", "coherence", "novelty", *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
+DIALOGUE_COLUMNS = ("general", "coherence", NOVELTY, *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
 
 BLAMES = {
     "relevance": "is about something else",
@@ -60,6 +61,7 @@ BLAMES = {
     "specificity": "says little",
     "knowledge": "does not use the facts",
     ACCEPTANCE: "makes people ask back",
+    NOVELTY: "repeats what was said",
 }
 """What is said of a response that a quality pulls down."""
 NOT_BLAMED = "nothing pulls it down"
@@ -98,25 +100,26 @@ class GeneralOptions(ModelOptions):
 class GeneralScorer(Scorer):
     """A small evaluator trained on plain dialogues of several corpora, without human ratings.
 
-    Columns at level "turn", the first seven probabilities in [0, 1], higher is better: `general`, the others mixed; `relevance`
-    (this is about what the context is about), `fit` (this is the next turn of this context), `fluency` (its words are in
-    order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None without facts), `acceptance`
-    (the other speaker takes it up, and does not ask back or complain; no column where no logs have taught it, see `repairs`);
-    `cosine` of context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and
+    Columns at level "turn", the first seven probabilities in [0, 1], higher is better: `general`, the others and
+    `novelty` mixed; `relevance` (this is about what the context is about), `fit` (this is the next turn of this context),
+    `fluency` (its words are in order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None
+    without facts), `acceptance` (the other speaker takes it up, and does not ask back or complain; no column where no logs have
+    taught it, see `repairs`); `novelty`, the share of a response's pairs of words that the four turns before it lack, in
+    [0, 1]; `cosine` of context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and
     `fact_tokens_cut`, how many tokens at the beginning of the context, at the end of the response and at the beginning of the
     facts did not fit. A long response is judged in parts (`ResponseParts`), of which the signature's `response_windows` is the
     highest number. To an empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes
     their chances as even.
 
     At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
-    nobody is known to be an assistant (`dialogues.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`
-    and `cosine` are means over these `n_turns` turns, and so is `novelty`, the share of a turn's pairs of words that the four
-    turns before it lack. `coherence` says that all turns are in their original order and words (from mean, lowest and last fit,
-    see `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`, `fluency`, `specificity`, `coherence`
-    and `novelty`. The counts of tokens are sums over all turns.
+    nobody is known to be an assistant (`dialogues.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`,
+    `novelty` and `cosine` are means over these `n_turns` turns. `coherence` says that all turns are in their original order and
+    words (from mean, lowest and last fit, see `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`,
+    `fluency`, `specificity`, `coherence` and `novelty`. The counts of tokens are sums over all turns.
 
     The weights of the mixture come from validation dialogues without ratings, but for one number, see `calibration.fit_mixing`;
-    the log odds of `acceptance` are added as they are. `mixing` takes other weights, and leaves `acceptance` out.
+    the log odds of `acceptance` are added as they are, and what is not new takes up to `NOVELTY_WEIGHT` off. `mixing` takes
+    other weights, and leaves both out.
 
     Raises:
         InputError: `mixing` belongs to another model.
@@ -199,6 +202,7 @@ class GeneralScorer(Scorer):
             "truncation": "oldest",
             "judged": "assistant" if self.level == "dialogue" else None,
             **self._model.runtime.signature_fields(),
+            "novelty": None if rated else NOVELTY_WEIGHT,
             "mixing": "validation" if rated is None else "ratings",
             "mixing_weights": None if self._weights is None else text_hash(repr(sorted(self._weights.items()))),
             "mixing_sets": None if rated is None else ",".join(name for name in rated.qualities if name != self._leave_out),
@@ -245,26 +249,29 @@ class GeneralScorer(Scorer):
             elif isinstance(item, Dialogue):
                 explained.append(self._explain_dialogue(item))
             else:
-                explained.append(self._explain(self._judge([_triple(item)]).log_odds, 0, has_context=bool(_triple(item)[0])))
+                explained.append(self._explain(self._judge([_triple(item)]), 0, has_context=bool(_triple(item)[0])))
         return explained
 
     def _explain_dialogue(self, dialogue: Dialogue) -> str:
         triples, _ = triples_of_turns([visible_texts(dialogue.turns)])
-        log_odds = self._judge(triples).log_odds
+        judgement = self._judge(triples)
         judged = judged_turns(dialogue.turns)
-        worst = int(np.argmin(np.where(judged, self.main_score(log_odds), np.inf)))
+        worst = int(np.argmin(np.where(judged, self.main_score(judgement.log_odds, judgement.novelty), np.inf)))
         numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
-        return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(log_odds, worst, has_context=True)}"
+        return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(judgement, worst, has_context=True)}"
 
-    def _explain(self, log_odds: Mapping[str, FloatArray], row: int, *, has_context: bool) -> str:
-        """Explain one row of some log odds."""
-        found = {name: float(values[row]) for name, values in log_odds.items() if not np.isnan(values[row])}
+    def _explain(self, judgement: GeneralJudgement, row: int, *, has_context: bool) -> str:
+        """Explain one row of a judgement."""
+        found = {name: float(values[row]) for name, values in judgement.log_odds.items() if not np.isnan(values[row])}
         if not has_context:
             found = {name: value for name, value in found.items() if name not in _OF_CONTEXT}
         weights = self._weights_of(found)
         pulls = {name: weights[name] * (value - self._typical(name)) for name, value in found.items() if name in weights}
+        if self._weights is None:
+            pulls[NOVELTY] = NOVELTY_WEIGHT * (float(judgement.novelty[row]) - 1)
         worst = min(pulls, key=lambda name: pulls[name])
-        shown = ", ".join(f"{name} {expit(value):.2f}" for name, value in found.items())
+        shares = {**{name: expit(value) for name, value in found.items()}, NOVELTY: judgement.novelty[row]}
+        shown = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
         # Of a response that is no worse than people's median there is nothing to blame.
         return f"{BLAMES[worst] if sum(pulls.values()) < 0 else NOT_BLAMED} ({shown})"
 
@@ -293,12 +300,12 @@ class GeneralScorer(Scorer):
                 found[name].append(values)
         return {name: np.concatenate(values) for name, values in found.items()}
 
-    def main_score(self, log_odds: Mapping[str, FloatArray]) -> FloatArray:
-        """Return the main score (n,) of what `log_odds` returned."""
+    def main_score(self, log_odds: Mapping[str, FloatArray], novelty: FloatArray) -> FloatArray:
+        """Return the main score (n,) of what `log_odds` returned for some responses, and of their novelty (n,)."""
         if self._weights is not None:
             mixed = rated_log_odds(self._weights, log_odds)
         else:
-            mixed = self._mixing.log_odds(log_odds) + log_odds.get(ACCEPTANCE, 0.0)
+            mixed = self._mixing.log_odds(log_odds) + log_odds.get(ACCEPTANCE, 0.0) + NOVELTY_WEIGHT * (novelty - 1)
         main: FloatArray = expit(mixed)
         return main
 
@@ -320,14 +327,14 @@ class GeneralScorer(Scorer):
     def _turn_rows(self, examples: Sequence[Example]) -> list[Row]:
         triples = [_triple(example) for example in examples]
         judgement = self._judge(triples)
-        main = self.main_score(judgement.log_odds)
+        main = self.main_score(judgement.log_odds, judgement.novelty)
         qualities = {name: expit(found) for name, found in judgement.log_odds.items()}
         has_knowledge = self._model.config.has_knowledge
         rows: list[Row] = []
         for place, (context, _, facts) in enumerate(triples):
             row: dict[str, float | None] = {"general": float(main[place])}
             row |= {name: float(values[place]) for name, values in qualities.items()}
-            row["cosine"] = float(judgement.cosine[place])
+            row |= {NOVELTY: float(judgement.novelty[place]), "cosine": float(judgement.cosine[place])}
             row |= {name: float(counts[place]) for name, counts in judgement.tokens_cut.items()}
             if not context:
                 row |= dict.fromkeys((*_OF_CONTEXT, "cosine"))
@@ -341,10 +348,10 @@ class GeneralScorer(Scorer):
         triples, starts = triples_of_turns(turns)
         judgement = self._judge(triples)
         of_turns = {
-            "general": self.main_score(judgement.log_odds),
+            "general": self.main_score(judgement.log_odds, judgement.novelty),
             **{name: expit(judgement.log_odds[name]) for name in _OF_TURNS if name in judgement.log_odds},
             "cosine": judgement.cosine,
-            "novelty": np.concatenate([novelty(texts) for texts in turns]),
+            NOVELTY: judgement.novelty,
         }
         columns = {name: np.split(values, starts) for name, values in {**of_turns, **judgement.tokens_cut}.items()}
         coherence = self._coherence.probability(np.split(judgement.log_odds["fit"], starts))

@@ -13,10 +13,10 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
 from dialeval_plugin.core.scorer import percentile_settings
-from dialeval_plugin.methods.general.dialogues import novelty
 from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
+from dialeval_plugin.methods.general.novelty import NOVELTY
 from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused
@@ -54,7 +54,7 @@ def of_dialogues(tiny_general: Path) -> GeneralScorer:
 def test_the_main_score_mixes_the_heads_by_the_weights_of_the_folder(scorer: GeneralScorer, tiny_general: Path) -> None:
     scores = scorer.score(examples())
     assert list(scores.columns) == [
-        *("general", "relevance", "fit", "fluency", "specificity", "knowledge", "cosine"),
+        *("general", "relevance", "fit", "fluency", "specificity", "knowledge", "novelty", "cosine"),
         *("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut"),
     ]
     assert scores.n_scored == 12
@@ -146,8 +146,8 @@ def test_a_dialogue_is_the_mean_of_its_turns_and_of_four_qualities(
         weighed = coherence.mean * fits.mean() + coherence.lowest * fits.min() + coherence.last * fits[-1]
         expected = expit(weighed + coherence.offset)
         assert row["coherence"] == pytest.approx(expected, abs=1e-5)
-        assert row["novelty"] == pytest.approx(novelty([turn.text for turn in dialogue.turns]).mean())
-        parts = [of_turns.mean(), of_turns.mean("fluency"), of_turns.mean("specificity"), expected, row["novelty"]]
+        assert row[NOVELTY] == pytest.approx(of_turns.mean(NOVELTY))
+        parts = [of_turns.mean(), of_turns.mean("fluency"), of_turns.mean("specificity"), expected, row[NOVELTY]]
         assert row["general"] == pytest.approx(np.mean(parts), abs=1e-5)  # type: ignore[arg-type]
         for name in ("relevance", "fluency"):
             assert row[name] == pytest.approx(of_turns.mean(name), abs=1e-5)
@@ -231,9 +231,15 @@ def test_an_explanation_blames_the_head_that_pulls_down_most(head: str, words: s
         (row,) = scorer.score([example]).rows()
         (found[weight],) = scorer.explain([example])
     down = 1.0 if row[head] < 0.5 else -1.0
-    shown = ", ".join(f"{name} {row[name]:.2f}" for name in QUALITIES)
+    shown = ", ".join(f"{name} {row[name]:.2f}" for name in (*QUALITIES, NOVELTY))
     assert found[down] == f"{words} ({shown})"
     assert found[-down] == f"{NOT_BLAMED} ({shown})"
+
+
+def test_a_repetition_is_blamed_where_nothing_pulls_down_more(tiny_general: Path, tmp_path: Path) -> None:
+    (said,) = with_weights(tiny_general, tmp_path).explain([Example.from_texts(["At the market."], "At the market.")])
+    assert said.startswith(f"{BLAMES[NOVELTY]} (")
+    assert said.endswith(f", {NOVELTY} 0.00)")
 
 
 def test_a_head_is_blamed_for_what_it_says_less_than_of_people(tiny_general: Path, tmp_path: Path) -> None:

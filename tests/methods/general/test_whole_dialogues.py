@@ -1,4 +1,4 @@
-"""How a whole dialogue is judged: whose turns count, which words are new, and that its length moves nothing by itself."""
+"""How a whole dialogue is judged: whose turns count, and that its length moves nothing by itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.core.dialogue import Turn
-from dialeval_plugin.methods.general.dialogues import NEAR, judged_turns, novelty
+from dialeval_plugin.methods.general.dialogues import judged_turns
 from dialeval_plugin.methods.general.mixing import LONGEST_STRETCH, turn_statistics
 
 
@@ -26,16 +26,6 @@ def test_the_assistants_turns_are_judged_or_everybodys(speakers: tuple[str | Non
     turns = [Turn(f"text {place}", speaker) for place, speaker in enumerate(speakers)]
     assert tuple(judged_turns(turns)) == judged
     assert tuple(judged_turns([Turn(" "), *turns])) == judged
-
-
-def test_words_count_as_new_where_no_turn_shortly_before_has_them() -> None:
-    first, *others = "One two three.", *(f"word{place} more" for place in range(NEAR))
-    assert novelty([first, first.upper()]).tolist() == [0.0]
-    assert novelty([first, "three two one"]).tolist() == [1.0]
-    assert novelty([first, "One two four five"]).tolist() == [0.5]
-    assert novelty([first, *others[1:], first])[-1] == 0.0
-    assert novelty([first, *others, first])[-1] == 1.0
-    assert novelty([first, "!?"]).tolist() == [1.0]
 
 
 def test_a_dialogue_that_goes_on_as_it_was_keeps_its_statistics() -> None:
