@@ -20,12 +20,13 @@ from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.conversations import Conversation, conversations_from
 from dialeval_plugin.corpora.messages import is_message
 from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
+from dialeval_plugin.methods.general.novelty import NOVELTY
 from dialeval_plugin.methods.general.scorer import NOT_BLAMED
 
 if TYPE_CHECKING:
     import gradio
 
-HEADS = ("relevance", "fit", "fluency", "specificity", ACCEPTANCE)
+HEADS = ("relevance", "fit", "fluency", "specificity", NOVELTY, ACCEPTANCE)
 """The last one where the model has learnt it."""
 LOW, HIGH = 25.0, 75.0
 """Percentiles up to which a response is called low, and from which on high."""
@@ -37,6 +38,7 @@ _HEAD_WORDS = {
     "fit": "answers the turns before",
     "fluency": "has its words in order",
     "specificity": "says something of its own",
+    NOVELTY: "does not repeat what was just said",
     ACCEPTANCE: "is not what people ask back about",
 }
 

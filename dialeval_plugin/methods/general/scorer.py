@@ -117,7 +117,7 @@ class GeneralScorer(Scorer):
     words (from mean, lowest and last fit, see `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`,
     `fluency`, `specificity`, `coherence` and `novelty`. The counts of tokens are sums over all turns.
 
-    The weights of the mixture come from validation dialogues without ratings, but for one number, see `calibration.fit_mixing`;
+    The weights of the mixture come from validation dialogues without ratings, but for relevance, see `calibration.fit_mixing`;
     the log odds of `acceptance` are added as they are, and what is not new takes up to `NOVELTY_WEIGHT` off. `mixing` takes
     other weights, and leaves both out.
 
