@@ -16,7 +16,7 @@ from dialeval_plugin.core.scorer import percentile_settings
 from dialeval_plugin.methods.general.judging import GeneralConfig
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.novelty import NOVELTY
+from dialeval_plugin.methods.general.novelty import NOVELTY, NOVELTY_WEIGHT
 from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused
@@ -64,7 +64,7 @@ def test_the_main_score_mixes_the_heads_by_the_weights_of_the_folder(scorer: Gen
         weights = mixing.with_facts if example.facts else mixing.plain
         assert weights is not None
         mixed = sum(weight * logit(row[name]) for name, weight in weights.items() if name != "offset") + weights["offset"]
-        assert row["general"] == pytest.approx(expit(mixed))
+        assert row["general"] == pytest.approx(expit(mixed + NOVELTY_WEIGHT * (row[NOVELTY] - 1)))
         assert -1 <= row["cosine"] <= 1
 
 

@@ -32,7 +32,7 @@ def test_words_count_as_new_where_no_turn_shortly_before_has_them(context: list[
 
 
 def test_what_was_said_before_lowers_the_score(tiny_general: Path) -> None:
-    """Beside a response that says the same to a context so long ago that only novelty tells both apart."""
+    """By the weight of novelty, beside the same log odds of a response of which all is new."""
     scorer = GeneralScorer(str(tiny_general), device="cpu")
     response = "At the market, with Ann."
     cases = {share: Example.from_texts([turn], response) for share, turn in ((1.0, "Where?"), (0.0, response))}
