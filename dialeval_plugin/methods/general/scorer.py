@@ -64,7 +64,9 @@ BLAMES = {
     NOVELTY: "repeats what was said",
 }
 """What is said of a response that a quality pulls down."""
-NOT_BLAMED = "nothing pulls it down"
+NOT_BLAMED = "nothing stands out"
+_EVEN = 0.5
+"""What a quality has to be below to be blamed, as a probability, or as a share for novelty."""
 
 DIALOGUES_AT_ONCE = 128
 """Each has many turns, and memory is not to grow with a window of them."""
@@ -239,8 +241,9 @@ class GeneralScorer(Scorer):
         """Name for each response the quality that pulls its score down most, in words, and the probabilities of all.
 
         How far one pulls is its weight times its log odds, less those of people's median response where the folder has a
-        table of percentiles. None is named where all together pull up. Of a dialogue the turn with the lowest score is
-        explained.
+        table of percentiles. None is named where all together pull up, or where the one that pulls most is at least even
+        itself: a fluent reply whose fluency is a little below people's has no words out of order. Of a dialogue the turn with
+        the lowest score is explained.
         """
         explained = []
         for item in items:
@@ -272,8 +275,8 @@ class GeneralScorer(Scorer):
         worst = min(pulls, key=lambda name: pulls[name])
         shares = {**{name: expit(value) for name, value in found.items()}, NOVELTY: judgement.novelty[row]}
         shown = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
-        # Of a response that is no worse than people's median there is nothing to blame.
-        return f"{BLAMES[worst] if sum(pulls.values()) < 0 else NOT_BLAMED} ({shown})"
+        is_blamed = sum(pulls.values()) < 0 and shares[worst] < _EVEN
+        return f"{BLAMES[worst] if is_blamed else NOT_BLAMED} ({shown})"
 
     def _weights_of(self, found: Mapping[str, float]) -> Mapping[str, float]:
         if self._weights is not None:

@@ -13,7 +13,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
 from dialeval_plugin.core.scorer import percentile_settings
-from dialeval_plugin.methods.general.judging import GeneralConfig
+from dialeval_plugin.methods.general.judging import TOKENS_CUT, GeneralConfig, GeneralJudge, GeneralJudgement
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.novelty import NOVELTY, NOVELTY_WEIGHT
@@ -221,19 +221,33 @@ def with_weights(folder: Path, tmp_path: Path, **plain: float) -> GeneralScorer:
     return GeneralScorer(str(tmp_path / "weighted"), device="cpu")
 
 
-@pytest.mark.parametrize(("head", "words"), list(BLAMES.items())[:4])
-def test_an_explanation_blames_the_head_that_pulls_down_most(head: str, words: str, tiny_general: Path, tmp_path: Path) -> None:
-    """A weight of 1 or of -1 on one head alone: one of them pulls down, as its log odds are above or below 0."""
-    example = examples()[1]
-    found = {}
-    for weight in (1.0, -1.0):
-        scorer = with_weights(tiny_general, tmp_path, **{head: weight})
-        (row,) = scorer.score([example]).rows()
-        (found[weight],) = scorer.explain([example])
-    down = 1.0 if row[head] < 0.5 else -1.0
-    shown = ", ".join(f"{name} {row[name]:.2f}" for name in (*QUALITIES, NOVELTY))
-    assert found[down] == f"{words} ({shown})"
-    assert found[-down] == f"{NOT_BLAMED} ({shown})"
+def judge_as(monkeypatch: pytest.MonkeyPatch, **log_odds: float) -> None:
+    """Let the model find these log odds of one response, 3 of each quality that is not named, and no facts."""
+    found = {**dict.fromkeys(QUALITIES, 3.0), "knowledge": np.nan, **log_odds}
+    zeros = np.zeros(1)
+    judgement = GeneralJudgement(
+        {}, {name: np.array([value]) for name, value in found.items()}, zeros, np.ones(1), dict.fromkeys(TOKENS_CUT, zeros)
+    )
+    monkeypatch.setattr(GeneralJudge, "judge", lambda self, triples: judgement)
+
+
+@pytest.mark.parametrize("head", list(BLAMES)[:4])
+@pytest.mark.parametrize(("weight", "log_odds", "is_blamed"), [(1.0, -2.0, True), (1.0, 2.0, False), (-1.0, 2.0, False)])
+def test_what_pulls_down_most_is_blamed_if_it_is_below_even(
+    head: str,
+    weight: float,
+    log_odds: float,
+    is_blamed: bool,
+    tiny_general: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One head alone has a weight; a high one that pulls down by a weight below 0 is not blamed."""
+    scorer = with_weights(tiny_general, tmp_path, **{head: weight})
+    judge_as(monkeypatch, **{head: log_odds})
+    (said,) = scorer.explain([examples()[0]])
+    assert said.startswith(f"{BLAMES[head] if is_blamed else NOT_BLAMED} (")
+    assert f"{head} {expit(log_odds):.2f}" in said
 
 
 def test_a_repetition_is_blamed_where_nothing_pulls_down_more(tiny_general: Path, tmp_path: Path) -> None:
@@ -242,20 +256,23 @@ def test_a_repetition_is_blamed_where_nothing_pulls_down_more(tiny_general: Path
     assert said.endswith(f", {NOVELTY} 0.00)")
 
 
-def test_a_head_is_blamed_for_what_it_says_less_than_of_people(tiny_general: Path, tmp_path: Path) -> None:
-    scorer = with_weights(tiny_general, tmp_path, fit=1.0, specificity=0.1)
-    example = Example.from_texts(["Where were you?"], "At the market.")
-    (row,) = scorer.score([example]).rows()
-    (before,) = scorer.explain([example])
+@pytest.mark.parametrize(
+    ("fit", "of_people", "blamed"),
+    [(-0.5, 0.999999, BLAMES["fit"]), (-0.5, 1e-6, NOT_BLAMED), (0.5, 0.999999, NOT_BLAMED)],
+)
+def test_a_head_is_blamed_for_what_it_says_less_than_of_people(
+    fit: float, of_people: float, blamed: str, tiny_general: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = with_weights(tiny_general, tmp_path, fit=1.0)
+    columns = {name: [0.5] for name in ("general", "relevance", "fluency", "specificity")} | {"fit": [of_people]}
     settings = percentile_settings(scorer)
-    for fit, blamed in ((0.999999, BLAMES["fit"]), (1e-6, NOT_BLAMED)):
-        columns = {"general": [0.5], "relevance": [0.5], "fit": [fit], "fluency": [row["fluency"]], "specificity": [0.999]}
-        table = PercentileTable.of_scores(
-            columns, column="general", level="turn", orientation="higher", settings=settings, sources={}
-        )
-        write_table(scorer.folder, table)
-        (said,) = GeneralScorer(str(scorer.folder), device="cpu").explain([example])
-        assert said == f"{blamed} ({before.partition('(')[2]}"
+    write_table(
+        scorer.folder,
+        PercentileTable.of_scores(columns, column="general", level="turn", orientation="higher", settings=settings, sources={}),
+    )
+    judge_as(monkeypatch, fit=fit)
+    (said,) = GeneralScorer(str(scorer.folder), device="cpu").explain([examples()[0]])
+    assert said.startswith(f"{blamed} (")
 
 
 def test_what_is_not_there_is_not_blamed(tiny_general: Path, tmp_path: Path) -> None:
