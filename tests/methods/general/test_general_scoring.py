@@ -221,14 +221,27 @@ def with_weights(folder: Path, tmp_path: Path, **plain: float) -> GeneralScorer:
     return GeneralScorer(str(tmp_path / "weighted"), device="cpu")
 
 
-def judge_as(monkeypatch: pytest.MonkeyPatch, **log_odds: float) -> None:
-    """Let the model find these log odds of one response, 3 of each quality that is not named, and no facts."""
+def test_an_explanation_shows_the_columns_of_the_score(scorer: GeneralScorer) -> None:
+    example = examples()[1]
+    (row,) = scorer.score([example]).rows()
+    (said,) = scorer.explain([example])
+    shown = ", ".join(f"{name} {row[name]:.2f}" for name in (*QUALITIES, NOVELTY))
+    assert said.removesuffix(f" ({shown})") in {*BLAMES.values(), NOT_BLAMED}
+
+
+def judge_as(monkeypatch: pytest.MonkeyPatch, **log_odds: float) -> str:
+    """Let the model find these log odds of one new response, 3 of each quality that is not named, and no facts.
+
+    Returns what an explanation shows of them.
+    """
     found = {**dict.fromkeys(QUALITIES, 3.0), "knowledge": np.nan, **log_odds}
     zeros = np.zeros(1)
     judgement = GeneralJudgement(
         {}, {name: np.array([value]) for name, value in found.items()}, zeros, np.ones(1), dict.fromkeys(TOKENS_CUT, zeros)
     )
     monkeypatch.setattr(GeneralJudge, "judge", lambda self, triples: judgement)
+    shares = {**{name: expit(value) for name, value in found.items() if name != "knowledge"}, NOVELTY: 1.0}
+    return ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
 
 
 @pytest.mark.parametrize("head", list(BLAMES)[:4])
@@ -244,10 +257,8 @@ def test_what_pulls_down_most_is_blamed_if_it_is_below_even(
 ) -> None:
     """One head alone has a weight; a high one that pulls down by a weight below 0 is not blamed."""
     scorer = with_weights(tiny_general, tmp_path, **{head: weight})
-    judge_as(monkeypatch, **{head: log_odds})
-    (said,) = scorer.explain([examples()[0]])
-    assert said.startswith(f"{BLAMES[head] if is_blamed else NOT_BLAMED} (")
-    assert f"{head} {expit(log_odds):.2f}" in said
+    shown = judge_as(monkeypatch, **{head: log_odds})
+    assert scorer.explain([examples()[0]]) == [f"{BLAMES[head] if is_blamed else NOT_BLAMED} ({shown})"]
 
 
 def test_a_repetition_is_blamed_where_nothing_pulls_down_more(tiny_general: Path, tmp_path: Path) -> None:
@@ -270,9 +281,8 @@ def test_a_head_is_blamed_for_what_it_says_less_than_of_people(
         scorer.folder,
         PercentileTable.of_scores(columns, column="general", level="turn", orientation="higher", settings=settings, sources={}),
     )
-    judge_as(monkeypatch, fit=fit)
-    (said,) = GeneralScorer(str(scorer.folder), device="cpu").explain([examples()[0]])
-    assert said.startswith(f"{blamed} (")
+    shown = judge_as(monkeypatch, fit=fit)
+    assert GeneralScorer(str(scorer.folder), device="cpu").explain([examples()[0]]) == [f"{blamed} ({shown})"]
 
 
 def test_what_is_not_there_is_not_blamed(tiny_general: Path, tmp_path: Path) -> None:
