@@ -81,7 +81,7 @@ def words(text: str) -> tuple[str, ...]:
         >>> words("Don't go , Ann!")
         ("don't", 'go', 'ann')
     """
-    return tuple(match.group().lower() for match in _WORD.finditer(text))
+    return tuple(map(str.lower, _WORD.findall(text)))
 
 
 def replaced(text: str, by_place: Mapping[int, str]) -> str:
