@@ -49,6 +49,8 @@ def _wrong_type(where: str, expected: str, value: object, advice: str) -> InputE
 
 def is_blank(text: str) -> bool:
     """True where `text` has no visible character: empty, white space, control or zero-width characters only."""
+    if text.isprintable():
+        return not text or text.isspace()
     return not any(character.isprintable() and not character.isspace() for character in text)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from dialeval_plugin.terminal.progress import Progress, say
 from dialeval_plugin.version import __version__
@@ -253,17 +253,20 @@ def content(item: Item) -> tuple[Any, ...]:
 
 def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
     """Score at most a window of items: each distinct one that is not `Scorer.unscorable` once; one row an item, all finite."""
-    contents = [content(item) for item in items]
-    distinct: dict[tuple[Any, ...], Item] = {}
-    for key, item in zip(contents, items, strict=True):
-        distinct.setdefault(key, item)
-    rows: dict[tuple[Any, ...], Row] = {
-        key: reason for key, item in distinct.items() if (reason := scorer.unscorable(item)) is not None
-    }
-    scorable = {key: item for key, item in distinct.items() if key not in rows}
+    numbers: dict[tuple[Any, ...], int] = {}
+    distinct: list[Item] = []
+    places = []
+    for item in items:
+        place = numbers.setdefault(content(item), len(distinct))
+        if place == len(distinct):
+            distinct.append(item)
+        places.append(place)
+    rows: list[Row | None] = [scorer.unscorable(item) for item in distinct]
+    scorable = [place for place, reason in enumerate(rows) if reason is None]
     if scorable:
-        rows |= zip(scorable, map(finite_or_unscored, _score_batch(scorer, list(scorable.values()))), strict=True)
-    return [rows[key] for key in contents]
+        for place, row in zip(scorable, _score_batch(scorer, [distinct[place] for place in scorable]), strict=True):
+            rows[place] = finite_or_unscored(row)
+    return [cast("Row", rows[place]) for place in places]
 
 
 def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:

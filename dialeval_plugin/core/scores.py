@@ -94,21 +94,14 @@ class Scores:
         """Build the table; the first of `columns` is the main one. A row with a NaN or infinite value becomes unscored."""
         if len(rows) != len(ids):
             raise ValueError(f"expected one row for each of {len(ids)} ids, got {len(rows)}")
-        table: dict[str, list[float | None]] = {name: [] for name in columns}
-        unscored: dict[int, Unscored] = {}
-        for index, row in enumerate(rows):
-            checked = finite_or_unscored(row)
-            if isinstance(checked, Unscored):
-                unscored[index] = checked
-                for values in table.values():
-                    values.append(None)
-            elif checked.get(columns[0]) is None:
-                raise ValueError(f"a scored row needs a value in its main column {columns[0]!r}, got {dict(checked)!r}")
-            else:
-                for name, values in table.items():
-                    values.append(checked.get(name))
-        frozen = {name: tuple(values) for name, values in table.items()}
-        return cls(columns[0], frozen, tuple(ids), unscored, signature, level, orientation)
+        checked = [finite_or_unscored(row) for row in rows]
+        unscored = {index: row for index, row in enumerate(checked) if isinstance(row, Unscored)}
+        scored = [{} if isinstance(row, Unscored) else row for row in checked]
+        for index, row in enumerate(scored):
+            if row.get(columns[0]) is None and index not in unscored:
+                raise ValueError(f"a scored row needs a value in its main column {columns[0]!r}, got {dict(row)!r}")
+        table = {name: tuple(row.get(name) for row in scored) for name in columns}
+        return cls(columns[0], table, tuple(ids), unscored, signature, level, orientation)
 
     @property
     def values(self) -> tuple[float | None, ...]:
@@ -185,9 +178,8 @@ class Scores:
 
 def finite_or_unscored(row: Row) -> Row:
     """Return `row`, or `Unscored(non_finite)` where one of its values is NaN or infinite."""
-    if isinstance(row, Unscored):
+    # What `filter` drops, None and 0, is finite or no number; every row comes by here twice.
+    if isinstance(row, Unscored) or all(map(math.isfinite, filter(None, row.values()))):
         return row
-    for name, value in row.items():
-        if value is not None and not math.isfinite(value):
-            return Unscored(Reason.NON_FINITE, f"{name} is {value}")
-    return row
+    name, value = next((name, value) for name, value in row.items() if value is not None and not math.isfinite(value))
+    return Unscored(Reason.NON_FINITE, f"{name} is {value}")

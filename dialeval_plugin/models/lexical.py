@@ -8,6 +8,7 @@ beside the encoder.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class _Tokens:
 
     def __init__(self, texts: Sequence[Sequence[int]]) -> None:
         self.lengths = np.array([len(text) for text in texts], dtype=np.int64)
-        self.tokens = np.concatenate([np.asarray(text, dtype=np.int64) for text in texts] or [np.empty(0, np.int64)])
+        self.tokens = np.fromiter(chain.from_iterable(texts), dtype=np.int64, count=self.lengths.sum())
         self.owners = np.repeat(np.arange(len(texts)), self.lengths)
 
     def distinct(self, size: int) -> np.ndarray:

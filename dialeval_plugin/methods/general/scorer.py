@@ -332,13 +332,12 @@ class GeneralScorer(Scorer):
         judgement = self._judge(triples)
         main = self.main_score(judgement.log_odds, judgement.novelty)
         qualities = {name: expit(found) for name, found in judgement.log_odds.items()}
+        columns = {"general": main, **qualities, NOVELTY: judgement.novelty, "cosine": judgement.cosine, **judgement.tokens_cut}
+        of_rows = zip(*(values.astype(np.float64).tolist() for values in columns.values()), strict=True)
         has_knowledge = self._model.config.has_knowledge
         rows: list[Row] = []
-        for place, (context, _, facts) in enumerate(triples):
-            row: dict[str, float | None] = {"general": float(main[place])}
-            row |= {name: float(values[place]) for name, values in qualities.items()}
-            row |= {NOVELTY: float(judgement.novelty[place]), "cosine": float(judgement.cosine[place])}
-            row |= {name: float(counts[place]) for name, counts in judgement.tokens_cut.items()}
+        for (context, _, facts), values in zip(triples, of_rows, strict=True):
+            row: dict[str, float | None] = dict(zip(columns, values, strict=True))
             if not context:
                 row |= dict.fromkeys((*_OF_CONTEXT, "cosine"))
             if not (facts and has_knowledge):
