@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.verdicts import read_collection
 from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
@@ -37,7 +37,13 @@ SEVEN = ("tu", "pu", "dz", "dgu", "eg", "ft", "fd")
 NINE = (*SEVEN, "pz", "cg")
 TITLES = {dstc10.SETS[code].name: code.upper() for code in NINE}
 """Of the columns, by the name that verdicts have for a set."""
-MEANS: Mapping[str, Sequence[str]] = {"mean of seven": SEVEN, "mean of nine": NINE}
+WITH_REFERENCES = ("tu", "pu", "dz", "pz", "dgu")
+"""Of the nine those whose rows have references."""
+MEANS: Mapping[str, Sequence[str]] = {
+    "mean of seven": SEVEN,
+    "mean of nine": NINE,
+    "mean of five with references": WITH_REFERENCES,
+}
 BEST = "Best of DSTC10 baselines"
 """Huynh et al.'s name of the best of their baselines on each set, whose mean was aimed at."""
 OPEN = ("Vicuna-13B-v1.5", "Baichuan2-13B-chat", "Llama2-13B", "Qwen-14B", "ChatGLM3-6B")
@@ -48,7 +54,7 @@ OTHER_JUDGES = "ChatGPT and Claude 3 Haiku"
 KINDS = (OF_GPT_4S_KIND, OPEN_CHAT_MODELS, OTHER_JUDGES)
 OUTCOMES = ABOVE, BELOW, UNDECIDED = ("above in", "below in", "not told apart in")
 GENERAL = "general"
-_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+_NO_OPTIONS: Mapping[str, str | bool] = MappingProxyType({})
 
 
 class SmallEvaluator(NamedTuple):
@@ -56,25 +62,45 @@ class SmallEvaluator(NamedTuple):
 
     name: str
     scorer: str
-    options: Mapping[str, str] = _NO_OPTIONS
+    options: Mapping[str, str | bool] = _NO_OPTIONS
     column: str | None = None
     """The scorer's main one where there is none."""
     levels: Sequence[Level] = ("turn", "dialogue")
+    sets: Sequence[str] = NINE
+    leaves_own_out: bool = False
+    """Whether responses that are their own reference are not judged."""
 
     def scores(self, entry: EvaluationSet, work: Path) -> Values:
         """The scores of a set's items, none where they are not of its levels; `work` keeps what a scorer has computed."""
         level: Level = "turn" if entry.is_of_turns else "dialogue"
-        if level not in self.levels:
+        if level not in self.levels or entry.name not in self.sets:
             return [None] * len(entry.items)
         scorer = opened(self.scorer, level=level, **self.options)
         scores = kept_scores(scorer, entry.items, work, dstc10.SETS[entry.name].name)
-        return scores.values if self.column is None else scores.columns[self.column]
+        values = scores.values if self.column is None else scores.columns[self.column]
+        if not self.leaves_own_out:
+            return values
+        return [None if is_own_reference(item) else value for item, value in zip(entry.items, values, strict=True)]
+
+
+def is_own_reference(item: Item) -> bool:
+    """Whether a response is one of its references, which every metric that reads references takes for perfect."""
+    return isinstance(item, Example) and item.response.text.strip() in {text.strip() for text in item.references}
 
 
 SMALL = (
     SmallEvaluator(GENERAL, "general"),
     SmallEvaluator("its relevance alone", "general", column="relevance"),
     SmallEvaluator("its cosine alone", "general", column="cosine"),
+    SmallEvaluator("with references", "general", {"with_references": True}, sets=WITH_REFERENCES),
+    SmallEvaluator("general, less own references", "general", sets=WITH_REFERENCES, leaves_own_out=True),
+    SmallEvaluator(
+        "with references, less own references",
+        "general",
+        {"with_references": True},
+        sets=WITH_REFERENCES,
+        leaves_own_out=True,
+    ),
     SmallEvaluator("general-open", "general", {"model": "general-open"}),
     SmallEvaluator("slide, the small model alone", "slide", {"variant": "slm"}, levels=("turn",)),
     SmallEvaluator("likelihood, of language-model", "dialogue_likelihood"),

@@ -80,7 +80,8 @@ def table(tiny_general: Path, tiny_slm: Path, tmp_path_factory: pytest.TempPathF
 def test_evaluators_here_stand_with_intervals_above_published_ones_without(table: Table) -> None:
     rows = {str(row["evaluator"]): row for row in table.rows}
     assert list(rows)[:5] == ["general", "cosine", "slide", "response length", "random"]
-    assert [column.title for column in table.columns][:5] == ["evaluator", "mean of seven", "mean of nine", "TU", "PU"]
+    titles = [column.title for column in table.columns]
+    assert titles[:6] == ["evaluator", "mean of seven", "mean of nine", "mean of five with references", "TU", "PU"]
     shown = [float(str(rows["general"][code.upper()]).split()[0]) for code in NINE]
     for title, n in (("mean of seven", 7), ("mean of nine", 9)):
         value, low, high = map(float, re.findall(r"-?\d\.\d+", str(rows["general"][title])))
@@ -90,6 +91,20 @@ def test_evaluators_here_stand_with_intervals_above_published_ones_without(table
     assert (rows["slide"]["FD"], rows["slide"]["mean of seven"], rows["slide"]["mean of nine"]) == ("", "", "")
     assert "[" in str(rows["slide"]["TU"])
     assert not any("[" in str(cell) for name in list(rows)[5:] for cell in rows[name].values())
+
+
+def test_a_response_that_is_its_own_reference_can_be_left_out(tiny_general: Path, tmp_path: Path) -> None:
+    items = mini.read_examples("test")
+    own = [replace(item, references=(f" {item.response.text} ", "No.")) for item in items[:3]]
+    entry = EvaluationSet("tu", mini.QUALITY, [*own, *(replace(item, references=("No.",)) for item in items[3:])])
+    options = {"model": str(tiny_general), "with_references": True}
+    everybody, others, elsewhere = (
+        SmallEvaluator("general", "general", options, **more).scores(entry, tmp_path)
+        for more in ({}, {"leaves_own_out": True}, {"sets": ("pu",)})
+    )
+    assert None not in everybody
+    assert others == [None] * 3 + list(everybody[3:])
+    assert elsewhere == [None] * len(items)
 
 
 def test_a_published_row_has_a_mean_only_of_all_seven_and_its_other_rows_are_marked(table: Table) -> None:
@@ -103,7 +118,7 @@ def test_a_published_row_has_a_mean_only_of_all_seven_and_its_other_rows_are_mar
     assert (fitted["mean of seven"], fitted["mean of nine"]) == ("0.427", "0.465")
     (note,) = table.notes
     assert "USL-H, USR, GRADE, DEB, DynaEval: TU with 300 rows, without the real responses; " in note
-    assert "| USL-H (DialEvalMetrics, README of 2021-11) |  |  | 0.340† |" in table.render("markdown")
+    assert "| USL-H (DialEvalMetrics, README of 2021-11) |  |  |  | 0.340† |" in table.render("markdown")
 
 
 @pytest.mark.parametrize(

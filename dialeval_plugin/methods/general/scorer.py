@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from .judging import (
 )
 from .mixing import Mixing, RatedMixing, rated_log_odds, response_hash
 from .novelty import NOVELTY, NOVELTY_WEIGHT
+from .references import REFERENCE_SIMILARITY, REFERENCE_WEIGHT, nearest_similarity, reference_log_odds
 from .signals import QUALITIES
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ BLAMES = {
     "knowledge": "does not use the facts",
     ACCEPTANCE: "makes people ask back",
     NOVELTY: "repeats what was said",
+    REFERENCE_SIMILARITY: "unlike the references",
 }
 """What is said of a response that a quality pulls down."""
 NOT_BLAMED = "nothing stands out"
@@ -85,6 +88,7 @@ class GeneralOptions(ModelOptions):
             logistic function of the predicted standardised rating.
         leave_out: name of a set of that file whose ratings the weights must not have seen.
         score_fitted: score responses whose ratings the weights have seen, too; refused otherwise.
+        with_references: compare a response with the references of its example, too; at level "turn".
         backend: what runs the model, see `Backend`.
         dtype: in which the encoder multiplies, see `Precision`.
         device: a torch device; by default a GPU where there is one.
@@ -95,6 +99,7 @@ class GeneralOptions(ModelOptions):
     mixing: str | None = None
     leave_out: str | None = None
     score_fitted: bool = False
+    with_references: bool = False
     backend: Backend = "torch"
     dtype: Precision = "float32"
 
@@ -113,6 +118,10 @@ class GeneralScorer(Scorer):
     highest number. To an empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes
     their chances as even.
 
+    With `with_references` there is `reference_similarity`, the cosine, in [-1, 1], of the encoder's vectors of the response and
+    of the nearest reference, of which the first part is read; None without references. The log odds of the main score gain
+    `REFERENCE_WEIGHT` times what it is above `USUAL_SIMILARITY`.
+
     At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
     nobody is known to be an assistant (`dialogues.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`,
     `novelty` and `cosine` are means over these `n_turns` turns. `coherence` says that all turns are in their original order and
@@ -124,7 +133,7 @@ class GeneralScorer(Scorer):
     other weights, and leaves both out.
 
     Raises:
-        InputError: `mixing` belongs to another model.
+        InputError: `mixing` belongs to another model, or goes with none of `with_references` and level "dialogue".
         MissingPrerequisite: there is no model.
         ModelLoadError: the model or `mixing` is damaged, unsafe or of another kind.
     """
@@ -144,7 +153,13 @@ class GeneralScorer(Scorer):
             raise InputError("general: leave_out and score_fitted say how to use a mixing. Give mixing='FILE'.")
         if mixing is not None and options.level == "dialogue":
             raise InputError("general: a mixing is fitted on responses. Leave it out at level='dialogue'.")
+        if options.with_references and (mixing is not None or options.level == "dialogue"):
+            raise InputError(
+                "general: with_references is for single responses, and for the mixing that training fixed. "
+                "Leave it out, or leave mixing and level out."
+            )
         self.level = options.level
+        self._with_references = options.with_references
         self.folder = resolve(GENERAL_MODEL.find(options.model), revision=options.revision)
         settings = GENERAL_FOLDER.read_settings(self.folder)
         self._mixing, self._coherence = Mixing(**settings["mixing"]), settings["coherence"]
@@ -175,7 +190,9 @@ class GeneralScorer(Scorer):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the level's columns, the main one first; without acceptance where no logs have taught it."""
-        of_level = TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
+        of_level: tuple[str, ...] = TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
+        if self._with_references:
+            of_level = (*of_level, REFERENCE_SIMILARITY)
         return of_level if self._model.acceptance else tuple(name for name in of_level if name != ACCEPTANCE)
 
     @property
@@ -205,6 +222,7 @@ class GeneralScorer(Scorer):
             "judged": "assistant" if self.level == "dialogue" else None,
             **self._model.runtime.signature_fields(),
             "novelty": None if rated else NOVELTY_WEIGHT,
+            "references": REFERENCE_WEIGHT if self._with_references else None,
             "mixing": "validation" if rated is None else "ratings",
             "mixing_weights": None if self._weights is None else text_hash(repr(sorted(self._weights.items()))),
             "mixing_sets": None if rated is None else ",".join(name for name in rated.qualities if name != self._leave_out),
@@ -252,7 +270,9 @@ class GeneralScorer(Scorer):
             elif isinstance(item, Dialogue):
                 explained.append(self._explain_dialogue(item))
             else:
-                explained.append(self._explain(self._judge([_triple(item)]), 0, has_context=bool(_triple(item)[0])))
+                (similarity,) = self._reference_similarity([item])
+                judgement, has_context = self._judge([_triple(item)]), bool(_triple(item)[0])
+                explained.append(self._explain(judgement, 0, has_context=has_context, similarity=float(similarity)))
         return explained
 
     def _explain_dialogue(self, dialogue: Dialogue) -> str:
@@ -263,8 +283,8 @@ class GeneralScorer(Scorer):
         numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
         return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(judgement, worst, has_context=True)}"
 
-    def _explain(self, judgement: GeneralJudgement, row: int, *, has_context: bool) -> str:
-        """Explain one row of a judgement."""
+    def _explain(self, judgement: GeneralJudgement, row: int, *, has_context: bool, similarity: float = math.nan) -> str:
+        """Explain one row of a judgement; the similarity with its references is NaN where nobody has looked."""
         found = {name: float(values[row]) for name, values in judgement.log_odds.items() if not np.isnan(values[row])}
         if not has_context:
             found = {name: value for name, value in found.items() if name not in _OF_CONTEXT}
@@ -272,8 +292,11 @@ class GeneralScorer(Scorer):
         pulls = {name: weights[name] * (value - self._typical(name)) for name, value in found.items() if name in weights}
         if self._weights is None:
             pulls[NOVELTY] = NOVELTY_WEIGHT * (float(judgement.novelty[row]) - 1)
-        worst = min(pulls, key=lambda name: pulls[name])
         shares = {**{name: expit(value) for name, value in found.items()}, NOVELTY: judgement.novelty[row]}
+        if not math.isnan(similarity):
+            pulls[REFERENCE_SIMILARITY] = float(reference_log_odds(np.array([similarity]))[0])
+            shares[REFERENCE_SIMILARITY] = similarity
+        worst = min(pulls, key=lambda name: pulls[name])
         shown = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
         is_blamed = sum(pulls.values()) < 0 and shares[worst] < _EVEN
         return f"{BLAMES[worst] if is_blamed else NOT_BLAMED} ({shown})"
@@ -303,12 +326,16 @@ class GeneralScorer(Scorer):
                 found[name].append(values)
         return {name: np.concatenate(values) for name, values in found.items()}
 
-    def main_score(self, log_odds: Mapping[str, FloatArray], novelty: FloatArray) -> FloatArray:
-        """Return the main score (n,) of what `log_odds` returned for some responses, and of their novelty (n,)."""
+    def main_score(
+        self, log_odds: Mapping[str, FloatArray], novelty: FloatArray, similarity: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the main score (n,) of what `log_odds` returned for some responses, of their novelty and similarity, (n,)."""
         if self._weights is not None:
             mixed = rated_log_odds(self._weights, log_odds)
         else:
             mixed = self._mixing.log_odds(log_odds) + log_odds.get(ACCEPTANCE, 0.0) + NOVELTY_WEIGHT * (novelty - 1)
+        if similarity is not None:
+            mixed = mixed + reference_log_odds(similarity)
         main: FloatArray = expit(mixed)
         return main
 
@@ -320,6 +347,18 @@ class GeneralScorer(Scorer):
         """Return vectors of single turns, see `TurnEmbedder`."""
         return self._model.embedded_turns(texts)
 
+    def _reference_similarity(self, examples: Sequence[Example]) -> FloatArray:
+        """Cosines with the nearest references, (n,); NaN where an example has none, or where they are not to be looked at."""
+        references = [[text for text in example.references if not is_blank(text)] for example in examples]
+        texts = [text for of_one in references for text in of_one] if self._with_references else []
+        if not texts:
+            return np.full(len(examples), np.nan)
+        owners = [number for number, of_one in enumerate(references) for _ in of_one]
+        distinct = {text: place for place, text in enumerate(dict.fromkeys([*(one.response.text for one in examples), *texts]))}
+        vectors = self.embedded_responses(list(distinct))
+        responses = vectors[[distinct[example.response.text] for example in examples]]
+        return nearest_similarity(responses, vectors[[distinct[text] for text in texts]], owners)
+
     def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         judgement = self._model.judge(triples)
         without_context = np.array([not context for context, _, _ in triples], dtype=bool)
@@ -330,18 +369,23 @@ class GeneralScorer(Scorer):
     def _turn_rows(self, examples: Sequence[Example]) -> list[Row]:
         triples = [_triple(example) for example in examples]
         judgement = self._judge(triples)
-        main = self.main_score(judgement.log_odds, judgement.novelty)
+        similarity = self._reference_similarity(examples)
+        main = self.main_score(judgement.log_odds, judgement.novelty, similarity)
         qualities = {name: expit(found) for name, found in judgement.log_odds.items()}
         columns = {"general": main, **qualities, NOVELTY: judgement.novelty, "cosine": judgement.cosine, **judgement.tokens_cut}
+        if self._with_references:
+            columns[REFERENCE_SIMILARITY] = similarity
         of_rows = zip(*(values.astype(np.float64).tolist() for values in columns.values()), strict=True)
         has_knowledge = self._model.config.has_knowledge
         rows: list[Row] = []
-        for (context, _, facts), values in zip(triples, of_rows, strict=True):
+        for (context, _, facts), values, has_reference in zip(triples, of_rows, ~np.isnan(similarity), strict=True):
             row: dict[str, float | None] = dict(zip(columns, values, strict=True))
             if not context:
                 row |= dict.fromkeys((*_OF_CONTEXT, "cosine"))
             if not (facts and has_knowledge):
                 row |= {"knowledge": None, "fact_tokens_cut": None}
+            if self._with_references and not has_reference:
+                row[REFERENCE_SIMILARITY] = None
             rows.append(row)
         return rows
 
