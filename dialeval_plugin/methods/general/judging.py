@@ -14,6 +14,8 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.dialogue import Turn, is_blank
+from dialeval_plugin.corpora.messages import assistant
 from dialeval_plugin.models.context_texts import ResponseParts, TextEncoder
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features
@@ -203,6 +205,18 @@ def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralIn
         (tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))
     ]
     return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
+
+
+def judged_turns(turns: Sequence[Turn]) -> np.ndarray:
+    """Return which of the n visible turns but the first are judged, of shape (n - 1,), booleans.
+
+    They are those of the assistant, see `messages.assistant`; everybody's where nobody is known to be one, or where only the
+    first turn is the assistant's.
+    """
+    speakers = [turn.speaker for turn in turns if not is_blank(turn.text)][1:]
+    name = assistant(turns)
+    chosen = np.array([name is not None and speaker == name for speaker in speakers], dtype=bool)
+    return chosen if chosen.any() else np.ones(len(speakers), dtype=bool)
 
 
 def _numbered(texts: Sequence[Any]) -> dict[Any, int]:

@@ -28,7 +28,6 @@ from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime,
 from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .acceptance import ACCEPTANCE, Acceptance
-from .dialogues import judged_turns
 from .judging import (
     GENERAL_FOLDER,
     HEAD_FILE,
@@ -36,6 +35,7 @@ from .judging import (
     GeneralInput,
     GeneralJudge,
     GeneralJudgement,
+    judged_turns,
     triples_of_turns,
 )
 from .mixing import Mixing, RatedMixing, rated_log_odds, response_hash
@@ -123,7 +123,7 @@ class GeneralScorer(Scorer):
     `REFERENCE_WEIGHT` times what it is above `USUAL_SIMILARITY`.
 
     At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
-    nobody is known to be an assistant (`dialogues.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`,
+    nobody is known to be an assistant (`judging.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`,
     `novelty` and `cosine` are means over these `n_turns` turns. `coherence` says that all turns are in their original order and
     words (from mean, lowest and last fit, see `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`,
     `fluency`, `specificity`, `coherence` and `novelty`. The counts of tokens are sums over all turns.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.core.dialogue import Turn
-from dialeval_plugin.methods.general.dialogues import judged_turns
+from dialeval_plugin.methods.general.judging import judged_turns
 from dialeval_plugin.methods.general.mixing import LONGEST_STRETCH, turn_statistics
 
 
