@@ -134,6 +134,7 @@ SCORERS: dict[str, Options] = {
     **dict.fromkeys(("g_eval sampled", "llm_chiang sampled"), partial(_rated, mode="sampled", n_samples=2)),
     "causalscore": lambda models: {"model": models["causal_model"]},
     "general": lambda models: {"model": models["general"]},
+    "general references": lambda models: {"model": models["general"], "with_references": True},
     "general dialogue": lambda models: {"model": models["general"], "level": "dialogue"},
     "glue_proxy": lambda models: {"variant": "mrpc", "models": models.classifiers("mrpc")},
     "glue_proxy all": lambda models: {"variant": "cola", "features": "all", "models": models.classifiers(*TASKS)},
