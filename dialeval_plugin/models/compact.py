@@ -103,7 +103,7 @@ def restore(model: nn.Module, folder: Path) -> None:
             if weight is not None and scales is None and stored.shape == weight.shape:
                 weight.copy_(stored)
             elif weight is not None and scales is not None and (numbers := _unpacked(stored, weight.shape)) is not None:
-                weight.add_(numbers * scales[:, None])
+                weight.add_((numbers * scales[:, None]).to(weight.device))
             else:
                 raise ModelLoadError(f"{path}: the tensor {name!r} does not fit the encoder. Copy the model folder again.")
 

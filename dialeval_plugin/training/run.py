@@ -31,16 +31,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import torch
 from accelerate import PartialState
-from safetensors.torch import load_model, save_model
 from torch import nn
 from transformers import set_seed
 from typing_extensions import Self
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import atomic_path, read_json, remove_half_written, to_json, write_text
+from dialeval_plugin.core.files import read_json, remove_half_written, to_json, write_text
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.tensors import load_weights, save_weights
 from dialeval_plugin.terminal.progress import say
 from dialeval_plugin.version import __version__
 
@@ -172,12 +172,12 @@ class TrainingRun:
             fit()
             self.wait()
             if self.is_main_process:
-                with atomic_path(finished) as temporary:
-                    save_model(model, str(temporary))
+                # Each in memory of its own: tied weights lie in one place, and so do those of a recurrent layer on a GPU.
+                save_weights(finished, {name: tensor.clone() for name, tensor in model.state_dict().items()})
                 shutil.rmtree(self.checkpoint_dir / name, ignore_errors=True)
             self.wait()
         # Read back even what was just written: a resumed run starts the next stage from the same bytes.
-        load_model(model, finished)
+        load_weights(model, finished)
         model.eval()
 
     def stage_weights(self, name: str) -> Path:

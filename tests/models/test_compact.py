@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import read_json
@@ -222,3 +224,14 @@ def test_what_does_not_belong_together_is_refused(packed: Path, tmp_path: Path) 
         compact.pack_model(packed, tmp_path, base=PACKAGED_ENCODER)
     with refused("bits: expected 2 to 8, got 9.", InputError):
         compact.pack_model(packed, tmp_path / "other", base=PACKAGED_ENCODER, bits=9)
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer")
+def test_weights_that_are_on_a_gpu_take_what_the_folder_holds(packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On torch's stand-in of a GPU, which computes no numbers, but refuses to mix its tensors with a processor's."""
+    shapes = {name: weight.shape for name, weight in transformer_of(load_encoder(PACKAGED_ENCODER)).state_dict().items()}
+    stored = [found for found in compact._read(packed / compact.DELTA_FILE) if found[2] is not None]
+    monkeypatch.setattr(compact, "_read", lambda path: stored)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        weights = {name: torch.empty(shape, device="cuda") for name, shape in shapes.items()}
+        compact.restore(SimpleNamespace(state_dict=lambda: weights), packed)  # type: ignore[arg-type]

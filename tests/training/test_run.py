@@ -214,3 +214,17 @@ def test_what_is_compiled_is_kept_for_few_shapes_unless_somebody_says_otherwise(
         monkeypatch.delenv(name)
     with open_run(tmp_path / "model"):
         assert os.environ[name] == kept
+
+
+def test_weights_that_lie_in_one_piece_of_memory_are_kept_as_they_are(tmp_path: Path) -> None:
+    """So lie tied weights, and those of a recurrent layer on a GPU."""
+    memory = torch.arange(10.0)
+    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2), nn.Linear(2, 2, bias=False))
+    for layer, start in ((model[0], 0), (model[1], 4)):
+        layer.weight = nn.Parameter(memory[start : start + 4].view(2, 2))
+    model[2].weight = model[0].weight
+    with open_run(tmp_path / "model") as run:
+        run.start()
+        run.stage("first", model, lambda: memory.add_(1.0))
+        assert [layer.weight.flatten().tolist() for layer in model] == [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]]
+        assert model[2].weight is model[0].weight

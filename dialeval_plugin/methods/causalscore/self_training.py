@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import datasets
 import numpy as np
-from safetensors.torch import load_model
 from sentence_transformers import CrossEncoder
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
@@ -25,6 +24,7 @@ from torch.nn import functional
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
+from dialeval_plugin.models.tensors import load_weights
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun
 
@@ -315,7 +315,7 @@ class SelfTraining:
             if not fresh:
                 break
             rows, n_epochs = [*(rows if recipe.grows else labelled), *fresh], recipe.n_round_epochs
-        load_model(encoder, self.run.stage_weights(f"round_{self.best(rounds)}"))
+        load_weights(encoder, self.run.stage_weights(f"round_{self.best(rounds)}"))
         return rounds
 
     def best(self, rounds: Sequence[dict[str, Any]]) -> int:
