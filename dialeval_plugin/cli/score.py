@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dialeval_plugin.corpora.conversations import TurnChoice
     from dialeval_plugin.corpora.scored_input import ScoredInput
     from dialeval_plugin.llm.answers import CachedLanguageModel
-    from dialeval_plugin.reports.scored_output import Counted
     from dialeval_plugin.streams.sources import Shard, Source
 
 
@@ -89,6 +88,7 @@ def score(
     """
     from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
+    from dialeval_plugin.streams.launch import own_shard
     from dialeval_plugin.streams.sources import Shard, Source, is_streamed
 
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
@@ -96,11 +96,16 @@ def score(
     wanted = _Wanted(output, by_conversation, record, worst, max_unscored, explain=explain, overwrite=overwrite)
     named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
     choice = check_choice("--turns", turns)
-    if shard or is_streamed(source) or (output is not None and output.suffix == ".parquet"):
+    part = Shard.parse(shard) if shard else None
+    together = own_shard() if part is None else None
+    if part or together or is_streamed(source) or (output is not None and output.suffix == ".parquet"):
         if llm is not None:
             raise InputError(f"--llm: {_WHOLE_INPUT}")
-        part = Shard.parse(shard) if shard else None
-        _score_stream(load_scorer(scorer, **options), Source(source, choice, named), part, wanted)
+        method, stream = load_scorer(scorer, **options), Source(source, choice, named)
+        if together is None:
+            _score_stream(method, stream, part, wanted)
+        else:
+            _score_together(method, stream, together, wanted)
         return
     if no_answers and answers is not None:
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
@@ -129,6 +134,20 @@ class _Wanted:
     max_unscored: float
     explain: bool
     overwrite: bool
+
+    def streamed_output(self, source: Source) -> Path:
+        """The file for an input that is read block by block.
+
+        Raises:
+            InputError: none is named, or something is wanted that needs the whole input.
+        """
+        given = {"--by-conversation": self.by_conversation, "--record": self.record, "--explain": self.explain or None}
+        if whole := [name for name, value in given.items() if value is not None]:
+            raise InputError(f"{whole[0]}: {_WHOLE_INPUT}")
+        if self.output is None:
+            raise InputError("--output: what is read block by block is written block by block. Name a file.")
+        check_output(self.output, Path(source.name), "the scores")
+        return self.output
 
 
 _WHOLE_INPUT = "needs the whole input at once, and this one is read block by block. Leave it out."
@@ -172,7 +191,7 @@ def _score_whole(
         typer.echo(f"scores: {wanted.output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
-    _refuse_incomplete(scores, wanted.max_unscored)
+    _refuse_incomplete(scores.unscored_by_reason, scores.n_total, wanted.max_unscored)
     if wanted.output is None:
         say_next("the same with --output scores.jsonl", "keeps the scores")
     elif not is_stream(wanted.output):
@@ -184,16 +203,10 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
     from dialeval_plugin.reports.printed_scores import drawn_bars, drawn_rows, summary
     from dialeval_plugin.streams.run import score_file
 
-    given = {"--by-conversation": wanted.by_conversation, "--record": wanted.record, "--explain": wanted.explain or None}
-    if whole := [name for name, value in given.items() if value is not None]:
-        raise InputError(f"{whole[0]}: {_WHOLE_INPUT}")
-    if wanted.output is None:
-        raise InputError("--output: what is read block by block is written block by block. Name a file.")
-    check_output(wanted.output, Path(source.name), "the scores")
     found = score_file(
         method,
         source,
-        wanted.output,
+        output := wanted.streamed_output(source),
         shard=shard,
         overwrite=wanted.overwrite,
         n_worst=wanted.worst,
@@ -209,10 +222,22 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
         width = shutil.get_terminal_size().columns
         shown.append(drawn_rows(rows, n_scored=found.n_scored, has_percentiles=has_percentiles, width=width))
     _print(shown)
-    typer.echo(f"scores: {wanted.output}")
-    _refuse_incomplete(found, wanted.max_unscored)
+    typer.echo(f"scores: {output}")
+    _refuse_incomplete(found.unscored_by_reason, found.n_total, wanted.max_unscored)
     if shard is None:
-        _say_next(wanted.output)
+        _say_next(output)
+
+
+def _score_together(method: Scorer, source: Source, shard: Shard, wanted: _Wanted) -> None:
+    """Score with the other processes of `accelerate launch`; the first speaks for all."""
+    from dialeval_plugin.streams.launch import ShardedRun, score_own_shard
+
+    output = wanted.streamed_output(source)
+    words = ["--turns", str(source.choice), "--columns", str(source.columns)]
+    run = ShardedRun.of(words, method, source.name, output, shard.of)
+    if (meta := score_own_shard(run, method, source, shard)) is not None:
+        print_merged(meta, output)
+        _refuse_incomplete(meta["unscored"], meta["n_total"], wanted.max_unscored)
 
 
 def _scores(method: Scorer, items: Sequence[Item], wanted: _Wanted) -> Scores:
@@ -225,21 +250,21 @@ def _scores(method: Scorer, items: Sequence[Item], wanted: _Wanted) -> Scores:
     if not wanted.overwrite:
         refuse_other_scores(output, identity)
     scores = pipeline.run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
-    is_complete = not _is_incomplete(scores, wanted.max_unscored)
+    is_complete = not _is_incomplete(scores.unscored_by_reason, scores.n_total, wanted.max_unscored)
     write_scores(scores, output, run=identity, complete=is_complete, percentiles=method.percentiles)
     return scores
 
 
-def _is_incomplete(scores: Counted, max_unscored: float) -> bool:
-    return scores.n_total - scores.n_scored > max_unscored * scores.n_total
+def _is_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float) -> bool:
+    return sum(unscored.values()) > max_unscored * n_total
 
 
-def _refuse_incomplete(scores: Counted, max_unscored: float) -> None:
-    if _is_incomplete(scores, max_unscored):
+def _refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float) -> None:
+    """Exit with 1 where a larger share has no score; `unscored` counts them by reason."""
+    if _is_incomplete(unscored, n_total, max_unscored):
         typer.echo(
-            f"{scores.n_total - scores.n_scored} of {scores.n_total} examples have no score, "
-            f"more than --max-unscored {max_unscored} allows: "
-            f"{scores.unscored_by_reason}",
+            f"{sum(unscored.values())} of {n_total} examples have no score, more than --max-unscored {max_unscored} allows: "
+            f"{unscored}",
             err=True,
         )
         raise typer.Exit(code=1)

@@ -17,7 +17,7 @@ from .batching import length_batches
 from .compact import base_of, restore
 from .folders import check_complete, check_weights, opening, resolve
 from .language_models import longest_input, open_transformer
-from .tensors import check_device, check_vocabulary, padded_tensors, tokens_at_once
+from .tensors import check_device, check_vocabulary, own_gpu, padded_tensors, tokens_at_once
 
 if TYPE_CHECKING:
     # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring does without.
@@ -89,7 +89,11 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
 
     with opening(folder, "an encoder"):
         encoder = SentenceTransformer(
-            str(folder), device=device, trust_remote_code=False, model_kwargs={"use_safetensors": True}, local_files_only=True
+            str(folder),
+            device=device or own_gpu(),
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+            local_files_only=True,
         )
         transformer = getattr(encoder[0], "auto_model", None)
         if transformer is not None:

@@ -18,7 +18,7 @@ from transformers import (
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 
 from .folders import check_weights, opening, resolve
-from .tensors import check_device, check_vocabulary, tokens_at_once
+from .tensors import check_vocabulary, choose_device, tokens_at_once
 from .tokenisation import check_fast, text_ids
 
 Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
@@ -110,11 +110,6 @@ def _host_class(config: Any, family: Family) -> Any:
     if any(name.endswith(_CLASSIFIER) for name in config.architectures or []):
         return AutoModelForSequenceClassification
     return AutoModelForNextSentencePrediction
-
-
-def choose_device(device: str | None) -> str:
-    """Return a torch device as it was given; by default a GPU where there is one."""
-    return check_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def open_transformer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 
@@ -30,6 +31,18 @@ def check_device(device: str | None) -> str | None:
         first = str(error).strip().partition("\n")[0]
         raise InputError(f"device {device!r}: cannot be used here ({first}). Leave the option out, or give 'cpu'.") from None
     return device
+
+
+def own_gpu() -> str | None:
+    """Return the GPU of this process: those of `accelerate launch` take them in turn. None where there is none."""
+    if not torch.cuda.is_available():
+        return None
+    return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+
+
+def choose_device(device: str | None) -> str:
+    """Return a torch device as it was given; by default `own_gpu`, if there is one."""
+    return check_device(device) or own_gpu() or "cpu"
 
 
 def tokens_at_once(device: torch.device, on_gpu: int = GPU_TOKENS) -> int:

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,9 +21,11 @@ from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_t
 from dialeval_plugin.core.scorer import Scorer, refuse_streams, run_signature
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.reports.scored_output import meta_file
+from dialeval_plugin.terminal.progress import say
 
 from .output import merge
-from .sources import Shard
+from .run import score_file
+from .sources import Shard, Source
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ _OURS = frozenset(
     {"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends", "local_tasks", "local_rank_offset"}
 )
 """Arguments of an executor that are no options: they follow from what is scored."""
+_SECONDS_BETWEEN_LOOKS = 1.0
 _COMPLETED = "completions"
 """datatrove's folder of an empty file for each task that is done."""
 
@@ -87,6 +91,14 @@ class ShardedRun:
             part.unlink()
         return meta
 
+    def finish(self) -> Mapping[str, Any]:
+        """Merge the parts, and remove their folder with the logs too."""
+        meta = self.merge()
+        shutil.rmtree(self.folder)
+        with suppress(OSError):  # the folder of another run is in it
+            self.folder.parent.rmdir()
+        return meta
+
 
 @dataclass(frozen=True)
 class ScoreShard:
@@ -123,7 +135,7 @@ class ScoreShard:
             if _is_finished(part):
                 return
             with log.open("ab") as file:
-                environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ}
+                environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ, **_one_gpu(rank)}
                 ended = subprocess.run(words, check=False, stdout=file, stderr=file, env=environment)  # noqa: S603 - our command
         if ended.returncode and os.environ.get("DATATROVE_EXECUTOR") != "LOCAL":
             raise InputError(f"shard {shard}: ended with {ended.returncode}. What it said stands in {log}.")
@@ -189,11 +201,34 @@ def launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[s
             f"{len(unfinished)} of {run.n_shards} shards are not finished: {named}. What they said stands in {run.folder}, in "
             f"part-*.log; the last: {_last_words(run, unfinished[0])} Finished shards are kept; the same command goes on."
         )
-    meta = run.merge()
-    shutil.rmtree(run.folder)
-    with suppress(OSError):  # the folder of another run is in it
-        run.folder.parent.rmdir()
-    return meta
+    return run.finish()
+
+
+def own_shard() -> Shard | None:
+    """Return the part that falls to this process where `accelerate launch` or torchrun has started several; else None."""
+    rank, n_processes = os.environ.get("RANK"), int(os.environ.get("WORLD_SIZE", "1"))
+    return None if rank is None or n_processes < 2 else Shard(int(rank) + 1, n_processes)
+
+
+def score_own_shard(run: ShardedRun, scorer: Scorer, source: Source, shard: Shard) -> Mapping[str, Any] | None:
+    """Score one of the parts of a run that this process shares with others; a part that is finished stays as it is.
+
+    Returns:
+        In the first process, which waits for the others and merges, what belongs to all rows; None in the others.
+
+    Raises:
+        InputError: as `score_file` and `merge`.
+    """
+    part, is_first = run.parts[shard.number - 1], shard.number == 1
+    if not _is_finished(part):
+        score_file(scorer, source, part, shard=shard, progress=is_first)
+    if not is_first:
+        return None
+    if run.unfinished:
+        say(f"{run.folder}: waiting for the other processes, {len(run.unfinished)} of {shard.of} are at work")
+    while run.unfinished:  # whoever started them ends all when one fails
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return run.finish()
 
 
 def n_cores() -> int:
@@ -234,6 +269,17 @@ def _version(source: str) -> str:
         return str(files.checksum(path))
     except FileNotFoundError:
         raise InputError(f"{source}: there is no such file.") from None
+
+
+def _one_gpu(rank: int) -> dict[str, str]:
+    """What shows a task one GPU where there are several: tasks take them in turn."""
+    import torch
+
+    if (number := torch.cuda.device_count()) < 2:
+        return {}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible else [str(place) for place in range(number)]
+    return {"CUDA_VISIBLE_DEVICES": names[rank % number]}
 
 
 def _is_finished(part: Path) -> bool:

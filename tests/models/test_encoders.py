@@ -11,6 +11,7 @@ from transformers import AlbertConfig, AutoModel, BertConfig, DistilBertConfig, 
 
 from dialeval_plugin.models import encoders
 from dialeval_plugin.models.encoders import embed, freeze, load_encoder, transformer_of
+from dialeval_plugin.models.tensors import choose_device
 
 SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
 
@@ -77,3 +78,14 @@ def test_what_is_computed_again_gives_the_same_gradients_from_less_memory(
     assert held_again < held / 2
     _, held_of_one_batch = gradients(encoder, ids, 1, bfloat16=bfloat16)
     assert 0 < held_of_one_batch < held_again, "the first batch is kept, however few tokens are asked for"
+
+
+@pytest.mark.parametrize(("variables", "device"), [({}, "cuda:0"), ({"LOCAL_RANK": "3"}, "cuda:1")])
+def test_processes_take_the_gpus_in_turn(variables: dict[str, str], device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert choose_device(None) == device
+    assert choose_device("cpu") == "cpu"

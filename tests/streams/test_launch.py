@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from dialeval_plugin import ScoreBatches
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.streams.launch import _one_gpu
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.streams.run import score_file
 from dialeval_plugin.streams.sources import Source
@@ -29,7 +31,8 @@ ROWS = [
 KILLER = """
 import os, signal, sys
 from pathlib import Path
-if "2/3" in sys.orig_argv and not (mark := Path(os.environ["KILLED"])).exists():
+is_second = "2/3" in sys.orig_argv or ("score" in sys.orig_argv and os.environ.get("RANK") == "1")
+if is_second and not (mark := Path(os.environ["KILLED"])).exists():
     mark.touch()
     replace = os.replace
     def killed(*names):
@@ -37,7 +40,7 @@ if "2/3" in sys.orig_argv and not (mark := Path(os.environ["KILLED"])).exists():
         os.kill(os.getpid(), signal.SIGKILL)
     os.replace = killed
 """
-"""Kills the process of the second shard once, when its first block is written."""
+"""Kills the process of the second of three shards, or of processes, once, when its first block is written."""
 SBATCH = """#!/bin/bash
 echo "$@" >> "$0.calls"
 for word; do
@@ -102,6 +105,55 @@ def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: 
         2,
         "dialeval: scores.jsonl: exists already. Choose another name, or delete it.\n",
     )
+
+
+@pytest.mark.long
+def test_processes_that_are_started_together_share_an_input(tmp_path: Path, source: Path, whole: bytes) -> None:
+    """As `accelerate launch` starts them, by torchrun; one that is killed ends all, and the same command goes on."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
+    command = [
+        *torchrun,
+        str(BIN / "dialeval"),
+        "score",
+        "rows.jsonl",
+        "--scorer",
+        "response_length",
+        "--output",
+        "scores.jsonl",
+    ]
+
+    def start() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+    assert start().returncode
+    assert (tmp_path / "killed").exists()
+    assert left(tmp_path) == ["scores.jsonl.shards"]
+    again = start()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.count("words: mean 10.2889, 180 of 180 scored") == 1
+    assert (tmp_path / "scores.jsonl").read_bytes() == whole
+    assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
+    refused = start()
+    assert refused.returncode
+    assert "dialeval: scores.jsonl: exists already. Choose another name, or delete it.\n" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "visible", "names"),
+    [(1, None, [None, None, None]), (2, None, ["0", "1", "0"]), (2, "4,7", ["4", "7", "4"])],
+)
+def test_tasks_take_the_gpus_in_turn(
+    number: int, visible: str | None, names: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: number)
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [_one_gpu(rank).get("CUDA_VISIBLE_DEVICES") for rank in range(3)] == names
 
 
 @pytest.mark.long

@@ -13,7 +13,8 @@ from dialeval_plugin.core.options import Positive, checked_init
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
-from dialeval_plugin.models.language_models import choose_device, longest_input
+from dialeval_plugin.models.language_models import longest_input
+from dialeval_plugin.models.tensors import choose_device
 
 from .references import Compared, ReferenceScorer, texts_longer_than
 

@@ -23,7 +23,7 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.compact import base_of, restore
 from dialeval_plugin.models.folders import check_complete, check_weights, opening
-from dialeval_plugin.models.tensors import check_device, check_vocabulary, padded_tensors, tokens_at_once
+from dialeval_plugin.models.tensors import check_device, check_vocabulary, own_gpu, padded_tensors, tokens_at_once
 from dialeval_plugin.models.tokenisation import check_fast, text_ids
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder
     with opening(folder, "a cross-encoder"):
         encoder = CrossEncoder(
             str(folder),
-            device=device,
+            device=device or own_gpu(),
             num_labels=None if is_trained else N_LABELS,
             trust_remote_code=False,
             local_files_only=True,

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.models.folders import ModelFolder, checked_model_file, opening, resolve
-from dialeval_plugin.models.tensors import check_device, load_weights, save_weights
+from dialeval_plugin.models.tensors import choose_device, load_weights, save_weights
 
 from .layers import Architecture
 from .networks import DialogueNetwork, NetworkKind, new_network
@@ -79,7 +79,7 @@ class TrainedReconstruction:
                 f"{folder / RECONSTRUCTION_FOLDER.settings_file}: tokenizer is {settings['tokenizer']!r}, this release has "
                 f"{TOKENIZER!r}. Update dialeval-plugin or train again."
             )
-        check_device(device)
+        place = choose_device(device)
         words, path = checked_model_file(folder / VOCABULARY_FILE, list[str]), folder / VOCABULARY_FILE
         try:
             vocabulary = Vocabulary(words)
@@ -93,5 +93,5 @@ class TrainedReconstruction:
         with opening(folder, RECONSTRUCTION_FOLDER.kind):
             network = new_network(settings["model"], architecture)
         load_weights(network, folder / WEIGHTS_FILE)
-        network.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+        network.to(place).eval()
         return cls(settings["model"], settings["recipe"], architecture, settings["max_tokens"], vocabulary, network)
