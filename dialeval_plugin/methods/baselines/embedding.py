@@ -24,7 +24,6 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
-from dialeval_plugin.models.tokenisation import JsonTokenizer
 
 from .references import Compared, OneByOneScorer, ReferenceScorer, too_long
 
@@ -246,7 +245,6 @@ class SentenceSimilarity(ReferenceScorer):
         choice = RuntimeChoice(backend, dtype, device)
         self._runtime = open_runtime(folder, choice, load=load, calibration=mini.calibration_texts)
         self._window = self._runtime.longest
-        self._tokenizer = JsonTokenizer.of(self._runtime.tokenizer)
         self._hash = content_hash(folder)
 
     @property
@@ -257,7 +255,7 @@ class SentenceSimilarity(ReferenceScorer):
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Embed each distinct text once and compare."""
         texts = list(dict.fromkeys(text for one in compared for text in one.texts))
-        read = dict(zip(texts, self._tokenizer.whole_ids(texts, self._window), strict=True))
+        read = dict(zip(texts, self._runtime.tokenizer.whole_ids(texts, self._window), strict=True))
         vectors = dict(zip(texts, self._runtime.embed([ids for ids, _ in read.values()]).astype(np.float64), strict=True))
         return [
             {

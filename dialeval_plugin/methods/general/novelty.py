@@ -32,12 +32,17 @@ def novelty(responses: Iterable[tuple[Sequence[str], str]]) -> FloatArray:
         [0.0, 0.5]
     """
 
+    # Pairs are written as one text each: Python's garbage collector would look through a hundred thousand tuples.
     @functools.cache
-    def pairs_of(text: str) -> frozenset[tuple[str, str]]:
-        return frozenset(pairwise(("", *words(text))))
+    def pairs_of(text: str) -> frozenset[str]:
+        return frozenset(f"{one} {other}" for one, other in pairwise(("", *words(text))))
+
+    @functools.cache
+    def pairs_of_all(turns: tuple[str, ...]) -> frozenset[str]:
+        return frozenset().union(*map(pairs_of, turns))
 
     shares = []
     for context, response in responses:
         own = pairs_of(response)
-        shares.append(len(own.difference(*map(pairs_of, context[-NEAR:]))) / len(own) if own else 1.0)
+        shares.append(len(own - pairs_of_all(tuple(context[-NEAR:]))) / len(own) if own else 1.0)
     return np.array(shares, dtype=np.float64)

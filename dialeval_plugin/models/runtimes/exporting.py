@@ -21,7 +21,7 @@ from dialeval_plugin.core.signature import content_hash, text_hash
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder
-from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS, JsonTokenizer
+from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS
 
 from .exported import ENCODER, EXPORT_FILE, FORMAT_VERSION, GRAPH_SUFFIXES, TOKENIZER_FILE, Export, require
 from .runtime import ExportedBackend
@@ -70,7 +70,7 @@ def write_export(
                 graph = _Graph(_Function(runtime.head, name), (torch.float32,) * len(widths), widths)
                 # Heads are small: numbers of 32 bits cost nothing there.
                 _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
-        JsonTokenizer.of(runtime.tokenizer).tokenizer.save(str(made / TOKENIZER_FILE))
+        runtime.tokenizer.tokenizer.save(str(made / TOKENIZER_FILE))
         export = Export(
             format_version=FORMAT_VERSION,
             backend=backend,

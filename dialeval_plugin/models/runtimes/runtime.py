@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.models.tokenisation import JsonTokenizer
 
 VectorArray: TypeAlias = npt.NDArray[np.float32]
 
@@ -44,7 +45,7 @@ class Runtime(Protocol):
     """An encoder and the functions of a head on its vectors; arrays in and out, whatever runs them."""
 
     @property
-    def tokenizer(self) -> Any:
+    def tokenizer(self) -> JsonTokenizer:
         """What `TextEncoder` needs."""
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.encoders import Encoder, embed, transformer_of
+from dialeval_plugin.models.tokenisation import JsonTokenizer
 
 from .runtime import Precision, VectorArray
 
@@ -29,14 +31,11 @@ class TorchRuntime:
 
     def __init__(self, encoder: Encoder, head: nn.Module | None = None, dtype: Precision = "float32") -> None:
         self.encoder, self.head = encoder, head
+        # transformers' own takes twice as long.
+        self.tokenizer = JsonTokenizer.of(encoder.tokenizer)
         self._dtype: torch.dtype = getattr(torch, dtype)
         if dtype != "float32":
             _check_precision(dtype, encoder.device)
-
-    @property
-    def tokenizer(self) -> Any:
-        """See `Runtime`."""
-        return self.encoder.tokenizer
 
     @property
     def longest(self) -> int:
@@ -59,7 +58,7 @@ class TorchRuntime:
         """See `Runtime`."""
         if self.head is None:
             raise KeyError(name)
-        array: np.ndarray = self.head.state_dict()[name].cpu().numpy()
+        array: np.ndarray = attrgetter(name)(self.head).detach().cpu().numpy()
         return array
 
     def signature_fields(self) -> dict[str, SignatureValue]:
