@@ -11,7 +11,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -105,37 +105,56 @@ def is_conversation(value: object) -> bool:
     return _messages_field(value) is not None or _is_turn(value) or is_message(value)
 
 
+class RowNames(NamedTuple):
+    """How rows without an id are called.
+
+    Attributes:
+        stem: begins the id of a conversation, as `chats_00012`; without it its number is the id.
+        first: number of the first row.
+    """
+
+    stem: str | None = None
+    first: int = 0
+
+    def conversation(self, number: int) -> str:
+        """Return the id of a conversation by its number."""
+        return str(number) if self.stem is None else f"{self.stem}_{number:05d}"
+
+
 def read_rows(
     rows: Iterable[Line],
     left_out: Counter[str],
     *,
-    stem: str | None = None,
+    names: RowNames,
     columns: Mapping[str, str] | None = None,
     choice: TurnChoice | None = None,
     is_table: bool = False,
-    first: int = 0,
+    is_wanted: Callable[[object], bool] | None = None,
 ) -> list[Conversation | Example]:
     """Return the conversations, or the single responses, that the rows of a file or of a data set hold.
 
     Args:
         rows: of one kind, see the module.
         left_out: counts what is no turn.
-        stem: begins the id of a conversation without one, as `chats_00012`; without it its number is the id.
+        names: of rows without an id.
         columns: our name of a field to the rows' own, for every field that is read.
         choice: which turns of a conversation are to be scored.
         is_table: cells that should be lists may be text, and columns that are not known are left alone.
-        first: number of the first row.
+        is_wanted: says of each row with a response, by its context as it stands there, whether it is read; by default all are.
     """
     is_table = is_table or bool(columns)
     lines = _renamed([Line(row.where, _present(row.value)) if is_table else row for row in rows], columns or {})
     if not lines:
         return []
     if is_conversation(lines[0].value):
-        return list(read_conversations(lines, left_out, stem=stem, choice=choice, first=first))
+        return list(read_conversations(lines, left_out, names=names, choice=choice))
     if is_table:
         lines = _responses(lines)
-    examples = [_example(line, number, left_out, is_table=is_table) for number, line in enumerate(lines, start=first)]
-    distinct_ids(lines, [example.id for example in examples], "Give every example its own.")
+    numbered = list(enumerate(lines, start=names.first))
+    if is_wanted is not None:
+        numbered = [(number, line) for number, line in numbered if is_wanted(line.value.get("context"))]
+    examples = [_example(line, number, left_out, is_table=is_table) for number, line in numbered]
+    distinct_ids([line for _, line in numbered], [example.id for example in examples], "Give every example its own.")
     if choice is not None:
         raise InputError(
             f"{lines[0].where}: is one response with its context, so there are no turns to choose. Leave --turns out."
@@ -147,19 +166,18 @@ def read_conversations(
     lines: Sequence[Line],
     left_out: Counter[str],
     *,
-    stem: str | None = None,
+    names: RowNames,
     choice: TurnChoice | None = None,
-    first: int = 0,
 ) -> list[Conversation]:
     """Return the conversations that rows hold, at least one, all of the kind of the first; see `read_rows`."""
     head = lines[0].value
     if is_message(head) and "conversation" not in head:
-        id = str(first) if stem is None else f"{stem}_{0:05d}"
+        id = names.conversation(names.first)
         messages = ((f"{line.where}: message {number}", line.value) for number, line in enumerate(lines, start=1))
         return [_conversation(id, messages, choice, left_out)]
     if _is_turn(head):
         return list(_conversations_of_turns(lines, choice, left_out))
-    named = zip(_conversation_ids(lines, stem, first), lines, strict=True)
+    named = zip(_conversation_ids(lines, names), lines, strict=True)
     return [_conversation(id, _messages(line, id), choice, left_out) for id, line in named]
 
 
@@ -204,7 +222,7 @@ def conversations_from(
     left_out: Counter[str] = Counter()
     rows, is_table = _given_rows(conversations)
     check_choice("turns", choice)
-    found = read_rows(rows, left_out, columns=columns, choice=choice, is_table=is_table, first=first)
+    found = read_rows(rows, left_out, columns=columns, choice=choice, is_table=is_table, names=RowNames(first=first))
     if left_out:
         logger.info("conversations: %s left out", left_out_text(left_out))
     return found
@@ -283,12 +301,12 @@ def _messages_field(value: Mapping[str, Any]) -> str | None:
     return None if _is_turn(value) else next((name for name in _WHOLE if name in value), None)
 
 
-def _conversation_ids(lines: Sequence[Line], stem: str | None, first: int) -> list[str]:
+def _conversation_ids(lines: Sequence[Line], names: RowNames) -> list[str]:
     ids = []
-    for number, line in enumerate(lines, start=first):
+    for number, line in enumerate(lines, start=names.first):
         own = next((name for name in _IDS if line.value.get(name) is not None), None)
         id = None if own is None else id_field(line, own)
-        ids.append(id or (str(number) if stem is None else f"{stem}_{number:05d}"))
+        ids.append(id or names.conversation(number))
     return unique_ids(ids)
 
 

@@ -19,7 +19,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown
 from dialeval_plugin.core.files import Line
 
 from . import mini, readers
-from .conversations import Conversation, TurnChoice, is_conversation, read_conversations, read_rows
+from .conversations import Conversation, RowNames, TurnChoice, is_conversation, read_conversations, read_rows
 from .corpus import Beginning, Corpus, GroundedDialogue, publications
 from .readers import dailydialog_pp, dstc10
 from .rows import read_csv, read_objects, visible_turns
@@ -112,7 +112,7 @@ def read_scored(
     if not is_table(path) and not columns and _is_unknown_array(Beginning.of(path)):
         return list(dstc10.read(path))
     rows = file_rows(path)
-    return list(read_rows(rows, left_out, stem=stem, columns=columns, choice=choice, is_table=is_table(path)))
+    return list(read_rows(rows, left_out, names=RowNames(stem), columns=columns, choice=choice, is_table=is_table(path)))
 
 
 def _is_unknown_array(beginning: Beginning) -> bool:
@@ -158,7 +158,7 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
     """
     corpus = identify(path)
     if corpus is None:
-        conversations = read_conversations(file_rows(path), Counter(), stem=path.stem)
+        conversations = read_conversations(file_rows(path), Counter(), names=RowNames(path.stem))
         return [GroundedDialogue(Dialogue(one.id, visible_turns(one.turns))) for one in conversations]
     if corpus.read_dialogues is None:
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")

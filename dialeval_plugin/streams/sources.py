@@ -6,17 +6,15 @@ import contextlib
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json
-from dialeval_plugin.core.scorer import content
-from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.corpora.conversations import Conversation, TurnChoice, read_rows
+from dialeval_plugin.corpora.conversations import Conversation, RowNames, TurnChoice, read_rows
 
 LARGE = 100_000_000
 """Bytes of a file of JSON lines from which on it is streamed."""
@@ -50,10 +48,9 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
-    def has(self, one: Conversation | Example) -> bool:
-        """Whether a row is of this part, by what was said before its response."""
-        turns = one.turns if isinstance(one, Conversation) else one.context
-        return int(text_hash(*(turn.text for turn in turns)), 16) % self.of == self.number - 1
+    def has(self, context: object) -> bool:
+        """Whether a row is of this part, by a value whose `repr` says what was said before its response."""
+        return int.from_bytes(hashlib.sha256(repr(context).encode()).digest()[:8], "big") % self.of == self.number - 1
 
 
 class PlacedItem(NamedTuple):
@@ -96,36 +93,59 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """Hash of all items of the last iteration, those of other shards among them."""
+        """Hash of all rows of the last iteration, those of other shards among them, and of how they are read."""
         return self._digest.hexdigest()[:16]
 
     def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem | None]:
         """Yield what a scorer of this level takes; None for each item that is not of the shard.
 
-        A row without an id is called after the file and its place.
+        A row without an id is called after the file and its place. Of a response of another shard no more is read than its
+        context.
 
         Raises:
             InputError: a row is malformed; the message names it. Or the rows are turns, of which a conversation is many.
         """
         self.left_out.clear()
-        self._digest, self.n_items = hashlib.sha256(), 0
+        self._digest, self.n_items = hashlib.sha256(repr((level, self.choice, dict(self.columns))).encode()), 0
         rows, is_table = self._rows()
-        stem = PurePosixPath(self.name).name.partition(".")[0]
         for first in itertools.count(0, _ROWS_AT_ONCE):
             if not (lines := list(itertools.islice(rows, _ROWS_AT_ONCE))):
                 break
             self._refuse_turns(lines[0])
-            found = read_rows(
-                lines, self.left_out, stem=stem, columns=self.columns, choice=self.choice, is_table=is_table, first=first
-            )
-            for one in found:
-                is_own = shard is None or shard.has(one)
-                for item in one.items(level) if isinstance(one, Conversation) else [one]:
-                    self._digest.update(repr((item.id, content(item))).encode())
-                    yield PlacedItem(self.n_items, item) if is_own else None
-                    self.n_items += 1
+            self._digest.update(repr([line.value for line in lines]).encode())
+            for item in self._items_of(lines, level, shard, first=first, is_table=is_table):
+                yield None if item is None else PlacedItem(self.n_items, item)
+                self.n_items += 1
         if not self.n_items:
             raise InputError(f"{self.name}: has nothing to score.")
+
+    def _items_of(
+        self, lines: Sequence[Line], level: Level, shard: Shard | None, *, first: int, is_table: bool
+    ) -> Iterator[Item | None]:
+        is_own: list[bool] = []
+
+        def is_wanted(context: object) -> bool:
+            is_own.append(shard is None or shard.has(context))
+            return is_own[-1]
+
+        found = iter(
+            read_rows(
+                lines,
+                self.left_out,
+                names=RowNames(PurePosixPath(self.name).name.partition(".")[0], first),
+                columns=self.columns,
+                choice=self.choice,
+                is_table=is_table,
+                is_wanted=is_wanted,
+            )
+        )
+        # It was asked for rows with a response each, and for no conversation.
+        for is_read in is_own:
+            yield cast("Example", next(found)) if is_read else None
+        for conversation in cast("Iterator[Conversation]", found):
+            is_read = shard is None or shard.has([turn.text for turn in conversation.turns])
+            for item in conversation.items(level):
+                yield item if is_read else None
 
     def _refuse_turns(self, line: Line) -> None:
         names = {ours for ours, theirs in self.columns.items() if theirs in line.value} or line.value.keys()

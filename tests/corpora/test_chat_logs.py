@@ -22,7 +22,7 @@ from dialeval_plugin import Example, Turn, examples_from
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.conversations import Conversation, TurnChoice, read_rows
+from dialeval_plugin.corpora.conversations import Conversation, RowNames, TurnChoice, read_rows
 from dialeval_plugin.corpora.messages import left_out_text
 from dialeval_plugin.corpora.registry import file_rows, is_table, read_dialogues, read_items, read_reported, read_scored
 from dialeval_plugin.corpora.scored_input import read_input
@@ -182,7 +182,7 @@ def test_what_is_no_turn_is_left_out_and_counted() -> None:
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
     ]
     left_out: Counter[str] = Counter()
-    (found,) = read_rows([Line("f:1", {"id": "x", "messages": messages})], left_out)
+    (found,) = read_rows([Line("f:1", {"id": "x", "messages": messages})], left_out, names=RowNames())
     assert isinstance(found, Conversation)
     asked = Turn("What\nis it?", "user")
     assert (found.turns, found.numbers) == ((asked, Turn("", "assistant"), Turn("No.", "assistant")), (3, 8, 9))

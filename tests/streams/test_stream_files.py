@@ -123,6 +123,19 @@ def test_responses_to_one_context_are_in_one_shard(tmp_path: Path) -> None:
     assert {number for found in shards.values() for number in found} == {1, 2, 3}
 
 
+def test_of_a_response_of_another_shard_the_context_alone_is_read(tmp_path: Path) -> None:
+    """Whose it is refuses it."""
+    rows = [dict(row, response=7) if place == 3 else row for place, row in enumerate(ROWS)]
+    source, refusals = json_lines(tmp_path / "rows.jsonl", rows), []
+    for number in (1, 2):
+        try:
+            lengths(source, tmp_path / f"part-{number}.jsonl", shard=Shard(number, 2))
+        except InputError as error:
+            refusals.append(str(error))
+    (message,) = refusals
+    assert message.startswith(f"{source}:4: Example 'r3': response: expected a string, got 7 (int).")
+
+
 def test_shards_of_different_runs_are_not_merged(tmp_path: Path) -> None:
     source, other = json_lines(tmp_path / "rows.jsonl"), json_lines(tmp_path / "other.jsonl", ROWS[:100])
     one, two, strange, random = (tmp_path / f"{name}.jsonl" for name in ("one", "two", "strange", "random"))
