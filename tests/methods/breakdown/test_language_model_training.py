@@ -254,7 +254,7 @@ def test_a_relative_output_is_gone_on_with_from_another_folder(tmp_path: Path, m
     chosen = options(sizes={**SIZES, "n_epochs": 2})
     train(sources(), tmp_path / "whole", chosen)
     monkeypatch.chdir(tmp_path)
-    with patch("dialeval_plugin.training.run.save_model", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with patch("dialeval_plugin.training.run.save_weights", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         train(sources(), Path("model"), chosen)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
