@@ -139,7 +139,12 @@ class AnswerCache:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
-        connection.execute("PRAGMA journal_mode = WAL")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # For this SQLite does not wait. Another process is about to say the same, or whoever opens the file next does.
+            if "locked" not in str(error):
+                raise
 
 
 class CacheSession:

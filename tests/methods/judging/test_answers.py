@@ -301,6 +301,24 @@ def test_processes_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
     assert set(common.values()) <= set(names)
 
 
+def test_a_file_is_opened_while_another_process_opens_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite does not wait until it can change how a file's journal is kept."""
+    path, connect = tmp_path / "answers.sqlite", AnswerCache.connect
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+
+        def connect_traced(cache: AnswerCache) -> sqlite3.Connection:
+            connection = connect(cache)
+            connection.set_trace_callback(lambda sql: other.execute("BEGIN IMMEDIATE") if "journal_mode" in sql else None)
+            return connection
+
+        monkeypatch.setattr(AnswerCache, "connect", connect_traced)
+        cache = AnswerCache(path)
+        assert other.in_transaction
+    with cache.session() as answers:
+        answers.write("key", "an answer")
+    assert read(cache, "key") == {"key": "an answer"}
+
+
 def test_d31_peoples_dialogues_are_for_their_owner_only(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
