@@ -88,7 +88,6 @@ def score(
     """
     from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.streams.launch import own_shard
     from dialeval_plugin.streams.sources import Shard, Source, is_streamed
 
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
@@ -97,7 +96,7 @@ def score(
     named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
     choice = check_choice("--turns", turns)
     part = Shard.parse(shard) if shard else None
-    together = own_shard() if part is None else None
+    together = Shard.of_process() if part is None else None
     if part or together or is_streamed(source) or (output is not None and output.suffix == ".parquet"):
         if llm is not None:
             raise InputError(f"--llm: {_WHOLE_INPUT}")

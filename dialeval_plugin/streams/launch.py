@@ -1,4 +1,7 @@
-"""One input scored by many processes: its shards are tasks of datatrove's executors, on this machine, on Slurm or on Ray."""
+"""One input scored by many processes, each its shards.
+
+They are tasks of datatrove's executors, on this machine, on Slurm or on Ray, or what `accelerate launch` has started.
+"""
 
 from __future__ import annotations
 
@@ -110,10 +113,12 @@ class ScoreShard:
     Attributes:
         run: what is scored.
         n_threads: of each process.
+        n_gpus: of this machine, which tasks take in turn; 0 where tasks are given theirs.
     """
 
     run: ShardedRun
     n_threads: int
+    n_gpus: int
 
     def __call__(self, data: object, rank: int, world_size: int) -> None:
         """Score shard `rank + 1`; one that is finished stays as it is.
@@ -135,10 +140,18 @@ class ScoreShard:
             if _is_finished(part):
                 return
             with log.open("ab") as file:
-                environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ, **_one_gpu(rank)}
+                environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ, **self._own_gpu(rank)}
                 ended = subprocess.run(words, check=False, stdout=file, stderr=file, env=environment)  # noqa: S603 - our command
         if ended.returncode and os.environ.get("DATATROVE_EXECUTOR") != "LOCAL":
             raise InputError(f"shard {shard}: ended with {ended.returncode}. What it said stands in {log}.")
+
+    def _own_gpu(self, rank: int) -> dict[str, str]:
+        """What shows a task one GPU where there are several."""
+        if self.n_gpus < 2:
+            return {}
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = visible.split(",") if visible else [str(place) for place in range(self.n_gpus)]
+        return {"CUDA_VISIBLE_DEVICES": names[rank % self.n_gpus]}
 
 
 @dataclass(frozen=True)
@@ -186,7 +199,8 @@ def launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[s
     at_once = min(workers, run.n_shards)
     cores = max(1, n_cores() // at_once) if executor == "local" else int(options.get("cpus_per_task", 1))
     kind = _executor(executor)
-    tasks = kind([ScoreShard(run, cores)], tasks=run.n_shards, workers=at_once, logging_dir=str(logs), **options)
+    n_gpus = _n_gpus() if executor == "local" else 0
+    tasks = kind([ScoreShard(run, cores, n_gpus)], tasks=run.n_shards, workers=at_once, logging_dir=str(logs), **options)
     if executor == "slurm":
         last = {**options, "job_name": f"{options.get('job_name', 'dialeval')}-merge"}
         kind([MergeShards(run)], tasks=1, logging_dir=str(run.folder / "merge"), depends=tasks, **last).run()
@@ -202,12 +216,6 @@ def launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[s
             f"part-*.log; the last: {_last_words(run, unfinished[0])} Finished shards are kept; the same command goes on."
         )
     return run.finish()
-
-
-def own_shard() -> Shard | None:
-    """Return the part that falls to this process where `accelerate launch` or torchrun has started several; else None."""
-    rank, n_processes = os.environ.get("RANK"), int(os.environ.get("WORLD_SIZE", "1"))
-    return None if rank is None or n_processes < 2 else Shard(int(rank) + 1, n_processes)
 
 
 def score_own_shard(run: ShardedRun, scorer: Scorer, source: Source, shard: Shard) -> Mapping[str, Any] | None:
@@ -236,6 +244,12 @@ def n_cores() -> int:
     import joblib
 
     return int(joblib.cpu_count())
+
+
+def _n_gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count()
 
 
 def _executor(name: Executor) -> Any:
@@ -269,17 +283,6 @@ def _version(source: str) -> str:
         return str(files.checksum(path))
     except FileNotFoundError:
         raise InputError(f"{source}: there is no such file.") from None
-
-
-def _one_gpu(rank: int) -> dict[str, str]:
-    """What shows a task one GPU where there are several: tasks take them in turn."""
-    import torch
-
-    if (number := torch.cuda.device_count()) < 2:
-        return {}
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = visible.split(",") if visible else [str(place) for place in range(number)]
-    return {"CUDA_VISIBLE_DEVICES": names[rank % number]}
 
 
 def _is_finished(part: Path) -> bool:

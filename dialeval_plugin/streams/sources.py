@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,12 @@ class Shard:
         if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
             raise InputError(f"shard {text!r}: expected a number and how many there are, such as 1/4, the first of four.")
         return cls(int(number), int(of))
+
+    @classmethod
+    def of_process(cls) -> Shard | None:
+        """Return the part of this process where `accelerate launch` or torchrun has started several; else None."""
+        rank, n_processes = os.environ.get("RANK"), int(os.environ.get("WORLD_SIZE", "1"))
+        return None if rank is None or n_processes < 2 else cls(int(rank) + 1, n_processes)
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -122,6 +129,7 @@ class Source:
     def _items_of(
         self, lines: Sequence[Line], level: Level, shard: Shard | None, *, first: int, is_table: bool
     ) -> Iterator[Item | None]:
+        """What rows have to score; None for each item that is not of the shard."""
         is_own: list[bool] = []
 
         def is_wanted(context: object) -> bool:

@@ -173,7 +173,7 @@ class TrainingRun:
             self.wait()
             if self.is_main_process:
                 # Each in memory of its own: tied weights lie in one place, and so do those of a recurrent layer on a GPU.
-                save_weights(finished, {name: tensor.clone() for name, tensor in model.state_dict().items()})
+                save_weights(finished, {name: tensor.to("cpu", copy=True) for name, tensor in model.state_dict().items()})
                 shutil.rmtree(self.checkpoint_dir / name, ignore_errors=True)
             self.wait()
         # Read back even what was just written: a resumed run starts the next stage from the same bytes.

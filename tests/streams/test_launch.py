@@ -7,15 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from dialeval_plugin import ScoreBatches
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.streams.launch import _one_gpu
+from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.streams.run import score_file
 from dialeval_plugin.streams.sources import Source
@@ -114,18 +114,10 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
-    command = [
-        *torchrun,
-        str(BIN / "dialeval"),
-        "score",
-        "rows.jsonl",
-        "--scorer",
-        "response_length",
-        "--output",
-        "scores.jsonl",
-    ]
+    words = ["score", "rows.jsonl", "--scorer", "response_length", "--output", "scores.jsonl"]
 
     def start() -> subprocess.CompletedProcess[str]:
+        command = [*torchrun, str(BIN / "dialeval"), *words]
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
     assert start().returncode
@@ -143,17 +135,25 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
 
 @pytest.mark.parametrize(
     ("number", "visible", "names"),
-    [(1, None, [None, None, None]), (2, None, ["0", "1", "0"]), (2, "4,7", ["4", "7", "4"])],
+    [(0, None, [None, None, None]), (1, None, [None, None, None]), (2, None, ["0", "1", "0"]), (2, "4,7", ["4", "7", "4"])],
 )
 def test_tasks_take_the_gpus_in_turn(
-    number: int, visible: str | None, names: list[str | None], monkeypatch: pytest.MonkeyPatch
+    number: int, visible: str | None, names: list[str | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: number)
-    if visible is None:
-        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    else:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert [_one_gpu(rank).get("CUDA_VISIBLE_DEVICES") for rank in range(3)] == names
+    seen: list[str | None] = []
+
+    def run(*words: object, env: dict[str, str], **options: object) -> SimpleNamespace:
+        seen.append(env.get("CUDA_VISIBLE_DEVICES"))
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    task = ScoreShard(ShardedRun((), tmp_path / "scores.jsonl", 3, tmp_path), n_threads=1, n_gpus=number)
+    for rank in range(3):
+        task(None, rank, 3)
+    assert seen == names
 
 
 @pytest.mark.long
