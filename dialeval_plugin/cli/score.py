@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 import shutil
 import sys
@@ -101,6 +102,8 @@ def score(
         if llm is not None:
             raise InputError(f"--llm: {_WHOLE_INPUT}")
         method, stream = load_scorer(scorer, **options), Source(source, choice, named)
+        # The garbage collector looks no more through all that the model consists of, every few hundred rows.
+        gc.freeze()
         if together is None:
             _score_stream(method, stream, part, wanted)
         else:

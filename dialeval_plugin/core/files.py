@@ -249,7 +249,11 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Serialise `value`; NaN and infinity are refused, since they are not JSON."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    encoder = _ENCODER if indent is None else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent)
+    return encoder.encode(value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 @contextlib.contextmanager

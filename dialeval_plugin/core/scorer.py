@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -245,10 +246,13 @@ def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
 
 
 def content(item: Item) -> tuple[Any, ...]:
-    """What a score may depend on: everything but the id, the system and the ratings."""
+    """What a score may depend on: all but the id, the system and the ratings; turns as plain tuples, which hash faster."""
     if isinstance(item, Dialogue):
-        return (item.turns,)
-    return (item.context, item.response, item.references, item.facts)
+        return (tuple(map(_said, item.turns)),)
+    return (tuple(map(_said, item.context)), _said(item.response), item.references, item.facts)
+
+
+_said = attrgetter("text", "speaker")
 
 
 def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +13,8 @@ from dialeval_plugin.core.errors import ModelLoadError
 
 SPECIAL_TOKENS = ("cls_token_id", "bos_token_id", "sep_token_id", "eos_token_id", "pad_token_id")
 """Ids that stand around texts, by transformers' names; None for one that a tokenizer lacks."""
+_REMEMBERED_WORDS = 32_768
+"""Some 10 MB; a conversation has a new one every few turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class JsonTokenizer:
     sep_token_id: int | None
     eos_token_id: int | None
     pad_token_id: int | None
+    ids_of_word: Callable[[str], list[int]] | None
+    """Of what stands between two spaces, where no token reaches over a space; None of a tokenizer of another kind."""
 
     @classmethod
     def read(cls, path: Path, special_tokens: Mapping[str, int | None]) -> JsonTokenizer:
@@ -52,10 +58,12 @@ class JsonTokenizer:
         tokenizer.encode_special_tokens = True
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        return cls(tokenizer, **special_tokens)
+        return cls(tokenizer, **special_tokens, ids_of_word=_remembered_words(tokenizer))
 
     def text_ids(self, texts: list[str]) -> list[list[int]]:
         """See the function `text_ids`."""
+        if self.ids_of_word is not None:
+            return [list(chain.from_iterable(map(self.ids_of_word, text.split(" ")))) for text in texts]
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def whole_ids(self, texts: list[str], longest: int) -> list[tuple[list[int], bool]]:
@@ -71,6 +79,24 @@ class JsonTokenizer:
                 found[place] = encoding.ids, True
             self.tokenizer.no_truncation()
         return found
+
+
+def _remembered_words(tokenizer: Any) -> Callable[[str], list[int]] | None:
+    """Return what tokenises words and remembers the latest: ten times as fast as whole texts, since words come again.
+
+    None where a token may reach over a space, or depend on what stands before it.
+    """
+    kinds = [type(part).__name__ for part in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.model)]
+    added = tokenizer.get_added_tokens_decoder().values()
+    if kinds != ["BertNormalizer", "BertPreTokenizer", "WordPiece"] or not all(token.special for token in added):
+        return None
+
+    @functools.lru_cache(_REMEMBERED_WORDS)
+    def ids_of_word(word: str) -> list[int]:
+        ids: list[int] = tokenizer.encode(word, add_special_tokens=False).ids
+        return ids
+
+    return ids_of_word
 
 
 def check_fast(where: Path | str, tokenizer: Any) -> None:

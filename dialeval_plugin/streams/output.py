@@ -6,6 +6,7 @@ import contextlib
 import heapq
 import itertools
 import math
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,15 +28,33 @@ _ROWS_AT_ONCE = 16_384
 Row = Mapping[str, Any]
 
 
+def join_blocks(blocks: Sequence[Path], output: Path, meta: Mapping[str, Any]) -> None:
+    """Make one file of the blocks of a run, which are JSON lines, as `write_rows` would of their rows."""
+    if output.name.endswith(_PARQUET):
+        write_rows(output, itertools.chain.from_iterable(map(read_rows, blocks)), meta)
+        return
+    with _written(output, meta) as temporary, temporary.open("wb") as file:
+        for block in blocks:
+            with block.open("rb") as lines:
+                shutil.copyfileobj(lines, file)
+
+
 def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
     """Write rows, whole or not at all, and what belongs to all of them beside them, and in the metadata of Parquet."""
+    with _written(output, meta) as temporary:
+        if output.name.endswith(_PARQUET):
+            _write_parquet(temporary, rows, meta)
+        else:
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(to_json(row) + "\n" for row in rows)
+
+
+@contextlib.contextmanager
+def _written(output: Path, meta: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield a temporary path whose content becomes that of `output`, with `meta` beside it."""
     with finished_parts_kept(output):
         with atomic_path(output) as temporary:
-            if output.name.endswith(_PARQUET):
-                _write_parquet(temporary, rows, meta)
-            else:
-                with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                    file.writelines(to_json(row) + "\n" for row in rows)
+            yield temporary
         write_meta(output, {**meta, "complete": True})
 
 

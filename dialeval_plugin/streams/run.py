@@ -29,7 +29,7 @@ from dialeval_plugin.core.scores import Reason, Scores, Unscored
 from dialeval_plugin.reports.scored_output import meta_file, meta_of
 from dialeval_plugin.terminal.progress import Progress, say
 
-from .output import PLACE, finished_parts_kept, read_rows, write_rows
+from .output import PLACE, finished_parts_kept, join_blocks
 from .sources import Shard, Source
 from .summary import RunningSummary
 
@@ -93,7 +93,7 @@ def score_file(
         columns = [*scorer.columns, *([] if scorer.percentiles is None else [PERCENTILE])]
         of_source = {"source": source.digest, "n_source": source.n_items}
         meta = {**about, **of_source, "columns": columns, **meta_of(summary, scorer.percentiles)}
-        write_rows(output, itertools.chain.from_iterable(map(read_rows, parts)), meta)
+        join_blocks(parts, output, meta)
         shutil.rmtree(folder)
     warn_of_losses(scorer, summary.n_total, summary.unscored_by_reason, summary.cut)
     return summary

@@ -35,7 +35,7 @@ def novelty(responses: Iterable[tuple[Sequence[str], str]]) -> FloatArray:
     # Pairs are written as one text each: Python's garbage collector would look through a hundred thousand tuples.
     @functools.cache
     def pairs_of(text: str) -> frozenset[str]:
-        return frozenset(f"{one} {other}" for one, other in pairwise(("", *words(text))))
+        return frozenset(map(" ".join, pairwise(("", *words(text)))))
 
     @functools.cache
     def pairs_of_all(turns: tuple[str, ...]) -> frozenset[str]:
