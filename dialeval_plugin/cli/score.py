@@ -102,7 +102,7 @@ def score(
         if llm is not None:
             raise InputError(f"--llm: {_WHOLE_INPUT}")
         method, stream = load_scorer(scorer, **options), Source(source, choice, named)
-        # The garbage collector looks no more through all that the model consists of, every few hundred rows.
+        # Else the garbage collector looks through all that torch and the model consist of, again and again while rows are read.
         gc.freeze()
         if together is None:
             _score_stream(method, stream, part, wanted)

@@ -14,7 +14,7 @@ from dialeval_plugin.core.errors import ModelLoadError
 SPECIAL_TOKENS = ("cls_token_id", "bos_token_id", "sep_token_id", "eos_token_id", "pad_token_id")
 """Ids that stand around texts, by transformers' names; None for one that a tokenizer lacks."""
 _REMEMBERED_WORDS = 32_768
-"""Some 10 MB; a conversation has a new one every few turns."""
+"""Some 10 MB of English ones."""
 
 
 @dataclass(frozen=True, slots=True)
