@@ -6,11 +6,13 @@ import contextlib
 import heapq
 import itertools
 import math
+import operator
+import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json
@@ -25,7 +27,11 @@ _WHY = ("unscored", "detail")
 _PARQUET = ".parquet"
 _ROWS_AT_ONCE = 16_384
 
+_PLACED_LINE = re.compile(rf'{{"{PLACE}": ([0-9]{{1,18}}), (?=.*}}\n\Z)')
+"""How the line of a shard's row begins, and ends."""
+
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 
 def join_blocks(blocks: Sequence[Path], output: Path, meta: Mapping[str, Any]) -> None:
@@ -45,8 +51,7 @@ def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> No
         if output.name.endswith(_PARQUET):
             _write_parquet(temporary, rows, meta)
         else:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(to_json(row) + "\n" for row in rows)
+            _write_lines(temporary, (to_json(row) + "\n" for row in rows))
 
 
 @contextlib.contextmanager
@@ -86,6 +91,11 @@ def read_rows(path: Path) -> Iterator[Row]:
             yield parse_json(line, f"{path}:{number}")
 
 
+def _write_lines(path: Path, lines: Iterator[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(lines)
+
+
 def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
     import pyarrow
     import pyarrow.parquet
@@ -111,8 +121,14 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
         raise InputError(f"{output}: exists already. Choose another name, or delete it.")
     metas = [_shard_meta(path) for path in shards]
     _check_one_run(shards, metas)
+    meta, n_source = _merged(metas), metas[0]["n_source"]
     with sole_process(output):
-        write_rows(output, _in_order(shards, metas[0]["n_source"]), meta := _merged(metas))
+        if any(path.name.endswith(_PARQUET) for path in [output, *shards]):
+            write_rows(output, _in_order(map(_placed_rows, shards), n_source), meta)
+        else:
+            # Lines stay as they are: to read and to write each row's JSON takes nine times as long.
+            with _written(output, meta) as temporary:
+                _write_lines(temporary, _in_order(map(_placed_lines, shards), n_source))
     return meta
 
 
@@ -139,16 +155,28 @@ def _check_one_run(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) ->
         raise InputError(f"shards: {', '.join(doubled)} twice, or of another number of shards. Give each once.")
 
 
-def _in_order(paths: Sequence[Path], n_source: int) -> Iterator[Row]:
+def _placed_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    return ((row[PLACE], {name: value for name, value in row.items() if name != PLACE}) for row in read_rows(path))
+
+
+def _placed_lines(path: Path) -> Iterator[tuple[int, str]]:
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            if (start := _PLACED_LINE.match(line)) is None:
+                raise InputError(f"{path}:{number}: is no row of a shard. {_AGAIN}")
+            yield int(start[1]), "{" + line[start.end() :]
+
+
+def _in_order(shards: Iterable[Iterator[tuple[int, T]]], n_source: int) -> Iterator[T]:
     """The rows of all shards by their places, of which none is missing and none there twice."""
     expected = 0
-    for row in heapq.merge(*map(read_rows, paths), key=lambda row: row[PLACE]):
-        if row[PLACE] != expected:
+    for place, row in heapq.merge(*shards, key=operator.itemgetter(0)):
+        if place != expected:
             raise InputError(
-                f"shards: row {min(row[PLACE], expected)} is {'there twice' if row[PLACE] < expected else 'missing'}. {_AGAIN}"
+                f"shards: row {min(place, expected)} is {'there twice' if place < expected else 'missing'}. {_AGAIN}"
             )
         expected += 1
-        yield {name: value for name, value in row.items() if name != PLACE}
+        yield row
     if expected != n_source:
         raise InputError(f"shards: have {expected} rows, and their source {n_source}. {_AGAIN}")
 

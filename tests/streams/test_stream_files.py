@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import datasets
@@ -100,16 +100,33 @@ def test_conversations_are_streamed_turn_by_turn(tmp_path: Path) -> None:
     assert [row["id"] for row in lengths(source, tmp_path / "scores.jsonl")][:4] == ["c0:2", "c0:4", "c1:2", "c1:4"]
 
 
-@pytest.mark.parametrize("shards", [[1], [1, 2, 3], [1, 2, 3, 4, 5, 6, 7]])
-def test_shards_are_merged_to_the_whole(tmp_path: Path, shards: list[int]) -> None:
-    source = parquet(tmp_path / "rows.parquet")
+@pytest.mark.parametrize(("suffix", "merged"), [("parquet", "jsonl"), ("jsonl", "parquet"), ("jsonl", "jsonl")])
+@pytest.mark.parametrize("n_shards", [1, 3, 7])
+def test_shards_are_merged_to_the_whole(tmp_path: Path, n_shards: int, suffix: str, merged: str) -> None:
+    source = json_lines(tmp_path / "rows.jsonl", [*ROWS, {"id": "r180", "context": ["Hi."], "response": " "}])
     parts = []
-    for number in shards:
-        parts.append(tmp_path / f"part-{number}.parquet")
-        lengths(source, parts[-1], shard=Shard(number, len(shards)))
-    meta = merge(parts[::-1], tmp_path / "merged.jsonl")
-    assert [dict(row) for row in read_rows(tmp_path / "merged.jsonl")] == [dict(row) for row in EXPECTED.rows()]
-    assert (meta["n_total"], meta["mean"]) == (180, pytest.approx(EXPECTED.mean()))
+    for number in range(1, n_shards + 1):
+        parts.append(tmp_path / f"part-{number}.{suffix}")
+        lengths(source, parts[-1], shard=Shard(number, n_shards))
+    output, whole = tmp_path / f"merged.{merged}", tmp_path / f"whole.{merged}"
+    meta = merge(parts[::-1], output)
+    assert lengths(source, whole) == [dict(row) for row in read_rows(output)]
+    assert output.read_bytes() == whole.read_bytes() or merged == "parquet"
+    assert (meta["n_total"], meta["n_scored"], meta["mean"]) == (181, 180, pytest.approx(EXPECTED.mean()))
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda line: line[:-9] + "\n", lambda line: line.replace('{"place": ', "{"), lambda line: "\n"]
+)
+def test_a_damaged_row_of_a_shard_is_named(tmp_path: Path, damage: Callable[[str], str]) -> None:
+    part = tmp_path / "part.jsonl"
+    lengths(json_lines(tmp_path / "rows.jsonl"), part, shard=Shard(1, 1))
+    rows = part.read_text(encoding="utf-8").splitlines(keepends=True)
+    part.write_text("".join([*rows[:4], damage(rows[4]), *rows[5:]]), encoding="utf-8")
+    assert refusal(merge, [part], tmp_path / "merged.jsonl") == (
+        f"{part}:5: is no row of a shard. Were files changed? Score the shards again."
+    )
+    assert not (tmp_path / "merged.jsonl").exists()
 
 
 def test_responses_to_one_context_are_in_one_shard(tmp_path: Path) -> None:
