@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.errors import DialevalError, InputError, did_you_mean
 from dialeval_plugin.core.redaction import redacted
@@ -17,6 +17,9 @@ from dialeval_plugin.hosts.registration import importing, register
 
 from .logs import redact_host_logs
 from .short_table import short_tables
+
+if TYPE_CHECKING:
+    from lm_eval.tasks import TaskManager
 
 _NOT_FOUND = "Tasks not found"
 """What the host's error of unknown names of tasks begins with."""
@@ -35,41 +38,44 @@ def main(argv: Sequence[str]) -> None:
     # The host's parser reads sys.argv itself, and edits it.
     before = sys.argv
     sys.argv = ["lm-eval", *argv]
-    try:
-        with short_tables(), indexing_what_is_asked_for(argv):
+    with short_tables(), indexing_what_is_asked_for(argv) as managers:
+        try:
             cli_evaluate()
-    except DialevalError:
-        raise
-    except Exception as error:
-        if (missing := _missing_tasks(error)) is not None:
-            raise missing from None
-        # The host's errors hold the request that failed, with its headers.
-        sys.stderr.write(redacted("".join(traceback.format_exception(error))))
-        raise SystemExit(1) from None
-    finally:
-        sys.argv = before
+        except DialevalError:
+            raise
+        except Exception as error:
+            if (missing := _missing_tasks(error, managers)) is not None:
+                raise missing from None
+            # The host's errors hold the request that failed, with its headers.
+            sys.stderr.write(redacted("".join(traceback.format_exception(error))))
+            raise SystemExit(1) from None
+        finally:
+            sys.argv = before
 
 
 @contextmanager
-def indexing_what_is_asked_for(argv: Sequence[str]) -> Iterator[None]:
+def indexing_what_is_asked_for(argv: Sequence[str]) -> Iterator[Sequence[TaskManager]]:
     """Let the host's command know this package's tasks alone, if the words `argv` name no other.
 
-    To read the host's own, some 14,000 files, takes it ten seconds.
+    Yield the indexes of tasks that it makes. To read the host's own, some 14,000 files, takes it ten seconds.
     """
     from lm_eval.tasks import TaskManager
 
-    original = TaskManager.__init__
+    original, ours_alone = TaskManager.__init__, _asks_for_ours_alone(argv)
+    made: list[TaskManager] = []
 
     @functools.wraps(original)
-    def with_our_tasks_alone(
+    def kept(
         self: Any, verbosity: str | None = None, include_path: Any = None, include_defaults: bool = True, metadata: Any = None
     ) -> None:
-        original(self, verbosity, str(tasks_path()), include_defaults=False, metadata=metadata)
+        if ours_alone:
+            include_path, include_defaults = str(tasks_path()), False
+        original(self, verbosity, include_path, include_defaults, metadata)
+        made.append(self)
 
-    if _asks_for_ours_alone(argv):
-        TaskManager.__init__ = with_our_tasks_alone
+    TaskManager.__init__ = kept
     try:
-        yield
+        yield made
     finally:
         TaskManager.__init__ = original
 
@@ -90,13 +96,11 @@ def _asks_for_ours_alone(argv: Sequence[str]) -> bool:
     return {name for words in given.tasks for name in words.split(",")} <= set(ours)
 
 
-def _missing_tasks(error: Exception) -> InputError | None:
+def _missing_tasks(error: Exception, managers: Sequence[TaskManager]) -> InputError | None:
     """The error of tasks that there are not, each with the nearest that there is; None where the host's is another one."""
     problem, _, names = str(error).partition(": ")
     if not isinstance(error, ValueError) or problem != _NOT_FOUND:
         return None
-    from lm_eval.tasks import TaskManager
-
-    known = TaskManager().all_tasks
-    said = [f"{name!r}.{did_you_mean(name, known)}" for name in names.split(", ")]
+    known = {name for manager in managers for name in manager.all_tasks}
+    said = [f"{name!r}.{did_you_mean(name, sorted(known))}" for name in names.split(", ")]
     return InputError(f"--tasks: there is no {' There is no '.join(said)} Type `dialeval lm-eval ls tasks` for all.")
