@@ -7,6 +7,7 @@ counted. Any other role is the name of a speaker.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -46,7 +47,7 @@ def turn_of(value: object, where: str, left_out: Counter[str]) -> Turn | None:
     """
     # Whether it is a text is asked first: the other question takes ten times as long.
     if isinstance(value, str) or not isinstance(value, Mapping):
-        return Turn(check_text(value, where))
+        return _plain_turn(check_text(value, where))
     speaker_field, text_field = _layout(value, where)
     given = value.get(speaker_field)
     if given is None and speaker_field != "speaker":
@@ -62,6 +63,10 @@ def turn_of(value: object, where: str, left_out: Counter[str]) -> Turn | None:
         left_out[TEXTLESS] += 1
         return None
     return Turn(text, _SPEAKERS.get(role, SYSTEM if role == SYSTEM else speaker) or None)
+
+
+_plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
+"""A file has a context once for each of its responses."""
 
 
 def numbered_turns(messages: Iterable[tuple[str, object]], left_out: Counter[str]) -> list[tuple[int, Turn]]:
