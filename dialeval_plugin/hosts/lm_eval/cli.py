@@ -35,10 +35,9 @@ def main(argv: Sequence[str]) -> None:
 
     register()
     redact_host_logs()
-    # The host's parser reads sys.argv itself, and edits it.
-    before = sys.argv
-    sys.argv = ["lm-eval", *argv]
     with short_tables(), indexing_what_is_asked_for(argv) as managers:
+        # The host's parser reads sys.argv itself, and edits it.
+        before, sys.argv = sys.argv, ["lm-eval", *argv]
         try:
             cli_evaluate()
         except DialevalError:
