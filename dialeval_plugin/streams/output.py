@@ -17,12 +17,15 @@ from typing import Any, TypeVar
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json
 from dialeval_plugin.core.journal import not_written, sole_process
+from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.reports.scored_output import meta_file, write_meta
 
 from .sources import Shard
 
 PLACE = "place"
 """Field of a shard's row: its place among all items of the source."""
+_SHA256 = "sha256"
+"""Field of what belongs to all rows of a file: the hash of the file."""
 _WHY = ("unscored", "detail")
 _PARQUET = ".parquet"
 _ROWS_AT_ONCE = 16_384
@@ -60,7 +63,8 @@ def _written(output: Path, meta: Mapping[str, Any]) -> Iterator[Path]:
     with finished_parts_kept(output):
         with atomic_path(output) as temporary:
             yield temporary
-        write_meta(output, {**meta, "complete": True})
+            digest = file_hash(temporary)
+        write_meta(output, {**meta, _SHA256: digest, "complete": True})
 
 
 @contextlib.contextmanager
@@ -114,8 +118,8 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
     """Make one file of the scores of all shards, in the order of their source, and return what belongs to all rows.
 
     Raises:
-        InputError: the shards are not of one run: they differ in scorer, options or source, one is missing or given twice, or a
-            row is missing or there twice. Or the output exists.
+        InputError: the shards are not of one run: they differ in scorer, options or source, one is missing, given twice or was
+            changed, or a row is missing or there twice. Or the output exists.
     """
     if output.exists():
         raise InputError(f"{output}: exists already. Choose another name, or delete it.")
@@ -124,11 +128,11 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
     meta, n_source = _merged(metas), metas[0]["n_source"]
     with sole_process(output):
         if any(path.name.endswith(_PARQUET) for path in [output, *shards]):
-            write_rows(output, _in_order(map(_placed_rows, shards), n_source), meta)
+            write_rows(output, _unchanged(_in_order(map(_placed_rows, shards), n_source), shards, metas), meta)
         else:
-            # Lines stay as they are: to read and to write each row's JSON takes nine times as long.
+            # Lines stay as they are: to read and to write each row's JSON takes six times as long.
             with _written(output, meta) as temporary:
-                _write_lines(temporary, _in_order(map(_placed_lines, shards), n_source))
+                _write_lines(temporary, _unchanged(_in_order(map(_placed_lines, shards), n_source), shards, metas))
     return meta
 
 
@@ -181,6 +185,14 @@ def _in_order(shards: Iterable[Iterator[tuple[int, T]]], n_source: int) -> Itera
         raise InputError(f"shards: have {expected} rows, and their source {n_source}. {_AGAIN}")
 
 
+def _unchanged(rows: Iterator[T], shards: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> Iterator[T]:
+    """The rows, and an error behind the last where a shard is not what was written: a digit of a score may have changed."""
+    yield from rows
+    for path, meta in zip(shards, metas, strict=True):
+        if meta.get(_SHA256) != file_hash(path):
+            raise InputError(f"{path}: is not the file that was written when it was scored. {_AGAIN}")
+
+
 _AGAIN = "Were files changed? Score the shards again."
 
 
@@ -190,7 +202,7 @@ def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     total = math.fsum(meta["mean"] * meta["n_scored"] for meta in metas if meta["mean"] is not None)
     unscored: Counter[str] = sum((Counter(meta["unscored"]) for meta in metas), Counter())
     return {
-        **metas[0],
+        **{name: value for name, value in metas[0].items() if name != _SHA256},
         "shard": None,
         "mean": total / n_scored if n_scored else None,
         "n_total": sum(meta["n_total"] for meta in metas),

@@ -42,8 +42,8 @@ def json_lines(path: Path, rows: Sequence[object] = ROWS) -> Path:
     return path
 
 
-def parquet(path: Path) -> Path:
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), path, row_group_size=30)
+def parquet(path: Path, rows: Sequence[object] = ROWS) -> Path:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=30)
     return path
 
 
@@ -103,29 +103,42 @@ def test_conversations_are_streamed_turn_by_turn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("suffix", "merged"), [("parquet", "jsonl"), ("jsonl", "parquet"), ("jsonl", "jsonl")])
 @pytest.mark.parametrize("n_shards", [1, 3, 7])
 def test_shards_are_merged_to_the_whole(tmp_path: Path, n_shards: int, suffix: str, merged: str) -> None:
-    source = json_lines(tmp_path / "rows.jsonl", [*ROWS, {"id": "r180", "context": ["Hi."], "response": " "}])
+    rows = [*ROWS, {"id": "r180", "context": ["Hi."], "response": " "}]
+    source = {"parquet": parquet, "jsonl": json_lines}[suffix](tmp_path / f"rows.{suffix}", rows)
     parts = []
     for number in range(1, n_shards + 1):
         parts.append(tmp_path / f"part-{number}.{suffix}")
         lengths(source, parts[-1], shard=Shard(number, n_shards))
     output, whole = tmp_path / f"merged.{merged}", tmp_path / f"whole.{merged}"
     meta = merge(parts[::-1], output)
-    assert lengths(source, whole) == [dict(row) for row in read_rows(output)]
-    assert output.read_bytes() == whole.read_bytes() or merged == "parquet"
+    *scored, blank = read_rows(output)
+    assert [dict(row) for row in scored] == [dict(row) for row in EXPECTED.rows()]
+    assert (blank["id"], blank["unscored"], blank[EXPECTED.main]) == ("r180", "empty_input", None)
     assert (meta["n_total"], meta["n_scored"], meta["mean"]) == (181, 180, pytest.approx(EXPECTED.mean()))
+    lengths(source, whole)
+    assert merged == "parquet" or output.read_bytes() == whole.read_bytes()
+
+
+_AGAIN = "Were files changed? Score the shards again."
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda line: line[:-9] + "\n", lambda line: line.replace('{"place": ', "{"), lambda line: "\n"]
+    ("damage", "problem"),
+    [
+        (lambda line: line[:-9] + "\n", f":5: is no row of a shard. {_AGAIN}"),
+        (lambda line: line.replace('{"place": ', "{"), f":5: is no row of a shard. {_AGAIN}"),
+        (lambda line: "\n", f":5: is no row of a shard. {_AGAIN}"),
+        (lambda line: line.replace('"id": ', '"id" '), f": is not the file that was written when it was scored. {_AGAIN}"),
+        (lambda line: line.replace(".0", ".5"), f": is not the file that was written when it was scored. {_AGAIN}"),
+    ],
+    ids=["cut off", "no place", "blank", "no JSON", "another score"],
 )
-def test_a_damaged_row_of_a_shard_is_named(tmp_path: Path, damage: Callable[[str], str]) -> None:
+def test_a_damaged_row_of_a_shard_is_named(tmp_path: Path, damage: Callable[[str], str], problem: str) -> None:
     part = tmp_path / "part.jsonl"
     lengths(json_lines(tmp_path / "rows.jsonl"), part, shard=Shard(1, 1))
     rows = part.read_text(encoding="utf-8").splitlines(keepends=True)
     part.write_text("".join([*rows[:4], damage(rows[4]), *rows[5:]]), encoding="utf-8")
-    assert refusal(merge, [part], tmp_path / "merged.jsonl") == (
-        f"{part}:5: is no row of a shard. Were files changed? Score the shards again."
-    )
+    assert refusal(merge, [part], tmp_path / "merged.jsonl") == f"{part}{problem}"
     assert not (tmp_path / "merged.jsonl").exists()
 
 
