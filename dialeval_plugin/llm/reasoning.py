@@ -1,0 +1,82 @@
+"""Separates what a model says from the reasoning that it wrote before: one table of markups, for judges and for chat logs.
+
+A chat template may open the reasoning in the prompt, so that a reply only closes it; a reply that is cut may only open it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_NAME = r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|analysis|reflection|scratchpad)"
+_MARKUPS = (
+    # Tags of most models, brackets of Mistral's, triangles of Kimi's.
+    (rf"<{_NAME}>", rf"</{_NAME}>"),
+    (r"\[think\]", r"\[/think\]"),
+    ("◁think▷", "◁/think▷"),
+    # Tokens of OpenThinker and Sky-T1, Command A, Apertus, MedGemma and Gemma 4.
+    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
+    (r"<\|start_thinking\|>", r"<\|end_thinking\|>"),
+    (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),
+    (r"<unused94>(?:thought\b)?", "<unused95>"),
+    (r"<\|channel>thought\b", r"<channel\|>"),
+)
+"""Patterns of the start and of the end of reasoning."""
+
+_MARK = re.compile(
+    rf"(?P<start>{'|'.join(start for start, _ in _MARKUPS)})|{'|'.join(end for _, end in _MARKUPS)}", re.IGNORECASE
+)
+
+# OpenAI's harmony: messages with a channel, of which "final" is what the user reads.
+_CHANNEL = re.compile(r"<\|channel\|>(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>", re.IGNORECASE)
+_WITHOUT_TOKENS = re.compile(r"\A\s*analysis(?:(?=[A-Z\W]).*assistantfinal|(?=[A-Z]).*)", re.DOTALL)
+"""The same where a server has decoded the text and left the special tokens out."""
+_AFTER_END = re.compile(
+    r"(?:<\|(?:im_end|eot_id|end|endoftext|end_of_text|return|call|start)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>).*",
+    re.DOTALL,
+)
+_SOLUTION = re.compile(r"<\|(?:begin|end)_of_solution\|>|<\|(?:start|end)_(?:response|text)\|>", re.IGNORECASE)
+
+
+class Reply(NamedTuple):
+    """What a model said."""
+
+    text: str
+    """Without reasoning, and without end tokens and what follows them."""
+    has_reasoning: bool
+    is_open: bool
+    """Whether the reply ends before its reasoning does."""
+
+
+def split_reasoning(text: str) -> Reply:
+    """Separate a model's reply from its reasoning.
+
+    Example:
+        >>> split_reasoning("<think>Turn 2 fits.</think>4"), split_reasoning("[THINK]Turn 3").is_open
+        (Reply(text='4', has_reasoning=True, is_open=False), True)
+        >>> split_reasoning("<|channel|>analysis<|message|>2?<|end|><|channel|>final<|message|>4<|return|>").text
+        '4'
+    """
+    if channels := list(_CHANNEL.finditer(text)):
+        last = channels[-1]
+        is_open = last[1].lower() != "final"
+        return Reply("" if is_open else _AFTER_END.sub("", text[last.end() :]).strip(), has_reasoning=True, is_open=is_open)
+    if whole := _WITHOUT_TOKENS.match(text):
+        return Reply(text[whole.end() :].strip(), has_reasoning=True, is_open=not whole[0].endswith("assistantfinal"))
+    parts: list[str] = []
+    place, start = 0, None
+    has_reasoning = False
+    for mark in _MARK.finditer(text):
+        if mark["start"] is None:
+            if start is None:
+                parts.clear()
+            has_reasoning, start, place = True, None, mark.end()
+        elif start is None:
+            parts.append(text[place : mark.start()])
+            start = mark.start()
+    # In the middle of a line an opening tag alone is one that somebody writes about.
+    is_open = start is not None and text[:start].rstrip(" \t")[-1:] in ("", "\n")
+    if not is_open:
+        parts.append(text[place if start is None else start :])
+    said = _AFTER_END.sub("", _SOLUTION.sub("", "".join(parts)))
+    return Reply(said.strip(), has_reasoning or is_open, is_open)
