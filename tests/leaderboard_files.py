@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
+from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
 from dialeval_plugin.leaderboard.board import Column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -17,9 +20,9 @@ from dialeval_plugin.statistics.correlation import correlations
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'> & \"quoted\" \u2028 {{ 7 * 7 }}"
 GUPTA, ZHAO = Column("dailydialog-gupta", "turn", "overall"), Column("dailydialog-zhao", "turn", "appropriateness")
-HISTORIC = Path(__file__).parent / "historic_results"
-DATE = "2026-11-20T16-37-41.528475"
-"""Of the run of a judge that is kept of 0.1.0."""
+LM_EVAL_FILES = Path(__file__).parent / "lm_eval_files"
+DATE = "2026-11-27T09-30-23.516637"
+"""Of the run of a judge in `LM_EVAL_FILES`."""
 JUDGE = "<b>judge</b>, dstc10_dialog"
 """The evaluator of `write_runs` that is a language model."""
 
@@ -100,7 +103,7 @@ def write_run(
         n_scored = sum(score is not None for score in scores)
         file["results"][task] = {"alias": task, **_metrics(rows, scores)}
         file["results"][task] |= {"n_scored,none": n_scored, "n_unscored,none": len(scores) - n_scored}
-        file["configs"][task] = {"task": task}
+        file["configs"][task] = {"task": task, "metadata": metadata_of(task)}
         file["versions"][task], file["n-shot"][task], file["task_hashes"][task] = 1.0, 0, "abc"
         file["n-samples"][task] = {"original": n_original or len(rows), "effective": len(rows)}
         if samples:
@@ -108,6 +111,14 @@ def write_run(
     path = place / f"results_{date}.json"
     path.write_text(json.dumps(file), encoding="utf-8")
     return path
+
+
+@functools.cache
+def metadata_of(task: str) -> dict[str, Any]:
+    """What the file of a task of this package says of it."""
+    (path,) = tasks_path().rglob(f"{task}.yaml")
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["metadata"]
+    return found
 
 
 def write_runs(folder: Path) -> None:

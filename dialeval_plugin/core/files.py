@@ -247,6 +247,16 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
         raise InputError(f"{where}: {field + ': ' if field else ''}{problem}. {advice}") from None
 
 
+def as_shape(value: Any, shape: type[T]) -> T:
+    """Return `value`, an object of our own that lost its types on the way through a host, as an object of type `shape`.
+
+    Example:
+        >>> as_shape([["a", 1]], list[Line])
+        [Line(where='a', value=1)]
+    """
+    return cast("T", _adapter(cast("Any", shape)).validate_python(value))
+
+
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Serialise `value`; NaN and infinity are refused, since they are not JSON."""
     encoder = _ENCODER if indent is None else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from dialeval_plugin.core.files import as_shape
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
@@ -106,7 +107,7 @@ class CorpusMetrics(Generic[Record]):
         sort_key: order of the records, where the last digits of a metric depend on it.
     """
 
-    record: Callable[..., Record]
+    record: type[Record]
     compute: Callable[[tuple[Record, ...], Bootstrap], Mapping[str, Estimate | float | Undefined]]
     score: str = "score"
     count: Callable[[tuple[Record, ...]], tuple[int, int]] | None = None
@@ -116,14 +117,10 @@ class CorpusMetrics(Generic[Record]):
         """Return the records of a run as they were before the host gathered or wrote them.
 
         Several processes hand in their documents in turns, and items that went through the host's gathering or its files may
-        have become plain tuples or lists.
+        have become plain tuples or lists, also inside of one another.
         """
-        found = map(self.record_of, items)
+        found = (item if isinstance(item, self.record) else as_shape(item, self.record) for item in items)
         return tuple(sorted(found, key=self.sort_key) if self.sort_key else found)
-
-    def record_of(self, item: Sequence[Any]) -> Record:
-        """Return one record."""
-        return self.record(*map(_frozen, item))
 
     def estimates(
         self, items: Iterable[Sequence[Any]], bootstrap: Bootstrap = BOOTSTRAP
@@ -188,10 +185,3 @@ def _computed(
     metrics: CorpusMetrics[Any], records: tuple[Any, ...], bootstrap: Bootstrap
 ) -> Mapping[str, Estimate | float | Undefined]:
     return metrics.compute(records, bootstrap)
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples, so that they can be a key."""
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return value
-    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value

@@ -15,7 +15,6 @@ from dialeval_plugin.core.plain_text import for_markdown
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import describe_set
 from dialeval_plugin.judgement_tasks.corpus_metrics import BOUNDS, COUNTS
-from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, too_few_clusters
 
 from .board import Cell, Column, Cost, DataSet, Figure, Leaderboard, Reference
 from .evidence import Evidence, has_references, human_references, ranked
@@ -52,7 +51,7 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     beside: dict[tuple[str, Column, str], Reference] = {}
     n_older = 0
     for run in read_runs(paths):
-        for reference in _references(run):
+        for reference in references_of(run):
             beside.setdefault((reference.name, reference.column, reference.coefficient), reference)
         for cell in cells_of(run):
             place = (cell.evaluator, cell.column)
@@ -118,8 +117,8 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
         )
 
 
-def _references(run: TaskRun) -> Iterator[Reference]:
-    """What the task printed beside the evaluator's figures."""
+def references_of(run: TaskRun) -> Iterator[Reference]:
+    """Yield what the task printed beside the evaluator's figures."""
     for column, names in _columns(run).items():
         for short, name in names.items():
             value = run.metrics[name]
@@ -153,9 +152,6 @@ def _figure(run: TaskRun, name: str) -> Figure:
     low, high = (run.metrics.get(f"{name}{bound}") for bound in BOUNDS)
     undefined = run.undefined.get(name) or run.undefined.get(f"{name}_ci_low")
     reason = None if undefined is None else undefined.removeprefix("undefined (").removesuffix(")")
-    if low is not None and run.n_clusters is not None and run.n_clusters < MIN_CLUSTERS:
-        # Files of older releases have intervals of any number of dialogues.
-        low, high, reason = None, None, too_few_clusters(name, run.n_clusters)
     return Figure(
         value=run.metrics[name],
         ci_low=low,

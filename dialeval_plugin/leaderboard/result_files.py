@@ -7,8 +7,7 @@ read from the file when they are asked for (`RatedRow.document`).
 
 Layouts: `FOLDER/<model>/results_<date>.json` with the samples beside it; `NAME_<date>.json` with the samples beside it, where
 `--output_path` ends in .json; and what `--hf_hub_log_args` put on the Hub, where results and samples may lie in folders of
-different names. Results and samples belong together by their date, which the host writes to the microsecond. Files of every
-release since 0.1.0 load (`tests/historic_results/`): where an older file does not say something, the field is empty.
+different names. Results and samples belong together by their date, which the host writes to the microsecond.
 """
 
 from __future__ import annotations
@@ -34,11 +33,19 @@ from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
-from .result_names import TaskDescription, describe_task, evaluator_name, evaluator_of_run, model_arguments, run_signature
+from .evaluator_names import tell_apart
+from .result_names import (
+    TaskDescription,
+    describe_task,
+    evaluator_name,
+    evaluator_of_run,
+    model_arguments,
+    other_settings,
+    run_signature,
+)
 from .task_runs import (
     AGAIN,
     CLUSTER_AND_SCORE,
-    RATING_METRICS,
     UNKNOWN,
     Figures,
     Outcomes,
@@ -54,8 +61,6 @@ from .task_runs import (
 logger = logging.getLogger(__name__)
 
 _DATE = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
-# In files of 0.1.0, a metric of each kind of task that no other kind has.
-_MARKS: Mapping[str, TaskKind] = {"relevance_cont2cat": "preference", "accuracy_overall": "classification", "f1_b": "breakdown"}
 _OF_DOCUMENTS: tuple[TaskKind, ...] = ("rating", "rating_over_seeds", "classification", "breakdown")
 """Kinds of task whose items are single documents."""
 _NO_NUMBERS = {"NaN": None, "Infinity": None, "-Infinity": None}
@@ -120,7 +125,7 @@ def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
             "--log_samples` wrote."
         )
     # Sorting is stable: what one run printed stays in its order.
-    return sorted(runs.values(), key=lambda run: run.date, reverse=True)
+    return tell_apart(sorted(runs.values(), key=lambda run: run.date, reverse=True))
 
 
 def check_one_scorer(runs: Iterable[TaskRun]) -> None:
@@ -231,12 +236,9 @@ class _Task:
     def runs(self) -> list[TaskRun]:
         values = {name.partition(",")[0]: value for name, value in self.file["results"].get(self.task, {}).items()}
         about = describe_task(self.task, (self.file["configs"].get(self.task) or {}).get("metadata"), str(self.path))
-        kind = about.kind
-        if kind is None:
-            return self._historic(about, values)
-        mark = MAIN[kind]
-        if mark not in values:
+        if about is None or (mark := MAIN[about.kind]) not in values:
             return []
+        kind = about.kind
         outcomes = self._outcomes(kind, mark)
         if outcomes is None and kind not in _OF_DOCUMENTS:
             logger.warning(
@@ -250,41 +252,15 @@ class _Task:
             names = (about.variant, *(one.name for one in outcomes[0].variants))
             of_variants = {name: tuple(one.by(name) for one in outcomes) for name in names}
         figures = self._figures(values)
-        return [
-            self._run(about, kind, name, figures if name == about.variant else {}, found, mark)
-            for name, found in of_variants.items()
-        ]
+        return [self._run(about, name, figures if name == about.variant else {}, found) for name, found in of_variants.items()]
 
-    def _historic(self, about: TaskDescription, values: Mapping[str, Any]) -> list[TaskRun]:
-        """The runs of a task of 0.1.0, which printed the metrics of all of its variants."""
-        mark = next((mark for mark in _MARKS if mark in values), None)
-        if mark is not None:
-            kind = _MARKS[mark]
-            if COUNTS[0] not in values:
-                return []
-            return [self._run(about, kind, "", self._figures(values), self._outcomes(kind, mark), mark)]
-        runs = []
-        for mark in [name for name in values if name.endswith("spearman")]:
-            prefix, kind = mark.removesuffix("spearman"), self._kind_of_samples(mark)
-            # Counts stand once for all variants, or once for each.
-            names = {**{name: name for name in COUNTS}, **{f"{prefix}{name}": name for name in (*RATING_METRICS, *COUNTS)}}
-            own = {given: values[given] for given in names if given in values}
-            if COUNTS[0] in {names[given] for given in own}:
-                printed = {names[given]: figure for given, figure in self._figures(own).items()}
-                runs.append(self._run(about, kind, prefix.rstrip("_"), printed, self._outcomes(kind, mark), mark))
-        return runs
-
-    def _run(
-        self, about: TaskDescription, kind: TaskKind, variant: str, printed: Figures, outcomes: Outcomes | None, mark: str
-    ) -> TaskRun:
-        config, is_historic = self.file["config"], about.kind is None
+    def _run(self, about: TaskDescription, variant: str, printed: Figures, outcomes: Outcomes | None) -> TaskRun:
+        config, kind, mark = self.file["config"], about.kind, MAIN[about.kind]
         rows = None
         if outcomes is not None and kind not in CLUSTER_AND_SCORE:
             rows = rated_rows(self._marked(mark), outcomes, mark, variant, self._default_reason())
         sizes = self.file.get("n-samples", {}).get(self.task, {})
-        if is_historic:
-            n_scored, n_unscored = (int(printed.get(count) or 0) for count in COUNTS)
-        elif outcomes is not None:
+        if outcomes is not None:
             n_scored, n_unscored = KINDS[kind].counts(outcomes)
         else:
             n_scored = int(printed.get(COUNTS[0]) or 0)
@@ -317,7 +293,7 @@ class _Task:
             unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
             signature=run_signature(self.file, self.task, variant, quality, scorer_signature),
             scorer_signature=scorer_signature,
-            setup=self._setup(),
+            setup=self._setup(about.method),
             is_partial=sizes.get("effective") != sizes.get("original"),
             seconds=self.seconds,
             n_requests=self.samples.n_requests if self.samples else None,
@@ -325,10 +301,10 @@ class _Task:
             rows=rows,
             outcomes=outcomes,
             path=self.path,
-            recomputed=None if is_historic else kind,
+            recomputed=kind,
         )
 
-    def _setup(self) -> Setup:
+    def _setup(self, method: str) -> Setup:
         config = self.file["config"]
         return Setup(
             model=config.get("model") or "",
@@ -338,6 +314,7 @@ class _Task:
             is_on_hub=bool(config.get("model_sha")),
             limit=config.get("limit"),
             has_chat_template=bool(self.file.get("chat_template_sha")),
+            others=other_settings(self.file, self.task, method),
         )
 
     def _reasons(self, rows: Sequence[RatedRow] | None, n_unscored: int) -> Mapping[str, int]:
@@ -373,18 +350,7 @@ class _Task:
         checked([sample["doc"] for sample in found], list[SampleDocument], f"{path}: documents", advice=AGAIN)
         record = KINDS[kind].record
         outcomes = [sample[mark] for sample in found]
-        checked(outcomes, cast("type[list[Any]]", list[record]), f"{path}: {mark}", advice=AGAIN)  # type: ignore[valid-type]
-        return tuple(KINDS[kind].record_of(outcome) for outcome in outcomes)
-
-    def _kind_of_samples(self, mark: str) -> TaskKind:
-        """Of a task of 0.1.0 over ratings."""
-        sample = next((sample for sample, _ in self._marked(mark)), None)
-        if sample is None:
-            return "rating"
-        if "n_words" in sample["doc"]:
-            return "opinion"
-        judged = sample[mark]
-        return "rating_over_seeds" if isinstance(judged, list) and judged[2:3] and isinstance(judged[2], int) else "rating"
+        return tuple(checked(outcomes, list[record], f"{path}: {mark}", advice=AGAIN))  # type: ignore[valid-type]
 
     def _figures(self, values: Mapping[str, Any]) -> dict[str, float | Undefined]:
         """The host's values of metrics, without its own columns."""

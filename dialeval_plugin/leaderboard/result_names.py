@@ -1,22 +1,16 @@
-"""What an lm-eval result file says of a task and of what ran: method, data, level, quality, evaluator, settings.
-
-A task says it in its metadata. Files of 0.1.0 say it by the task's name alone.
-"""
+"""What an lm-eval result file says of a task and of what ran: method, data, level, quality, evaluator, settings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from typing_extensions import Required, TypedDict
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.signature import Signature, SignatureValue
-from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, SCORER_MODEL
 from dialeval_plugin.judgement_tasks.kinds import TaskKind
 
@@ -29,17 +23,11 @@ TECHNICAL = {
 }
 """Arguments that say where and how fast a model runs, not what it says."""
 _SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
+_OF_TASKS = ("version", "config_source", "dialeval", "rated_quality")
+"""What of a task's metadata is not the evaluator's."""
+_OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise", "eq26", "clamp")
+"""What a user types for the tasks that have a small model of their own; for all others it has no effect."""
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
-
-_SHOTS = r"(?:(?:manual|random|bm25_c|bm25_cr|bm25_r)_)?"
-_TASKS: tuple[tuple[re.Pattern[str], str | None], ...] = (
-    (re.compile(rf"(?P<method>fed_dialog)_(?P<shots>{_SHOTS})(?P<level>turn|dial)_(?P<quality>\w+)"), "fed"),
-    (re.compile(r"(?P<method>dailydialog_pp(?:_generate)?)_mini"), "mini"),
-    (re.compile(r"(?P<method>dailydialog_pp(?:_generate)?)"), "dailydialog_pp"),
-    (re.compile(r"(?P<dataset>convai[12])_(?P<method>opinion)"), None),
-    (re.compile(rf"(?P<method>dstc10_dialog)_(?P<shots>{_SHOTS})(?P<dataset>\w+)"), None),
-    (re.compile(r"(?P<method>slide|dre|dbdc|cgdialog_preference)_(?P<dataset>\w+)"), None),
-)
 
 
 class _Described(TypedDict, total=False):
@@ -62,17 +50,16 @@ class TaskDescription(NamedTuple):
     dataset: str
     level: str
     quality: str
-    kind: TaskKind | None = None
-    """None in files of 0.1.0."""
-    variant: str = ""
+    kind: TaskKind
+    variant: str
     """Name of the main score, where the task has others besides."""
-    lower_is_better: tuple[str, ...] = ()
+    lower_is_better: tuple[str, ...]
 
 
-def describe_task(task: str, metadata: Any, where: str) -> TaskDescription:
-    """Return what a task's metadata says of it; of a task of 0.1.0, what its name says."""
+def describe_task(task: str, metadata: Any, where: str) -> TaskDescription | None:
+    """Return what a task's metadata says of it; None of a task that is not this package's."""
     if not isinstance(metadata, Mapping) or "dialeval" not in metadata:
-        return task_name(task)
+        return None
     found = checked(
         metadata["dialeval"], _Described, f"{where}: configs.{task}.metadata.dialeval", advice="Copy the file again."
     )
@@ -85,32 +72,6 @@ def describe_task(task: str, metadata: Any, where: str) -> TaskDescription:
         variant=found.get("variant", ""),
         lower_is_better=tuple(found.get("lower_is_better", ())),
     )
-
-
-def task_name(task: str) -> TaskDescription:
-    """Take the name of a task of 0.1.0 apart; that of a task of others stands for both method and data.
-
-    Example:
-        >>> task_name("dstc10_dialog_bm25_c_tu")[:4]
-        ('dstc10_dialog_bm25_c', 'tu', 'turn', 'Overall')
-        >>> task_name("fed_dialog_random_dial_coherent")[:4]
-        ('fed_dialog_random', 'fed', 'dialogue', 'coherent')
-    """
-    for pattern, fixed in _TASKS:
-        match = pattern.fullmatch(task)
-        if match is None:
-            continue
-        found = match.groupdict()
-        dataset = fixed or found["dataset"]
-        method = "_".join(filter(None, (found["method"], (found.get("shots") or "").rstrip("_"))))
-        level, quality = _known(dataset)
-        if found.get("level"):
-            level, quality = ("dialogue" if found["level"] == "dial" else "turn"), found["quality"]
-        quality = {"dailydialog_pp": "appropriate", "dailydialog_pp_generate": "appropriate", "dbdc": "breakdown"}.get(
-            method, quality
-        )
-        return TaskDescription(method, dataset, level, quality, lower_is_better=LOWER_IS_BETTER if method == "dbdc" else ())
-    return TaskDescription(task, task, "", "")
 
 
 def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,11 +96,11 @@ def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def evaluator_name(config: Mapping[str, Any]) -> str:
+def evaluator_name(config: Mapping[str, Any], shorten: Callable[[Any], str] | None = None) -> str:
     """Return what ran: a scorer behind `dialogue-metric`, or a language model, with the arguments that can move a score.
 
-    Folders are named by their last part, so that the name is the same wherever they lie. Of a scorer's arguments those that
-    are words stand without their name, and what would be said twice is said once.
+    `shorten` makes texts of arguments; by default folders are named by their last part. Of a scorer's arguments those that are
+    words stand without their name, and what would be said twice is said once.
 
     Example:
         >>> evaluator_name({"model": "dialogue-metric", "model_args": {"scorer": "slide", "slm": "/models/code"}})
@@ -155,12 +116,12 @@ def evaluator_name(config: Mapping[str, Any]) -> str:
         >>> evaluator_name({"model_args": {"scorer": "g_eval", "llm": "hf", "llm_args": "pretrained=/models/gpt2,device=cpu"}})
         'g_eval (gpt2)'
     """
-    arguments = model_arguments(config)
+    arguments, shorten = model_arguments(config), shorten or shortened
     if "llm" in arguments:
-        arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")})
+        arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")}, shorten)
     named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
-    name = shortened(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
-    given = {key: shortened(value) for key, value in sorted(arguments.items()) if key not in TECHNICAL}
+    name = shorten(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
+    given = {key: shorten(value) for key, value in sorted(arguments.items()) if key not in TECHNICAL}
     if named != "scorer":
         return _with_options(name, [f"{key}={value}" for key, value in given.items()])
     if order := given.pop("n", None):
@@ -183,6 +144,23 @@ def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription,
         "system instruction" if file.get("system_instruction_sha") else "",
     ]
     return ", ".join(filter(None, [model, *([variant] if file["config"].get("model") == SCORER_MODEL else of_prompt)]))
+
+
+def other_settings(file: Mapping[str, Any], task: str, method: str) -> dict[str, Any]:
+    """Return what a run was told, beside its model's arguments, that an answer to a task depends on."""
+    config, metadata = file["config"], file["configs"][task]["metadata"]
+    settings = config.get("gen_kwargs") or {}
+    typed = {name: value for name, value in metadata.items() if name not in {*_OF_TASKS, *model_arguments(config)}}
+    if method not in {"slide", "dre"}:
+        typed = {name: value for name, value in typed.items() if name not in _OF_SMALL_MODELS}
+    return without_secrets(
+        {
+            **(settings if isinstance(settings, Mapping) else {"gen_kwargs": settings}),
+            **typed,
+            "revision": config.get("model_sha"),
+            **{name: file.get(f"{name}_sha") for name in ("chat_template", "system_instruction")},
+        }
+    )
 
 
 def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str, inner: str) -> str:
@@ -215,7 +193,12 @@ def shortened(value: Any) -> str:
         ('mine', 'openai-community/gpt2', '4')
     """
     text = str(value)
-    return text.rstrip("/").rpartition("/")[2] if text.startswith(("/", "./", "../", "~")) else text
+    return text.rstrip("/").rpartition("/")[2] if is_folder(text) else text
+
+
+def is_folder(value: Any) -> bool:
+    """Whether an argument is spelled as a place on the machine."""
+    return str(value).startswith(("/", "./", "../", "~"))
 
 
 def _with_options(name: str, options: Iterable[str]) -> str:
@@ -227,11 +210,3 @@ def _option(key: str, value: str) -> str:
     if value.lower() in {"true", "false"}:
         return f"{'with' if value.lower() == 'true' else 'without'} {key}"
     return f"{key}={value}" if _NUMBER.fullmatch(value) else value
-
-
-def _known(dataset: str) -> tuple[str, str]:
-    try:
-        entry = dstc10.find_set(dataset)
-    except InputError:
-        return "dialogue" if dataset.startswith("convai") else "turn", ""
-    return entry.level, entry.overall or ""

@@ -114,6 +114,7 @@ class Setup:
         is_on_hub: whether the host found the model's revision on the Hub.
         limit: documents of each task, or the share of them; None for all.
         has_chat_template: whether prompts went through the model's chat template.
+        others: settings of the generation, `--metadata`, the revision and the hashes of templates, without secrets.
     """
 
     model: str
@@ -122,6 +123,7 @@ class Setup:
     is_on_hub: bool = False
     limit: float | None = None
     has_chat_template: bool = False
+    others: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -165,12 +167,12 @@ class TaskRun:
     outcomes: Outcomes | None
     """What the task's own aggregations take, one an item; None where the samples are not there."""
     path: Path
-    recomputed: TaskKind | None
-    """The kind of task whose metrics are computed of `outcomes`; None where the run printed all that there are, as in 0.1.0."""
+    recomputed: TaskKind
+    """The kind of task whose metrics are computed of `outcomes`."""
 
     @cached_property
     def _figures(self) -> Figures:
-        if self.recomputed is None or self.outcomes is None:
+        if self.outcomes is None:
             return self.printed
         found = KINDS[self.recomputed].values(self.outcomes)
         if self.recomputed == "opinion":

@@ -17,9 +17,9 @@ import pytest
 from dialeval_plugin.cli.main import main
 from dialeval_plugin.leaderboard.build import build, write
 from tests.cli.running import run, run_installed, write_rows
-from tests.leaderboard_files import documents, noisy_scores, scorer_config, write_run
+from tests.leaderboard_files import LM_EVAL_FILES, documents, noisy_scores, scorer_config, write_run
 
-HISTORIC = Path(__file__).parents[1] / "historic_results" / "0.1.0" / "scorer"
+SCORER_FILES = LM_EVAL_FILES / "scorer"
 
 
 Done = subprocess.CompletedProcess[str]
@@ -333,37 +333,37 @@ def test_what_is_not_there_or_twice_is_named(dialeval: Run, files: Path) -> None
 
 @pytest.mark.long
 def test_rescore_prints_what_the_run_printed(process: Run) -> None:
-    done = process("rescore", HISTORIC)
+    done = process("rescore", SCORER_FILES)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == RESCORED
 
 
 def test_rescore_takes_other_settings(dialeval: Run) -> None:
-    done = dialeval("rescore", HISTORIC, "--coefficient", "auroc", "--rounds", "0", "--format", "csv")
+    done = dialeval("rescore", SCORER_FILES, "--coefficient", "auroc", "--rounds", "0", "--format", "csv")
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     assert (row["statistic"], row["ci_low"], float(row["value"])) == ("auroc", "", AUROC)
 
 
 def test_rescore_takes_the_newest_run_or_all(dialeval: Run, tmp_path: Path) -> None:
-    for path in HISTORIC.rglob("*_*.json*"):
-        for hour in ("16", "17"):
-            name = path.name.replace("T16", f"T{hour}")
+    for path in SCORER_FILES.rglob("*_*.json*"):
+        for hour in ("09", "10"):
+            name = path.name.replace("T09", f"T{hour}")
             text = path.read_text()
             if name.startswith("results_"):
                 file = json.loads(text)
-                text = json.dumps({**file, "date": file["date"] + 3600 * (hour == "17")})
+                text = json.dumps({**file, "date": file["date"] + 3600 * (hour == "10")})
             (tmp_path / name).write_text(text)
     words = ("rescore", ".", "--coefficient", "pearson", "--rounds", "0", "--format", "json")
     assert [row["evaluator"] for row in rows_of(dialeval(*words))] == ["slide (models/slm, slm)"]
     assert [row["evaluator"][-21:] for row in rows_of(dialeval(*words, "--all-runs"))] == [
-        ", 2026-11-20 17:39:04",
-        ", 2026-11-20 16:39:04",
+        ", 2026-11-27 10:30:48",
+        ", 2026-11-27 09:30:48",
     ]
 
 
 @pytest.mark.long
 def test_rescore_needs_samples(process: Run, tmp_path: Path) -> None:
-    (source,) = HISTORIC.rglob("results_*.json")
+    (source,) = SCORER_FILES.rglob("results_*.json")
     (tmp_path / source.name).write_text(source.read_text())
     done = process("rescore", ".")
     assert (done.returncode, done.stdout) == (2, "")

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
+from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
-from dialeval_plugin.leaderboard.result_names import describe_task, task_name
+from dialeval_plugin.leaderboard.result_names import describe_task
 from dialeval_plugin.models.folders import pretrained_names
 from tests.layouts import write_convai
 from tests.small_corpora import write_dbdc, write_dstc10, write_preferences
@@ -182,13 +183,16 @@ def test_a_template_prints_at_most_four_metrics_and_names_the_aggregation_of_eac
 
 
 @pytest.mark.parametrize("name", list(TASKS))
-def test_a_task_says_of_itself_what_its_name_said(name: str) -> None:
+def test_a_task_says_of_itself_what_its_name_says(name: str) -> None:
     task = read(TASKS[name])
-    found, by_name = describe_task(name, task["metadata"], "here"), task_name(name)
-    assert (task["task"], found.method, found.dataset, found.level) == (name, by_name.method, by_name.dataset, by_name.level)
-    assert found.quality == by_name.quality or found.dataset in {"mini", "convai1", "convai2"} or found.kind == "preference"
+    found = describe_task(name, task["metadata"], "here")
+    assert found is not None
+    assert task["task"] == name
+    # A set's code stands last, or, of FED, level and quality do; of `convai2_opinion` the set stands first.
+    of_fed = f"{found.method}_{'dial' if found.level == 'dialogue' else 'turn'}_{found.quality}"
+    assert name in {f"{found.method}_{found.dataset}", f"{found.dataset}_{found.method}", found.method, of_fed}
     assert task["metadata"]["dialeval"]["direction"] == "higher"
-    assert found.lower_is_better == by_name.lower_is_better
+    assert found.lower_is_better == (LOWER_IS_BETTER if found.kind == "breakdown" else ())
     assert "dialogue_evaluation" in task["tag"]
     assert ("dialogue_evaluation_mini" in task["tag"]) == (found.dataset == "mini")
 

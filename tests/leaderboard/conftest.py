@@ -1,4 +1,4 @@
-"""What the tests of the leaderboard share: result files of a past release to damage, and a leaderboard of three evaluators."""
+"""What the tests of the leaderboard share: result files of lm-eval to damage, and a leaderboard of three evaluators."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.leaderboard.build import Built, build
-from tests.leaderboard_files import HISTORIC, write_runs
+from tests.leaderboard_files import LM_EVAL_FILES, write_runs
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The files of the runs of 0.1.0, beside one another."""
-    for path in (HISTORIC / "0.1.0").glob("*_*"):
+    """The files of the run of a judge, beside one another."""
+    for path in LM_EVAL_FILES.glob("*_*"):
         shutil.copy(path, tmp_path)
     return tmp_path
 

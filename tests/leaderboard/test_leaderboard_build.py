@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dialeval_plugin.leaderboard.board import Figure, Leaderboard
-from dialeval_plugin.leaderboard.build import FILES, Built, build, read, write
+from dialeval_plugin.leaderboard.build import FILES, Built, build, cells_of, read, references_of, write
+from dialeval_plugin.leaderboard.result_files import read_runs
 from tests.leaderboard_files import (
     GUPTA,
     JUDGE,
@@ -99,7 +101,10 @@ def test_what_a_task_prints_beside_a_figure_is_a_reference_of_its_column_and_no_
     assert board.reference_rows("f1_b") == {"every turn called a breakdown": {board.columns[0]: 0.5}}
     assert len(board.columns) == 1
     metrics = {"relevance_cont2cat": 0.3, "relevance_cont2cat_floor": 0.2, "relevance_cont2cat_ceiling": 0.4}
-    board = board_of(tmp_path / "preference", "cgdialog_preference_dream", {**metrics, "empathy_cont2cat": 0.1})
+    (run,) = read_runs([tmp_path / "breakdown"])
+    printed = {**metrics, "empathy_cont2cat": 0.1}
+    run = replace(run, task="cgdialog_preference_dream", dataset="dream", kind="preference", printed=printed)
+    board = Leaderboard(tuple(cells_of(run)), tuple(references_of(run)))
     assert board.coefficients == ("cont2cat",)
     empathy, relevance = board.columns
     assert (empathy.quality, relevance.quality) == ("empathy", "relevance")
@@ -116,14 +121,12 @@ def test_a_signature_that_is_shown_to_others_names_no_folder(tmp_path: Path) -> 
 
 
 def few_dialogues(folder: Path, n_rows: int) -> tuple[Figure, dict[str, str]]:
-    """The figure, and the texts of the files, of a run over `n_rows` responses, two to a dialogue.
-
-    It is of an older release, whose file has an interval whatever their number.
-    """
+    """The figure, and the texts of the files, of a run over `n_rows` responses, two to a dialogue."""
     rows = documents(n_rows)
     path = write_scores(folder, "one", rows, noisy_scores(rows, 0.9))
     for name, value in (("spearman_ci_low,none", 0.872), ("spearman_ci_high,none", 1.0)):
-        change_json(path, "results", "dstc10_dialog_dgu", name, value=value)
+        if n_rows > 4:
+            change_json(path, "results", "dstc10_dialog_dgu", name, value=value)
     built = build([folder])
     texts = {path.name: path.read_text() for path in write(built, folder / "board")}
     figure = built.board.cells[0].figures["spearman"]

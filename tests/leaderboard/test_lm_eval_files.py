@@ -1,4 +1,4 @@
-"""Reading lm-eval's files, those of past releases among them. FAULTS R09, R66, R76, R78; issue 6."""
+"""Reading lm-eval's files. FAULTS R09, R66, R76, R78; issue 6."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from tests.leaderboard_files import DATE, HISTORIC, change_json, write_runs
+from tests.leaderboard_files import DATE, LM_EVAL_FILES, change_json, metadata_of, write_runs
 from tests.refusals import refused
 
 JUDGE = "scripted-judge (garble=grapes)"
@@ -25,7 +25,7 @@ JUDGE = "scripted-judge (garble=grapes)"
 
 @pytest.fixture(scope="module")
 def runs() -> dict[tuple[str, str], TaskRun]:
-    return {(run.task, run.evaluator): run for run in read_runs([HISTORIC / "0.1.0"])}
+    return {(run.task, run.evaluator): run for run in read_runs([LM_EVAL_FILES])}
 
 
 def result_file(folder: Path) -> Path:
@@ -38,8 +38,8 @@ def run_of(folder: Path, task: str = "slide_mini", variant: str = "llm") -> Task
     return run
 
 
-def test_the_files_of_0_1_0_load_newest_first() -> None:
-    assert [(run.evaluator, run.task, run.kind) for run in read_runs([HISTORIC])] == [
+def test_runs_load_newest_first() -> None:
+    assert [(run.evaluator, run.task, run.kind) for run in read_runs([LM_EVAL_FILES])] == [
         ("slide (models/slm, slm)", "dstc10_dialog_mini", "rating"),
         (f"{JUDGE}, dailydialog_pp, 5 examples", "dailydialog_pp_mini", "classification"),
         (f"{JUDGE}, dstc10_dialog", "dstc10_dialog_mini", "rating"),
@@ -52,16 +52,16 @@ def test_the_files_of_0_1_0_load_newest_first() -> None:
 def test_a_run_says_what_ran_on_what(runs: dict[tuple[str, str], TaskRun]) -> None:
     run = runs["slide_mini", f"{JUDGE}, slide, llm"]
     assert (run.model, run.variant, run.dataset) == (JUDGE, "llm", "mini")
-    assert (run.level, run.quality, run.version, run.is_partial) == ("turn", "fits", "1.0", True)
-    assert run.date.isoformat() == "2026-11-20T16:36:51.092803+00:00"
+    assert (run.level, run.quality, run.version, run.is_partial) == ("turn", "fits", "2.0", True)
+    assert run.date.isoformat() == "2026-11-27T09:29:48.826895+00:00"
     assert (run.n_total, run.n_scored, run.n_unscored, run.unscored_by_reason) == (8, 7, 1, {"parse_failure": 1})
     assert run.metrics["spearman"] == pytest.approx(-0.4409585518440985)
     assert run.metrics["n_scored"] == 7
     assert run.signature.startswith(
-        "task:slide_mini|version:1.0|quality:fits|model:scripted-judge|garble:grapes|variant:llm|n_shot:0"
+        "task:slide_mini|version:2.0|quality:fits|model:scripted-judge|garble:grapes|variant:llm|n_shot:0"
     )
     assert "|lm_eval_version:0.4.13|" in run.signature
-    assert "|[method:slide|prompt:slide-v1-" in run.signature
+    assert "|[method:slide|variant:slide|slm:" in run.signature
     assert run.n_requests == 8
     scorer = runs["dstc10_dialog_mini", "slide (models/slm, slm)"]
     assert scorer.seconds is not None
@@ -70,7 +70,7 @@ def test_a_run_says_what_ran_on_what(runs: dict[tuple[str, str], TaskRun]) -> No
 
 def test_the_time_of_a_run_is_shared_out_by_requests(runs: dict[tuple[str, str], TaskRun]) -> None:
     tasks = {run.task: run for run in runs.values() if run.model == JUDGE}
-    whole = float(json.loads(result_file(HISTORIC / "0.1.0").read_text())["total_evaluation_time_seconds"])
+    whole = float(json.loads(result_file(LM_EVAL_FILES).read_text())["total_evaluation_time_seconds"])
     requests = {"dailydialog_pp_mini": 32, "dstc10_dialog_mini": 32, "slide_mini": 8}
     assert {task: run.n_requests for task, run in tasks.items()} == requests
     assert math.fsum(run.seconds or 0 for run in tasks.values()) == pytest.approx(whole)
@@ -100,7 +100,7 @@ def test_a_classification_has_outcomes_instead_of_rows(runs: dict[tuple[str, str
 def test_results_without_samples_keep_their_metrics(copy: Path) -> None:
     for path in copy.glob("samples_*"):
         path.unlink()
-    run = run_of(copy)
+    run = run_of(copy, variant="slide")
     assert (run.rows, run.outcomes, run.n_requests, run.seconds) == (None, None, None, None)
     assert (run.metrics["n_scored"], run.unscored_by_reason) == (7, {"unknown": 1})
 
@@ -145,8 +145,8 @@ def test_foreign_tasks_and_absent_sets_are_left_out(copy: Path) -> None:
 
 
 def test_what_is_no_number_is_none(copy: Path) -> None:
-    change_json(result_file(copy), "results", "slide_mini", "llm_spearman,none", value=math.nan)
-    assert run_of(copy).metrics["spearman"] is None
+    change_json(result_file(copy), "results", "slide_mini", "spearman,none", value=math.nan)
+    assert run_of(copy, variant="slide").metrics["spearman"] is None
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_secrets_do_not_reach_name_and_signature(arguments: dict[str, Any], eval
 
 NOT_JSON = "not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"
 NO_RESULTS = "{path}: is not a result file of lm-eval: it has no 'results'. Leave it out."
-NO_CLUSTER = '{"doc_id": 1, "doc": {"id": "x"}, "slide_spearman": [1.0, 2.0, "c"], "slm_spearman": null, "llm_spearman": null}'
+NO_CLUSTER = '{"doc_id": 1, "doc": {"id": "x"}, "spearman": [1.0, 2.0, "c"]}'
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ NO_CLUSTER = '{"doc_id": 1, "doc": {"id": "x"}, "slide_spearman": [1.0, 2.0, "c"
         (
             "samples_slide_mini",
             NO_CLUSTER,
-            "{path}: sample 1: slide_spearman or its document is not as this package's tasks write them (KeyError('cluster')). "
+            "{path}: sample 1: spearman or its document is not as this package's tasks write them (KeyError('cluster')). "
             "Run the task again.",
         ),
     ],
@@ -198,7 +198,7 @@ def test_a_damaged_file_is_named(copy: Path, name: str, text: str, message: str)
         read_runs([copy])
 
 
-SLIDE, RATED = ("results", "slide_mini", "llm_spearman,none"), ("results", "dstc10_dialog_mini", "n_scored,none")
+SLIDE, RATED = ("results", "slide_mini", "spearman,none"), ("results", "dstc10_dialog_mini", "n_scored,none")
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ SLIDE, RATED = ("results", "slide_mini", "llm_spearman,none"), ("results", "dstc
         ),
         (("versions",), [1], "versions: input should be an object"),
         (("results",), {"slide_mini": []}, "results.slide_mini: input should be an object"),
-        (SLIDE, 1.5, "results.slide_mini.llm_spearman: is 1.5, expected a number from -1 to 1"),
-        (SLIDE, 1e308, "results.slide_mini.llm_spearman: is 1e+308, expected a number from -1 to 1"),
-        (SLIDE, True, "results.slide_mini.llm_spearman: is True, which is no number"),
+        (SLIDE, 1.5, "results.slide_mini.spearman: is 1.5, expected a number from -1 to 1"),
+        (SLIDE, 1e308, "results.slide_mini.spearman: is 1e+308, expected a number from -1 to 1"),
+        (SLIDE, True, "results.slide_mini.spearman: is True, which is no number"),
         (RATED, -1, "results.dstc10_dialog_mini.n_scored: is -1, expected a number from 0"),
     ],
 )
@@ -270,7 +270,7 @@ def test_two_scorers_under_one_name_are_refused(tmp_path: Path) -> None:
     one, two = (tmp_path / f"run-{n}" / f"results_2026-05-01T12-00-0{n}.000000.json" for n in (1, 2))
     config = {**json.loads(one.read_text(encoding="utf-8"))["config"], "scorer_signature": "method:sharp|slm:other"}
     change_json(two, "config", value=config)
-    change_json(two, "configs", value={"dstc10_dialog_dz": {}})
+    change_json(two, "configs", value={"dstc10_dialog_dz": {"metadata": metadata_of("dstc10_dialog_dz")}})
     for action in (lambda: newest(read_runs([tmp_path])), lambda: build([tmp_path], rank_rounds=0)):
         with refused(
             f"{one}: 'sharp' is another scorer than in {two}: its signature is 'method:sharp', and there it is "

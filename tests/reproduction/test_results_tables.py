@@ -15,7 +15,7 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from reproduction.results import runs, write
 from reproduction.results.evaluators import KINDS, RatedTask, evaluators, plan, tasks_at_hand, tasks_of
 from tests.layouts import fed_rows, write_fed
-from tests.leaderboard_files import HISTORIC, documents, noisy_scores, scorer_config, write_run
+from tests.leaderboard_files import LM_EVAL_FILES, documents, noisy_scores, scorer_config, write_run
 from tests.refusals import refused
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -121,13 +121,13 @@ def test_the_script_writes_between_the_markers(work: Path, tmp_path: Path) -> No
     assert "### SLIDE, Table 2: PersonaChat" in text
 
 
-def test_results_of_old_releases_are_read_and_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+def test_results_of_one_evaluator_are_read_and_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     advice = f"Type `python -m reproduction.results.runs --work {tmp_path}`."
     with refused(f"{tmp_path / 'runs'}: no evaluator has results here. {advice}"):
         write.read_results(tmp_path / "runs")
-    shutil.copytree(HISTORIC / "0.1.0", tmp_path / "runs" / "old")
+    shutil.copytree(LM_EVAL_FILES, tmp_path / "runs" / "judge")
     results = write.read_results(tmp_path / "runs")
-    assert set(results["old"]) == {"dstc10_dialog_mini", "dailydialog_pp_mini", "slide_mini"}
+    assert set(results["judge"]) == {"dstc10_dialog_mini", "dailydialog_pp_mini", "slide_mini"}
     assert write.huynh_table(results).count("\n") == 3 + 10 + 1
 
 
