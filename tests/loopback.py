@@ -6,9 +6,11 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import BaseRequestHandler
 from typing import Any
 
@@ -94,7 +96,7 @@ def serve(rule: Callable[[dict[str, Any]], Reply]) -> Iterator[Loopback]:
 
 
 @contextmanager
-def serving(handler: type[BaseRequestHandler]) -> Iterator[str]:
+def serving(handler: Callable[..., BaseRequestHandler]) -> Iterator[str]:
     """Answer requests in threads until the block ends; yield the server's address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -106,3 +108,13 @@ def serving(handler: type[BaseRequestHandler]) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Files(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Keep the test's output clean."""
+
+
+def serving_files(folder: Path) -> AbstractContextManager[str]:
+    """Serve a folder's files until the block ends; gives the server's address."""
+    return serving(partial(_Files, directory=str(folder)))

@@ -18,7 +18,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import Line
 
-from . import mini, readers
+from . import mini, readers, verdicts
 from .conversations import Conversation, RowNames, TurnChoice, is_conversation, read_conversations, read_rows
 from .corpus import Beginning, Corpus, GroundedDialogue, publications
 from .readers import dailydialog_pp, dstc10
@@ -31,7 +31,7 @@ def _declared() -> dict[str, Corpus]:
     names = (module.name for module in pkgutil.iter_modules(readers.__path__))
     modules = [importlib.import_module(f"{readers.__name__}.{name}") for name in names]
     found = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Corpus)}
-    return {**dict(sorted(found.items())), mini.CORPUS.name: mini.CORPUS}
+    return {**dict(sorted(found.items())), verdicts.CORPUS.name: verdicts.CORPUS, mini.CORPUS.name: mini.CORPUS}
 
 
 CORPORA: Mapping[str, Corpus] = _declared()

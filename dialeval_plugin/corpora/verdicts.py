@@ -1,24 +1,26 @@
 """Reads stored verdicts of language models: what a judge said of an item, which is known by its text.
 
 Two layouts. What `dialeval score --record FILE.jsonl` writes has one verdict a line (`RecordedVerdict`), those of one item in
-the order of the runs. A collection is one JSON object: `sets` has by name the file of a rated set and how many rows it has,
-`columns` what one judge said of a set's rows in their order, null where it gave no readable number, with `judge`, `source`,
-`criterion`, `level`, `range` ("1-5"), and the `file` that the column was taken from. A criterion is a quality, and what tells
-apart the ways in which one source asked about it: "coherence, prompt geval". The commits of these files are in `MANIFEST.json`
-in the folder of the public data.
+the order of the runs. A collection is one JSON object: `sets` has by name how many rows a rated set has, `columns` what one
+judge said of a set's rows in their order, null where it gave no readable number, with `judge`, `source`, `criterion`, `level`,
+`range` ("1-5"), and the `file` that the column was taken from. A criterion is a quality, and what tells apart the ways in which
+one source asked about it: "coherence, prompt geval".
+
+`published_verdicts.json` is a collection whose columns say, instead of `scores`, where these stand in the published files that
+`dialeval data fetch llm_judgements` gets: in which `fields`, each a run, and in which of the `orders`.
 
 A judge is named by `judge/source` or `judge/source/way`, in any case: `gpt-4/g-eval_persona-chat`.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from statistics import fmean
+from typing import Any, NamedTuple
 
 from typing_extensions import NotRequired, TypedDict
 
@@ -27,12 +29,11 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown
 from dialeval_plugin.core.files import checked, read_json, read_json_lines
 from dialeval_plugin.core.signature import file_hash
 
-from .corpus import DATA_DIR_VARIABLE
+from .corpus import DATA_DIR_VARIABLE, Corpus
 from .items import text_key
 from .readers import conture, convai, dstc10
 
-COLLECTION = Path("llm_judgements", "replay.json")
-"""Where a collection lies in the folder of the public data."""
+CORPUS = Corpus(name="llm_judgements", layout="verdicts of language models on some of these sets: [fusion](fusion.md)")
 PROBABILITY = "P(yes)"
 """A way to ask that is not named: what the number is shows in its range."""
 
@@ -73,17 +74,10 @@ class _Column(TypedDict):
     level: Level
     criterion: str
     range: str
-    scores: list[float | None]
     file: NotRequired[str]
-
-
-class _File(TypedDict):
-    path: str
-    commit: str
-
-
-class _Manifest(TypedDict):
-    files: list[_File]
+    scores: NotRequired[list[float | None]]
+    fields: NotRequired[list[str]]
+    order: NotRequired[str]
 
 
 class ItemKey(NamedTuple):
@@ -152,7 +146,7 @@ class StoredJudge:
 
 
 def find_judge(source: str, path: Path | None = None) -> StoredJudge:
-    """Return the judge `source` of a file; without a `path` of the collection in the folder of the public data.
+    """Return the judge `source` of a file; without a `path` of what `dialeval data fetch llm_judgements` got.
 
     Raises:
         InputError: the file is none of stored verdicts, or does not have that judge; the message lists those that it has.
@@ -167,15 +161,9 @@ def find_judge(source: str, path: Path | None = None) -> StoredJudge:
 
 
 def _collection() -> Path:
-    if not (value := os.environ.get(DATA_DIR_VARIABLE)):
-        raise MissingPrerequisite(
-            f"stored verdicts: no file is named, and {DATA_DIR_VARIABLE} is not set. Pass verdicts='FILE', which "
-            "`dialeval score --record FILE` writes, or name the folder of the public data."
-        )
-    path = Path(value).expanduser() / COLLECTION
-    if not path.is_file():
-        raise MissingPrerequisite(f"{path}: is not there. Pass verdicts='FILE', which `dialeval score --record FILE` writes.")
-    return path
+    """The collection in the corpus' folder, or where its published files are."""
+    own = CORPUS.folder() / "replay.json"
+    return own if own.is_file() else Path(__file__).with_name("published_verdicts.json")
 
 
 def _of_recording(path: Path) -> list[StoredJudge]:
@@ -207,20 +195,56 @@ def read_collection(path: Path | None = None) -> list[StoredColumn]:
     if not isinstance(content, dict) or not {"sets", "columns"} <= content.keys():
         raise InputError(f"{path}: has no stored verdicts. {_ADVICE}")
     sets = checked(content["sets"], dict[str, _Set], f"{path}: sets", advice=_ADVICE)
-    commits, own_hash = _commits(path), file_hash(path)
-    found = []
+    orders = checked(content.get("orders", {}), dict[str, list[int | None]], f"{path}: orders", advice=_ADVICE)
+    commits = {file.path: file.url.split("/")[5] for file in CORPUS.published.files}
+    own_hash, found = file_hash(path), []
     for number, column in enumerate(checked(content["columns"], list[_Column], f"{path}: columns", advice=_ADVICE)):
         where = f"{path}: columns[{number}]"
-        if column["set"] not in sets or len(column["scores"]) != sets[column["set"]]["rows"]:
-            raise InputError(f"{where}: has {len(column['scores'])} verdicts, which are not those of a set. {_ADVICE}")
+        file = column.get("file", "").removeprefix(f"{CORPUS.name}/")
+        n_rows = sets[column["set"]]["rows"] if column["set"] in sets else 0
+        if "scores" not in column and ("fields" not in column or column.get("order") not in orders):
+            raise InputError(f"{where}: has neither scores nor a place where they stand. {_ADVICE}")
+        scores = column["scores"] if "scores" in column else _published(file, column, orders[column["order"]], n_rows)
+        if not n_rows or len(scores) != n_rows:
+            raise InputError(f"{where}: has {len(scores)} verdicts, which are not those of a set. {_ADVICE}")
         match = _CRITERION.fullmatch(column["criterion"])
         quality, way = (match["quality"], match["way"]) if match else (column["criterion"], "")
         way = way.removeprefix(PROBABILITY).removeprefix("prompt").strip(" ,")
         name = "/".join(filter(None, (column["judge"].partition(" (")[0], column["source"], way)))
-        scale, scores = _scale(column["range"], where), tuple(column["scores"])
-        origin = commits.get(column.get("file", ""), own_hash)[:_DIGITS]
-        found.append(StoredColumn(name, quality, column["set"], column["level"], scale, scores, origin))
+        scale, origin = _scale(column["range"], where), commits.get(file, own_hash)[:_DIGITS]
+        found.append(StoredColumn(name, quality, column["set"], column["level"], scale, tuple(scores), origin))
     return found
+
+
+def _published(name: str, column: _Column, order: Sequence[int | None], n_rows: int) -> list[float | None]:
+    """Verdicts as they were published, the mean of the runs, in the order of the set's rows.
+
+    `order` has the place in the file of each row. Where it is shorter than the set, it repeats, its places as many further on.
+    """
+    content = read_json(path := CORPUS.file(name))
+    try:
+        runs = [_entries(content, field) for field in column["fields"]]
+        verdicts = [[number for answer in answers for number in _numbers(answer)] for answers in zip(*runs, strict=True)]
+        # The last digits of a mean depend on the order of the runs, and would part what is tied.
+        means = [None if not given else given[0] if len(given) == 1 else round(fmean(given), 11) for given in verdicts]
+        places = [place if place is None else start + place for start in range(0, n_rows, len(order)) for place in order]
+        return [place if place is None else means[place] for place in places]
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: is not as it was published. Type `dialeval data fetch {CORPUS.name}`.") from error
+
+
+def _entries(content: Any, field: str) -> list[Any]:
+    """What a published file has in a field, by item."""
+    if isinstance(content, dict) and field in content:
+        return list(content[field])
+    parts = [part for part in content.values() if isinstance(part, list)] if isinstance(content, dict) else [content]
+    return [entry[field] for part in parts for entry in part]
+
+
+def _numbers(answer: Any) -> list[float]:
+    """The first number of each of a judge's answers; some have none."""
+    found = (re.search(r"\d+(\.\d+)?(e-?\d+)?", str(one)) for one in (answer if isinstance(answer, list) else [answer]))
+    return [float(one[0]) for one in found if one]
 
 
 def _of_collection(path: Path) -> list[StoredJudge]:
@@ -275,12 +299,3 @@ def _scale(text: str, where: str) -> tuple[float, float]:
     if match is None or not int(match[1]) < int(match[2]):
         raise InputError(f"{where}: the range is {text!r}, expected two numbers as '1-5'.")
     return float(match[1]), float(match[2])
-
-
-def _commits(path: Path) -> Mapping[str, str]:
-    """Commits by the files of the public data, where its list of files lies beside the collection's folder."""
-    manifest = path.parent.parent / "MANIFEST.json"
-    if not manifest.is_file():
-        return {}
-    listed = checked(read_json(manifest), _Manifest, str(manifest), advice="Copy it again.")
-    return {entry["path"]: entry["commit"] for entry in listed["files"]}

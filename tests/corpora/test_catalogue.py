@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,16 +14,12 @@ from dialeval_plugin.corpora import corpus, mini
 from dialeval_plugin.corpora.corpus import ByHand, Corpus, Fetched, Publication, RemoteFile, publications
 from dialeval_plugin.corpora.readers import conture, convai, dbdc, fed, usr
 from dialeval_plugin.corpora.registry import CORPORA, find_corpus
+from tests.loopback import serving_files
 from tests.refusals import refused
 
 CONTENT = b'[{"a": 1}]\n'
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 DSTC10 = CORPORA["dstc10"]
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
 
 
 @pytest.fixture
@@ -37,12 +29,8 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     served = tmp_path / "served"
     served.mkdir()
     (served / "set one.json").write_bytes(CONTENT)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(served))) as running:
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}/set%20one.json"
-        running.shutdown()
-        thread.join()
+    with serving_files(served) as running:
+        yield f"{running}/set%20one.json"
 
 
 @pytest.fixture

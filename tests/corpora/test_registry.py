@@ -12,7 +12,7 @@ from dialeval_plugin.cli.data import app
 from dialeval_plugin.core.dialogue import Dialogue, Example
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora import mini, verdicts
 from dialeval_plugin.corpora.corpus import Corpus, publications
 from dialeval_plugin.corpora.registry import CORPORA, SETS, describe_set, identify, read_dialogues, read_items, read_reported
 from tests import layouts
@@ -44,7 +44,7 @@ def test_a_corpus_is_complete_and_known_everywhere(name: str) -> None:
     assert corpus.published.title
     assert corpus.published.licence
     assert corpus.published.citation or corpus.packaged is not None
-    assert corpus.read_items or corpus.read_dialogues or corpus.qualities
+    assert corpus.read_items or corpus.read_dialogues or corpus.qualities or corpus is verdicts.CORPUS
     assert all(quality in corpus.qualities[level] for level, quality in corpus.overall.items())
     assert f"{name}\n    {corpus.published.title}\n" in CliRunner().invoke(app, ["list"]).output
     assert row(corpus) in " ".join(DOCUMENT.read_text(encoding="utf-8").split("\n"))

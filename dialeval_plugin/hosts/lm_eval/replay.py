@@ -33,7 +33,7 @@ class ReplayJudgeLM(DialogueMetricLM):
     Args:
         source: the judge, see `ReplayedJudge`.
         quality: what the judge was asked about.
-        verdicts: file of stored verdicts; by default the collection in the folder of the public data.
+        verdicts: file of stored verdicts; by default those that `dialeval data fetch llm_judgements` gets.
 
     Raises:
         InputError: there are no such verdicts; the message lists what there is.

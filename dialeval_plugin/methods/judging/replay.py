@@ -33,7 +33,7 @@ class ReplayedVerdicts:
 
     Args:
         source: the judge, as `corpora.verdicts` names it.
-        verdicts: file of stored verdicts; by default the collection in the folder of the public data.
+        verdicts: file of stored verdicts; by default those that `dialeval data fetch llm_judgements` gets.
         quality: what the judge was asked about; by default the quality that is wanted.
 
     Raises:
@@ -130,7 +130,7 @@ class ReplayedJudge(Scorer):
             It has to be named.
         quality: what the judge was asked about.
         level: "turn" or "dialogue".
-        verdicts: file of stored verdicts; by default the collection in the folder of the public data.
+        verdicts: file of stored verdicts; by default those that `dialeval data fetch llm_judgements` gets.
 
     Raises:
         InputError: there are no such verdicts.
