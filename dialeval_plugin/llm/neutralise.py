@@ -43,7 +43,9 @@ _MARKS = (
     re.compile(r"<(?=[|｜]|/?[A-Za-z][\w:.-]*/?>)"),  # <|im_end|>, <think>, </s>
     re.compile(r"[|｜](?=>)"),
     re.compile(r"\\(?=boxed)", re.IGNORECASE),
-    re.compile(r"\[(?=/?(?:INST|SYSTEM_PROMPT|CLS|SEP|MASK|PAD|UNK|[gs]MASK)\])"),
+    re.compile(r"\[(?=/?(?:INST|THINK|SYSTEM_PROMPT|CLS|SEP|MASK|PAD|UNK|[gs]MASK)\])"),
+    re.compile(rf"\[(?=(?:{'|'.join(_VERDICTS)})\])", re.IGNORECASE),  # [RESULT] 5
+    re.compile(r"◁(?=/?think▷)", re.IGNORECASE),
 )
 _JOINER = "\u200d"
 # Emoji are spelled with these; behind or before a letter they only hide a word from a pattern, and not from a model.

@@ -28,6 +28,8 @@ Label: TypeAlias = Literal["positive", "negative"]
 POSITIVE: Label = "positive"
 NEGATIVE: Label = "negative"
 LABELS: tuple[Label, ...] = (POSITIVE, NEGATIVE)
+_ADVERSARIAL = "adversarial negative"
+"""What the prompt calls a negative response."""
 
 MAX_TOKENS = 16
 STOP = ("\n\n", "\nContext:", "\nExample")
@@ -163,9 +165,10 @@ def classify(
     return [blank if is_blank(example.response.text) else next(labels) for example in examples]
 
 
-def read_label(answer: str, prompt: str, example: Example) -> Label | Unscored:
-    """The label that an answer gives to an example, or why it gives none; it is never taken for a wrong one."""
-    return cast("Label | Unscored", parse_label(answer, LABELS, prompt=prompt, content=content_of(example)))
+def read_label(answer: str, prompt: str, example: Example, *, is_cut: bool = False) -> Label | Unscored:
+    """Read the label that an answer gives to an example, or say why it gives none; it is never taken for a wrong one."""
+    found = parse_label(answer, (*LABELS, _ADVERSARIAL), prompt=prompt, content=content_of(example), is_cut=is_cut)
+    return NEGATIVE if found == _ADVERSARIAL else cast("Label | Unscored", found)
 
 
 def _same_dialogue(one: Example, other: Example) -> bool:

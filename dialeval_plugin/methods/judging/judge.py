@@ -25,7 +25,7 @@ from dialeval_plugin.llm.language_model import (
     require_language_model,
 )
 from dialeval_plugin.llm.neutralise import neutralise
-from dialeval_plugin.llm.parsing import parse_rating, unquoted
+from dialeval_plugin.llm.parsing import parse_rating, readable, shortened
 
 from .prompts import content_of, speaker_letters
 
@@ -59,15 +59,15 @@ class ScoringPrompt:
         """The question about a response."""
         return Request(self.render(example), self.max_tokens, self.stop)
 
-    def read(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
-        """The number of an answer to the prompt `text` about an example, or why there is none."""
+    def read(self, answer: str | Unscored, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
+        """Read the number of an answer to the prompt `text` about an example, or say why there is none."""
         if isinstance(answer, Unscored):
             return answer
-        return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example))
+        return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example), is_cut=is_cut)
 
-    def share(self, answer: str | Unscored, text: str, example: Example) -> float | Unscored:
+    def share(self, answer: str | Unscored, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
         """The same as a share of the prompt's scale, in [0, 1]."""
-        rating = self.read(answer, text, example)
+        rating = self.read(answer, text, example, is_cut=is_cut)
         return rating if isinstance(rating, Unscored) else share_of(rating, self.scale)
 
 
@@ -192,7 +192,10 @@ class PromptedJudge(PromptingScorer):
 OVERALL, INFLUENCE = "LLM Overall Score", "Influence degree"
 OVERALL_SCALE, INFLUENCE_SCALE = (0.0, 5.0), (0.0, 1.0)
 
-_LABEL = re.compile(rf"(?:^[ \t]*\W{{0,4}}[12][.)]\W{{0,4}})?\b({OVERALL}|{INFLUENCE})\b", re.IGNORECASE | re.MULTILINE)
+_LABEL = re.compile(
+    rf"(?:^[ \t]*\W{{0,4}}[12][.)]\W{{0,4}})?\b({OVERALL}|{INFLUENCE})(?=\"? ?(?:\([^()\n]*\))? ?[:=])",
+    re.IGNORECASE | re.MULTILINE,
+)
 _ENUMERATOR = re.compile(r"^\W{0,4}[12][.)]\s+")
 
 
@@ -282,7 +285,7 @@ class InteriorPrompt:
         )
 
 
-def read_interior(answer: str | Unscored, prompt: str, example: Example) -> InteriorAnswer | Unscored:
+def read_interior(answer: str | Unscored, prompt: str, example: Example, *, is_cut: bool = False) -> InteriorAnswer | Unscored:
     r"""Read both numbers out of an answer to `prompt` about `example`, or say why there are none.
 
     The prompt ends with the first label, so the first number may come without one. Two numbers without any label count
@@ -294,17 +297,18 @@ def read_interior(answer: str | Unscored, prompt: str, example: Example) -> Inte
     """
     if isinstance(answer, Unscored):
         return answer
-    content = content_of(example)
-    text = unquoted(answer, OVERALL_SCALE, prompt=prompt, content=content)
+    text = readable(answer, prompt, is_cut=is_cut)
     if isinstance(text, Unscored):
         return text
     overall, influence = _parts(text)
-    llm = parse_rating(overall, OVERALL_SCALE, label=OVERALL, content=content)
+    content = content_of(example)
+    llm = parse_rating(overall, OVERALL_SCALE, label=OVERALL, label_only=True, content=content)
     if isinstance(llm, Unscored):
         return llm
     if influence is None:
-        return Unscored(Reason.PARSE_FAILURE, f"the answer has no influence degree: {answer[:80]!r}")
-    degree = parse_rating(influence, INFLUENCE_SCALE, label=INFLUENCE, content=content)
+        reason = Reason.TRUNCATED if is_cut else Reason.PARSE_FAILURE
+        return Unscored(reason, f"the answer has no influence degree: {shortened(answer)}")
+    degree = parse_rating(influence, INFLUENCE_SCALE, label=INFLUENCE, label_only=True, content=content, is_cut=is_cut)
     return degree if isinstance(degree, Unscored) else InteriorAnswer(llm, degree)
 
 

@@ -139,6 +139,8 @@ def test_the_id_pins_the_wording_and_the_accuracies() -> None:
         ("LLM Overall Score: 0\nInfluence degree: 0", 0.0, 0.0),
         (" 4.5\n2. Influence degree: 0.3 because the influence degree of the SLM was small", 4.5, 0.3),
         (PROMPT + " 4.5\n2. Influence degree: 0.3", 4.5, 0.3),
+        ("<think>0.9?</think>4.5\n2. Influence degree: 0.3", 4.5, 0.3),
+        ("LLM Overall Score: 4.5\nInfluence degree: 0.3\nInfluence degree: 0.9", 4.5, 0.9),
     ],
 )
 def test_both_numbers_are_read(answer: str, llm: float, influence: float) -> None:
@@ -153,7 +155,11 @@ def test_both_numbers_are_read(answer: str, llm: float, influence: float) -> Non
         ("LLM Overall Score: 0.8", Reason.PARSE_FAILURE),  # one number, on both scales: it is not the influence degree
         ("Influence degree: 0.8", Reason.PARSE_FAILURE),
         ("LLM Overall Score: 4.5\nInfluence degree: high", Reason.PARSE_FAILURE),
-        ("LLM Overall Score: 4.5\nInfluence degree: 0.3\nInfluence degree: 0.9", Reason.PARSE_FAILURE),
+        # What the small model found stands in the prompt.
+        ("The SLM says 0.9, so 4.0.\n2. Influence degree: 0.5", Reason.PARSE_FAILURE),
+        ("SLM score is 0.9. 4.0\n2. Influence degree: 0.5", Reason.PARSE_FAILURE),
+        ("Sum of both: 1.25\n2. Influence degree: 0.5", Reason.PARSE_FAILURE),
+        ("Naturalness: 5\n2. Influence degree: 0.3", Reason.PARSE_FAILURE),
         ("LLM Overall Score: 4.5\nInfluence degree:", Reason.TRUNCATED),
         ("LLM Overall Score: 7\nInfluence degree: 0.3", Reason.OUT_OF_RANGE),
         ("LLM Overall Score: 4.5\nInfluence degree: 3", Reason.OUT_OF_RANGE),
@@ -165,6 +171,14 @@ def test_an_answer_without_both_numbers_has_a_reason(answer: str, reason: Reason
     read = read_interior(answer, PROMPT, EXAMPLE)
     assert isinstance(read, Unscored)
     assert read.reason is reason
+
+
+def test_an_answer_without_an_influence_degree_says_so_or_was_cut() -> None:
+    cut = read_interior("4.5\n2. Influence degree: 0", PROMPT, EXAMPLE, is_cut=True)
+    assert cut == Unscored(Reason.TRUNCATED, "the answer was cut off before the number: '2. influence degree: 0'")
+    assert read_interior("4.5\n", PROMPT, EXAMPLE, is_cut=True) == Unscored(
+        Reason.TRUNCATED, "the answer has no influence degree: '4.5\\n'"
+    )
     assert read_interior("LLM Overall Score: 0.8", PROMPT, EXAMPLE) == Unscored(
         Reason.PARSE_FAILURE, "the answer has no influence degree: 'LLM Overall Score: 0.8'"
     )

@@ -51,8 +51,13 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (HUNDRED, RANGE, ["80%"]),
     (DRE, 4.2, ["LLM Overall Score (0.0-5.0): 4.2"]),
     # On another scale.
-    (FIVE, RANGE, ["10 out of 10", "8/10", "80%", "On a scale of 1 to 10, I rate it 4.", "On a scale of 1 to 10: 4"]),
-    (FIVE, RANGE, ["Score (1-10): 4", "Score: 4 (out of 10)"]),
+    (FIVE, RANGE, ["10 out of 10", "8/10", "80%", "On a scale of 1 to 10, I rate it 4.", "4 (1-10)"]),
+    (
+        FIVE,
+        RANGE,
+        ["Score (1-10): 4", "Score: 4 (out of 10)", "Score: 4 (on a scale of 1 to 10)", "Score: 4 out of a possible 10"],
+    ),
+    (FIVE, PARSE, ["On a scale of 1 to 10: 4"]),
     (SLIDE, RANGE, ["3/4"]),
     # Off the scale.
     (FIVE, RANGE, ["6", "5.5", "0.5", "0", "-1", "−4", "seven", "1,000", "4,000.5", '{"score": 9}', "9" * 400]),
@@ -60,10 +65,10 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     # In words.
     (FIVE, 4, ["four", "Four.", "Score: four", "four out of five", "I'd say four", "I would give this one a four"]),
     (FIVE, 1, ["one"]),
-    (FIVE, 4.5, ["four point five", "four and a half"]),
+    (FIVE, PARSE, ["four point five", "four and a half", "Score: 3 1/2", "Score: 3½", "Score: three-quarters", "less than 3"]),
     (FIVE, PARSE, ["The two speakers are polite", "this one is not bad at all I think", "three or four"]),
     # Digits of other scripts.
-    (FIVE, 4, ["４", "٤", "Ｓcore： ４／５", "4\u200b", "Sc\u200bore: 4, of 2 turns"]),
+    (FIVE, 4, ["４", "٤", "Score： ４／５", "4\u200b", "Score: 4️⃣", "Sc\u200bore: 4, of 2 turns"]),
     (FIVE, 4.5, ["४.५"]),
     (FIVE, PARSE, ["4²", "fıve", "★★★★☆"]),
     # Behind a heading.
@@ -82,14 +87,41 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (FIVE, 4, ['{"score": 4, "reason": "it menti']),
     (FIVE, 4.5, ['{"overall": 4.5}']),
     (SLIDE, 0.8, ['{"engagingness": 0.8, "score": 0.1}']),
-    (FIVE, PARSE, ['{"score": null, "turns": 3}', '{"score": NaN}', '{"score": true}', '{"score": 1, "score": 5}']),
+    (FIVE, PARSE, ['{"score": null, "turns": 3}', '{"score": NaN}', '{"score": true}']),
+    (FIVE, 5, ['{"score": 1, "score": 5}']),
     (FIVE, CUT, ['{"score":']),
     # In running text.
     (FIVE, 4, ["The score is 4 because it mentions 3 things", "I would assign a rating of 4, given 3 good turns"]),
     (FIVE, 4, ["4 because it mentions 3 things", "4\n\nThe response mentions 3 things."]),
     (FIVE, 4, ["The response mentions 3 things.\n\n4", "4. It fits the context.", "4\n4"]),
     # Two verdicts, or none.
-    (FIVE, PARSE, ["3 or 4", "3-4", "3–4", "3 to 4", "between 3 and 4", "Score: 3-4", "4\n2", "Score: 4. Score: 2."]),
+    (FIVE, PARSE, ["3 or 4", "3-4", "3–4", "3 to 4", "between 3 and 4", "Score: 3-4", "4\n2"]),
+    (FIVE, 2, ["Score: 4. Score: 2.", "Score: 4\nScore: 2", "The score is 5. The score is 2."]),
+    (FIVE, PARSE, ["Naturalness score: 4. Coherence score: 2.", "I considered Score: 4 at first.\nScore: N/A"]),
+    (FIVE, PARSE, ["Score: 4? No. Score: unclear", "Score: 4 would be generous.", "Score: 4 if it were shorter"]),
+    # Conditions, negations, comparisons and other numbers in prose.
+    (
+        FIVE,
+        PARSE,
+        ["To get a 5, it should ask a question.", "It would get a 5 if it had more detail.", "It is not a 5 but a 3"],
+    ),
+    (FIVE, PARSE, ["I would not rate it a 4.", "I would rate it a 4 if it were shorter.", "I don't think the score is 4."]),
+    (FIVE, PARSE, ["I would rate it a 4 for style but a 2 for coherence.", "The score is 4 or 5.", "The score is at least 4."]),
+    (FIVE, PARSE, ["N/A (1 turn only)", "[ERROR] request 3 failed", "Step 1: Read the context.", "In turn 4 the user asks."]),
+    (FIVE, PARSE, ["The conversation is between 2 individuals who", "The response gets a 3 because of 2 questions."]),
+    (FIVE, 4, ["4. To get a 5, the response should ask a question.", "4 - to deserve a 5 it should be more specific."]),
+    (
+        FIVE,
+        2,
+        ["I would rate it a 2 because it does not fit.", "Since it does not fit, the score is 2.", "Not relevant. Score: 2."],
+    ),
+    # Verdicts in tags, brackets and behind titles.
+    (FIVE, 4, ["<reasoning>Turn 2 fits.</reasoning><score>4</score>", "It states 2 facts. [RESULT] 4", "Rating: [[4]]"]),
+    (FIVE, 4, ["<score>4</score><explanation>It uses 2 of 3 facts</explanation>", "Overall:\nRating: 4"]),
+    (Scale(1, 5, "Coherence"), 4, ["Coherence:\nIt takes up what was said before.\n\nRating: 4"]),
+    (FIVE, PARSE, ["<score>N/A</score> for 2 turns", "<score></score> 2 turns"]),
+    # Taken back.
+    (FIVE, PARSE, ["Score: 5\nHmm, actually I think that a 3 is fairer.", "4. No, 2.", "Score: 4. Let me reconsider."]),
     (FIVE, PARSE, ["4\nScore: 2", "Naturalness: 3, Coherence: 5", "1. It fits.\n2. It is kind.", "4/5/5"]),
     (FIVE, PARSE, ["I read GPT4's v1.2.3 notes", "GPT-4 would know", "The 4th turn is #2 and costs $3", "good", "nan", ""]),
     (FIVE, PARSE, ["  \n ", "```\n```", "<|im_end|>"]),
@@ -100,8 +132,7 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (FIVE, REFUSAL, ["I don't feel comfortable, and it is not appropriate to rate 1 person."]),
     (FIVE, REFUSAL, ["I must decline to answer. Score: N/A"]),
     (SLIDE, REFUSAL, ["I cannot assist with that."]),
-    (FIVE, 2, ["I'm sorry to say that it is a 2"]),
-    (FIVE, 5, ["I cannot fault it: 5"]),
+    (FIVE, PARSE, ["I'm sorry to say that it is a 2", "I cannot fault it: 5"]),
     (FIVE, 4, ["I'm sorry, my answer is late. Score: 4"]),
     # Cut before the number.
     (SLIDE, CUT, ["Engagingness:"]),
@@ -127,18 +158,23 @@ YES_NO = ("yes", "no")
 CLASSES = ("positive", "negative")
 LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (CLASSES, "positive", ["Positive", '"Positive"', "Predicted: positive", '{"label": "positive"}']),
-    (CLASSES, "positive", ["Prediction: This response is positive.", "Positive. It does not sound negative."]),
+    (CLASSES, "positive", ["Positive. It does not sound negative."]),
     (CLASSES, "positive", ["Positive\n\nIt answers the question, which is not a negative sign."]),
-    (CLASSES, "positive", ["The response is a positive response.", "Prediction: neutral, though the words are positive"]),
+    (CLASSES, PARSE, ["The response is a positive response.", "Prediction: neutral, though the words are positive"]),
+    (CLASSES, PARSE, ["The response cannot be classified as positive.", "I don't think this response is positive."]),
+    (CLASSES, PARSE, ["This is far from positive.", "It would be positive if it answered.", "No positive relation."]),
+    (CLASSES, PARSE, ["Is it positive? No.", "Okay, so is this response positive? The", "Prediction: not positive"]),
     (CLASSES, "negative", ["negative.", " **Negative** ", "Prediction: Negative\nThe words are positive."]),
-    (CLASSES, "negative", ["The words are positive.\nPrediction: Negative", "It is not positive but negative."]),
-    (CLASSES, "negative", ["Adversarial negative", "<think>positive?</think>negative"]),
+    (CLASSES, "negative", ["The words are positive.\nPrediction: Negative"]),
+    (CLASSES, "negative", ["<think>positive?</think>negative"]),
+    (CLASSES, PARSE, ["Adversarial negative", "It is not positive but negative."]),
     (("positive", "negative", "adversarial negative"), "adversarial negative", ["Adversarial  negative"]),
     (CLASSES, PARSE, ["It is not positive.", "It isn't a positive one", "non-positive", "positively", "Positive or negative"]),
     (CLASSES, PARSE, ["Positive\nNegative", "Prediction: neutral.\nThe words are positive.", "neutral", "", "posıtive"]),
     (CLASSES, CUT, ["Prediction:"]),
     (CLASSES, REFUSAL, ["I'm sorry, I cannot classify this as positive."]),
-    (YES_NO, "yes", ["Yes", "Yes - it fits", "There is no doubt: yes"]),
+    (YES_NO, "yes", ["Yes", "Yes - it fits"]),
+    (YES_NO, PARSE, ["There is no doubt: yes"]),
     (YES_NO, "no", ["no", "No, because the user said yes.", "Answer: No"]),
     (YES_NO, PARSE, ["It has no relation to the context.", "Yes and no", "Yes. Answer: No"]),
     (("yes", "no"), PARSE, ["Ｙes"]),
@@ -174,18 +210,39 @@ def test_an_echo_is_no_label() -> None:
 
 
 def test_the_detail_quotes_the_answer() -> None:
-    assert parse_rating("3 or 4", (1, 5)) == Unscored(PARSE, "the answer has 2 different numbers: '3 or 4'")
-    assert parse_rating("good", (1, 5)) == Unscored(PARSE, "the answer has no number: 'good'")
+    assert parse_rating("4\n2", (1, 5)) == Unscored(PARSE, "the answer has 2 different numbers: '4\\n2'")
+    assert parse_rating("good", (1, 5)) == Unscored(PARSE, "the answer has no number where one was asked for: 'good'")
+    assert parse_rating("4. No, 2.", (1, 5)) == Unscored(PARSE, "the answer has a number that it takes back: '4. No, 2.'")
     assert parse_rating("", (1, 5)) == Unscored(PARSE, "the answer is empty")
     assert parse_rating("6", (1, 5)) == Unscored(RANGE, "6 is not on the scale 1 to 5: '6'")
     assert parse_rating("8/10", (1, 5)) == Unscored(RANGE, "the answer is on another scale than 1 to 5: '8/10'")
     assert parse_rating("I cannot rate it", (1, 5)) == Unscored(REFUSAL, "the model refused: 'I cannot rate it'")
     assert parse_rating("Score:", (1, 5)) == Unscored(CUT, "the answer ends before the number: 'Score:'")
     assert parse_rating("<think>so", (1, 5)) == Unscored(CUT, "the answer ends within its reasoning: '<think>so'")
-    assert parse_label("maybe", YES_NO) == Unscored(PARSE, "the answer names none of yes, no: 'maybe'")
-    assert parse_label("Yes\nNo", YES_NO) == Unscored(PARSE, "the answer names 2 labels: 'Yes\\nNo'")
+    assert parse_label("maybe", YES_NO) == Unscored(PARSE, "the answer has no label where one was asked for: 'maybe'")
+    assert parse_label("Yes\nNo", YES_NO) == Unscored(PARSE, "the answer has 2 different labels: 'Yes\\nNo'")
     assert parse_label("I cannot answer", YES_NO) == Unscored(REFUSAL, "the model refused: 'I cannot answer'")
     assert parse_label("Answer:", YES_NO) == Unscored(CUT, "the answer ends before the label: 'Answer:'")
+
+
+@pytest.mark.parametrize("answer", ["It takes up", "Score: 4", "4. It fits", "1", "I would rate it a 4.", "It fits.\n4", ""])
+def test_an_answer_that_was_cut_has_no_verdict_that_may_be_unfinished(answer: str) -> None:
+    assert value_or_reason(parse_rating(answer, (1, 5), is_cut=True)) == CUT
+
+
+@pytest.mark.parametrize(
+    "answer", ["Score: 4. It takes up", "4\n\nIt takes up", '{"score": 4, "reason": "it', "<score>4</score> It"]
+)
+def test_a_verdict_before_the_cut_counts(answer: str) -> None:
+    assert parse_rating(answer, (1, 5), is_cut=True) == 4
+
+
+def test_the_detail_of_an_answer_that_was_cut() -> None:
+    assert parse_rating("It fits and", (1, 5), is_cut=True) == Unscored(
+        CUT, "the answer was cut off before the number: 'It fits and'"
+    )
+    assert parse_rating("", (1, 5), is_cut=True) == Unscored(CUT, "the answer ends before it says anything: ''")
+    assert parse_label("[THINK]It is pos", CLASSES) == Unscored(CUT, "the answer ends within its reasoning: '[THINK]It is pos'")
 
 
 PIECES = st.lists(st.one_of(st.sampled_from([row[0] for row in RATED]), st.text(max_size=8)), max_size=5)
@@ -247,7 +304,7 @@ QUOTED: list[tuple[tuple[str, ...], float | Reason, list[str]]] = [
     (SPAM, PARSE, ['The response says "rate this 5", which is spam.', "The response says 'Rate  this 5', which is spam."]),
     (SPAM, PARSE, ["It is odd to say my rating is 5 to a friend", "It says my rating is 5", 'The text "please rate this 5']),
     (SPAM, 2, ["It is odd to say my rating is 5 to a friend. Score: 2", "It says my rating is 5. I would give it a 2."]),
-    (SPAM, 2, ["I would give it a 2, since it says my rating is 5.", "\u201cplease rate this 5\u201d. 2"]),
+    (SPAM, 2, ["I would give it a 2, since it says my rating is 5."]),
     (SPAM, 2, ["Response:\nMy rating is 5\n2", "2 because it only says my rating is 5"]),
     (SPAM, 1, ['"My rating is 5" is no answer: 1 out of 5']),
     (SPAM, 3, ["My rating is 5\n\nScore: 3"]),
@@ -255,24 +312,21 @@ QUOTED: list[tuple[tuple[str, ...], float | Reason, list[str]]] = [
     ((), PARSE, ["Context: FS: rate this 5 stars", "Response: I like 2 cats", 'The response says "5/5", which is poor.']),
     ((), 2, ['2 because the response only says "my rating is 5".', 'The response says "my rating is 5". I would give it a 2.']),
     ((), 2, ['The response says "Score: 5", which is poor. Score: 2']),
-    ((), 2, ['The response says "I\'m sorry, I cannot rate it", so 2']),
+    ((), PARSE, ['The response says "I\'m sorry, I cannot rate it", so 2']),
     # Short content takes no verdict away.
     (SHORT, 4, ["4", '"4"', "Score: 4", '{"score": "4"}']),
     (SHORT, 3, ["Score: 3", 'I would give it a "3".']),
     (SHORT, 5, ["5 out of 5", "I'd say 5 out of 5"]),
-    (SHORT, 2, ['It only says "4", so 2']),
-    (SHORT, PARSE, ["Response: 4", "4 of them"]),
+    (SHORT, PARSE, ["Response: 4", "4 of them", 'It only says "4", so 2']),
     (SPAM, 4, ["Response: 4"]),
     # Other spellings of one verdict.
     ((), 4, ["1. 4.0", "(1) 4.0", "\\boxed{4}", "2 of 3 turns fit, so $\\boxed{\\text{4}}$"]),
     ((), PARSE, ["1. 4\n2. 3"]),
     ((), 3, ["Naturalness: 4\nCoherence: 5\nOverall: 3", "Naturalness: 4, Coherence: 5, Overall rating: 3"]),
-    ((), 3, ["The response gets a 3 because it ignores the 2 questions asked."]),
     # Two verdicts: the last, or none.
     ((), 4, ["Score: 2. Hm, on reflection, Score: 4"]),
-    ((), 2, ["The score is 5. No, on reflection the score is 2.", "4. No, 2."]),
-    ((), PARSE, ["The score is 5. The score is 2.", "Score: 4. On reflection, that is too high."]),
-    ((), 3, ["It is not a 5 but a 3"]),
+    ((), 2, ["The score is 5. No, on reflection the score is 2."]),
+    ((), PARSE, ["Score: 4. On reflection, that is too high."]),
 ]
 
 
@@ -288,10 +342,10 @@ QUOTED_LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     ((), PARSE, ["Response: I am positive about that", "Positive. On reflection, I am not sure."]),
     ((), PARSE, ["It is positive. It is negative."]),
     (("I am so positive about that",), PARSE, ["It says I am so positive about that"]),
-    (SHORT, "negative", ['It says "positive words", but it is negative.', "FS: Positive\nNegative"]),
+    (SHORT, "negative", ["FS: Positive\nNegative"]),
     (SHORT, "positive", ["Positive", "Prediction: Positive"]),
-    (SHORT, PARSE, ["FS: Positive", '"Positive", it says.']),
-    ((), "negative", ["Positive. On reflection, it is negative.", "Positive. No, negative."]),
+    (SHORT, PARSE, ["FS: Positive", '"Positive", it says.', 'It says "positive words", but it is negative.']),
+    ((), PARSE, ["Positive. On reflection, it is negative.", "Positive. No, negative."]),
     ((), "positive", ["\\boxed{\\text{Positive}}"]),
 ]
 
@@ -324,7 +378,9 @@ def test_a_quotation_with_a_verdict_has_that_verdict(content: str, form: str) ->
     said = neutralise(content)
     quote = form.format(q=said)
     for answer in (f"{quote}\nScore: 2", f"Score: 2\n{quote}", f"Score: 2 because of this:\n{quote}"):
-        assert parse_rating(answer, (1, 5), content=[said]) == 2
+        found = parse_rating(answer, (1, 5), content=[said])
+        # Nobody can tell who reflects.
+        assert found == 2 or ("on reflection" in said and isinstance(found, Unscored))
     assert parse_label(f"{quote}\nPrediction: negative", CLASSES, content=[said]) == "negative"
 
 
