@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import shlex
 import shutil
 import sys
@@ -72,6 +73,9 @@ def score(
         Path | None, typer.Option(help="File (.jsonl) to keep the llm's verdicts in by item, for `--llm replay-judge`.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the llm would be asked, and ask nothing.")] = False,
+    show_unparsed: Annotated[
+        bool, typer.Option("--show-unparsed", help="Print each answer of the llm that has no readable verdict to stderr.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print why the worst responses have their scores (general, slide, causalscore).")
     ] = False,
@@ -91,6 +95,8 @@ def score(
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
     from dialeval_plugin.streams.sources import Shard, Source, is_streamed
 
+    if show_unparsed:
+        logging.getLogger("dialeval_plugin.llm.parsing").setLevel(logging.DEBUG)
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
     options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
     wanted = _Wanted(output, by_conversation, record, worst, max_unscored, explain=explain, overwrite=overwrite)

@@ -14,6 +14,7 @@ prompt's, and a verdict that the answer takes back. Reasoning, quotations and re
 from __future__ import annotations
 
 import functools
+import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,9 @@ from typing import NamedTuple, TypeAlias
 from dialeval_plugin.core.scores import Reason, Unscored
 
 from .reasoning import split_reasoning
+
+logger = logging.getLogger(__name__)
+"""Shows each answer that cannot be read, in full, at level DEBUG: `dialeval score --show-unparsed`."""
 
 Scale: TypeAlias = tuple[float, float]
 """Lowest and highest rating."""
@@ -64,18 +68,18 @@ def parse_rating(
     if isinstance(found, Unscored):
         return found
     low, high = scale
-    other = Unscored(Reason.OUT_OF_RANGE, f"the answer is on another scale than {low:g} to {high:g}: {shortened(answer)}")
+    other = f"the answer is on another scale than {low:g} to {high:g}"
     if any((float(first), float(last)) != tuple(scale) for first, last in found.scales):
-        return other
+        return _unread(Reason.OUT_OF_RANGE, other, answer)
     value = _float(found.match["number"])
     if found.match["percent"]:
         if tuple(scale) != (0, 1):
-            return other
+            return _unread(Reason.OUT_OF_RANGE, other, answer)
         value /= 100
     if found.match["top"] and _float(found.match["top"]) != high:
-        return other
+        return _unread(Reason.OUT_OF_RANGE, other, answer)
     if not low <= value <= high:
-        return Unscored(Reason.OUT_OF_RANGE, f"{value:g} is not on the scale {low:g} to {high:g}: {shortened(answer)}")
+        return _unread(Reason.OUT_OF_RANGE, f"{value:g} is not on the scale {low:g} to {high:g}", answer)
     return value
 
 
@@ -150,7 +154,7 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
             text = text.replace(said, HIDDEN * len(said))
     headings = list(_headings(text, form))
     if headings and not text[headings[-1].end :].strip(_EDGES):
-        return Unscored(Reason.TRUNCATED, f"the answer ends before the {form.what}: {shortened(answer)}")
+        return _unread(Reason.TRUNCATED, f"the answer ends before the {form.what}", answer)
     pairs = zip(headings, [*headings, None][1:], strict=True)
     headings = [heading for heading, after in pairs if not _is_title(text, form, heading, after)]
     best_row = min((heading.row for heading in headings), default=0)
@@ -172,13 +176,13 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
         scales = [scale.group("low", "high") for scale in (*notes, *behind, *_SCALE.finditer(text)) if scale]
         return _Found(found[-1], [(str(low), str(high)) for low, high in scales])
     if _REFUSAL.search(_QUOTATION.sub(" ", text)):
-        return Unscored(Reason.REFUSAL, f"the model refused: {shortened(answer)}")
+        return _unread(Reason.REFUSAL, "the model refused", answer)
     if is_cut:
-        return Unscored(Reason.TRUNCATED, f"the answer was cut off before the {form.what}: {shortened(answer)}")
+        return _unread(Reason.TRUNCATED, f"the answer was cut off before the {form.what}", answer)
     problem = f"no {form.what} where one was asked for"
     if values and None not in deciding:
         problem = f"{len(values)} different {form.what}s" if len(values) > 1 else f"a {form.what} that it takes back"
-    return Unscored(Reason.PARSE_FAILURE, f"the answer has {problem}: {shortened(answer)}")
+    return _unread(Reason.PARSE_FAILURE, f"the answer has {problem}", answer)
 
 
 # Where a verdict stands.
@@ -253,7 +257,8 @@ def _statements(text: str, form: _Form, known: frozenset[str]) -> Iterator[re.Ma
             clause = _CLAUSE_END.split(text[max(sentence.start(), match.start() - _NEAR) : match.start()])[-1]
             rest = text[match.end() : min(sentence.end(), match.end() + _NEAR)]
             around = f"{clause} {match['object'] or ''} {_CLAUSE_END.split(rest)[0]}"
-            is_own = not any(match[0] in said for said in known)
+            is_quoted = text.count('"', text.rfind("\n", 0, match.start()) + 1, match.start()) % 2
+            is_own = not is_quoted and not any(match[0] in said for said in known)
             if is_own and not _CONDITION.search(around) and not _SECOND_NUMBER.search(rest):
                 yield match
 
@@ -364,13 +369,11 @@ def readable(answer: str, prompt: str | None = None, *, is_cut: bool = False) ->
     text = _clean(reply.text)
     if not text and (reply.is_open or is_cut):
         where = "within its reasoning" if reply.has_reasoning else "before it says anything"
-        return Unscored(Reason.TRUNCATED, f"the answer ends {where}: {shortened(answer)}")
+        return _unread(Reason.TRUNCATED, f"the answer ends {where}", answer)
     if not text:
         return Unscored(Reason.PARSE_FAILURE, "the answer is empty")
     if len(text) > _MAX_LENGTH:
-        return Unscored(
-            Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning: {shortened(answer)}"
-        )
+        return _unread(Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning", answer)
     return text[1:-1].strip() if _QUOTATION.fullmatch(text) else text
 
 
@@ -425,6 +428,11 @@ def has_heading(text: str, names: tuple[str, ...] = ()) -> bool:
         (True, False, False)
     """
     return any(_names(_clean(text), _any_heading(names)))
+
+
+def _unread(reason: Reason, problem: str, answer: str) -> Unscored:
+    logger.debug("unread answer (%s): %r", reason.value, answer)
+    return Unscored(reason, f"{problem}: {shortened(answer)}")
 
 
 def shortened(answer: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,15 @@ def test_a_metric_keeps_answers_by_default_in_the_users_file_and_none_if_told(
     for answers, n_asked in ((False, 6), (str(tmp_path / "other.sqlite"), 9), (True, 9)):
         load_metric("slide", slm=str(tiny_slm), llm="scripted-judge", answers=answers).compute(**rows)
         assert len(asked) == n_asked
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_answers_that_cannot_be_read_are_shown_where_asked(
+    is_shown: bool, score: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "dialeval_plugin.llm.parsing")
+    caplog.handler.setLevel(logging.DEBUG)
+    words = ("--show-unparsed",) if is_shown else ()
+    score("--llm", "scripted-judge", "--llm-args", "garble=cats", "--no-answers", "--max-unscored", "1", *words)
+    shown = [record.getMessage() for record in caplog.records if record.name == "dialeval_plugin.llm.parsing"]
+    assert shown == (["unread answer (parse_failure): '%& ##'"] if is_shown else [])
