@@ -82,6 +82,7 @@ def metrics_path() -> None:
 def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models known."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run
+    from dialeval_plugin.judgement_tasks.kinds import is_predicted_only
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--output_path", "-o", type=Path)
@@ -92,8 +93,13 @@ def lm_eval(context: typer.Context) -> None:
     written = [path for path in _result_files(given.output_path) if path not in known]
     for path in written:
         typer.echo(f"results: {path}")
-    if any("dialeval" in (config.get("metadata") or {}) for path in written for config in read_json(path)["configs"].values()):
-        folder = shlex.quote(str(given.output_path))
+    configs = [config for path in written for config in read_json(path)["configs"].values()]
+    ours = [config for config in configs if "dialeval" in (config.get("metadata") or {})]
+    if ours and all(map(is_predicted_only, ours)):
+        say_next("the same command without --predict_only", "answers that were kept are not scored later")
+    elif ours:
+        # With a name that ends in .json the host adds the date to it.
+        folder = shlex.join(map(str, written if given.output_path.suffix == ".json" else [given.output_path]))
         why = "their table with intervals and plots" if given.log_samples else "their table; --log_samples adds plots and cases"
         say_next(f"dialeval leaderboard build {folder} --output board", why)
 

@@ -63,6 +63,19 @@ class _WeightedSum:
         return self.total / (weights - self.missing) if weights > self.missing else self.reason
 
 
+class Count(int):
+    """A number of items, and of how many: for the host's table, where documents may be of another kind than items."""
+
+    total: int
+
+    @classmethod
+    def of(cls, number: int, total: int) -> Count:
+        """Make the pair."""
+        count = cls(number)
+        count.total = total
+        return count
+
+
 def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefined:
     """Return the text for a number that is not there.
 
@@ -140,7 +153,8 @@ class CorpusMetrics(Generic[Record]):
     def value(self, items: Sequence[Sequence[Any]], name: str) -> float | Undefined:
         """Return one metric: an estimate, one of its bounds, `n_scored` or `n_unscored`."""
         if name in COUNTS:
-            return self.counts(items)[COUNTS.index(name)]
+            counts = self.counts(items)
+            return Count.of(counts[COUNTS.index(name)], sum(counts))
         found = self.estimates(items)
         bound = next((bound for bound in BOUNDS if name.endswith(bound)), "")
         estimate = found[name.removesuffix(bound)]

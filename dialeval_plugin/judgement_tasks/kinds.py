@@ -35,3 +35,8 @@ def printed(kind: TaskKind) -> tuple[str, ...]:
     """Names of the metrics that a task's document has, and the host prints: at most four."""
     spread = ("_deviation",) if kind == "rating_over_seeds" else ("_ci_low", "_ci_high")
     return (MAIN[kind], *(f"{MAIN[kind]}{end}" for end in spread), "n_scored")
+
+
+def is_predicted_only(config: Mapping[str, Any]) -> bool:
+    """Whether the host was told `--predict_only` when it ran the task of this config: there are answers and no scores."""
+    return [entry.get("metric") for entry in config.get("metric_list") or ()] == ["bypass"]

@@ -30,7 +30,7 @@ from dialeval_plugin.core.files import checked, parse_json, read_text
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
-from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind
+from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind, is_predicted_only
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
 from .evaluator_names import tell_apart
@@ -236,6 +236,10 @@ class _Task:
     def runs(self) -> list[TaskRun]:
         values = {name.partition(",")[0]: value for name, value in self.file["results"].get(self.task, {}).items()}
         about = describe_task(self.task, (self.file["configs"].get(self.task) or {}).get("metadata"), str(self.path))
+        if about is not None and is_predicted_only(self.file["configs"][self.task]):
+            logger.warning(
+                "%s: %s: left out: --predict_only kept its answers and scored none. Run it again without.", self.path, self.task
+            )
         if about is None or (mark := MAIN[about.kind]) not in values:
             return []
         kind = about.kind

@@ -4,11 +4,13 @@ import copy
 import functools
 import inspect
 import json
+import multiprocessing
 import runpy
 import subprocess
 import sys
 import types
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -493,6 +495,37 @@ def test_a_call_that_fails_leaves_nothing_behind(metric: DialogueMetric) -> None
     with pytest.raises(InputError):
         metric.compute(predictions=["b", None], contexts=[["y"], ["z"]])
     assert metric.compute(predictions=["b"], contexts=[["y"]])["n_total"] == 2
+
+
+def test_rows_that_are_added_after_a_failed_compute_begin_anew(caplog: pytest.LogCaptureFixture) -> None:
+    rows = {"predictions": ["a", "b c"], "contexts": [["x"], ["y"]]}
+    metric = load_metric("response_length")
+    metric.add_batch(**rows)
+    with pytest.raises(InputError):
+        metric.compute(nonsense=1)
+    with pytest.raises(InputError):
+        metric.add_batch(predictions=["a"], contexts=[None])
+    assert (len(metric), caplog.messages) == (2, [])
+    metric.add_batch(**rows)
+    metric.add(prediction="d", context=["z"])
+    assert caplog.messages == ["response_length: 2 rows of the compute() that failed are left out: new rows begin anew"]
+    assert metric.compute()["scores"] == [1.0, 2.0, 1.0]
+    metric.add_batch(**rows)
+    with pytest.raises(InputError):
+        metric.compute(nonsense=1)
+    # Repeated, the call has the rows that it had.
+    assert metric.compute()["scores"] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(("name", "options"), [("random", {"seed": 3}), ("bleu", {"n": 2})])
+def test_a_metric_can_be_sent_to_another_process(name: str, options: dict[str, Any]) -> None:
+    rows = {"predictions": ["a b", "b c"], "contexts": [["x"], ["y"]], "references": ["a b c", "b"]}
+    metric = load_metric(name, **options)
+    metric.add_batch(**rows)
+    expected = load_metric(name, **options).compute(**rows)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(DialogueMetric.compute, metric).result() == expected
+    assert metric.compute() == expected
 
 
 # The page of the Space

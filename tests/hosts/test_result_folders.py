@@ -10,8 +10,10 @@ import pytest
 
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.hosts.lm_eval.result_folders import folder_name
+from dialeval_plugin.leaderboard.result_files import read_runs
 from tests.cli.running import run
 from tests.hosts.through_lm_eval import evaluate
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,34 @@ def test_the_command_says_where_the_results_are_and_what_comes_next(tmp_path: Pa
     assert done.stdout.splitlines()[-1] == f"results: {written}"
     board = f"dialeval leaderboard build {tmp_path} --output board"
     assert done.stderr.splitlines()[-1] == f"next: {board}  (their table with intervals and plots)"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "dialeval leaderboard build {written} --output board  (their table; --log_samples adds plots and cases)"),
+        (
+            ["--predict_only", "--apply_chat_template"],
+            "the same command without --predict_only  (answers that were kept are not scored later)",
+        ),
+    ],
+)
+def test_what_comes_next_can_be_typed(
+    words: list[str], expected: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # lm-eval#1152 and #3513; TRIAL F06.
+    model = ["--model", "dialogue-metric", "--model_args", "scorer=response_length", "--tasks", "dstc10_dialog_mini"]
+    done = run("lm-eval", "run", *model, "--limit", "5", "--output_path", tmp_path / "mine.json", *words)
+    (path,) = tmp_path.glob("mine_*.json")
+    assert done.stdout.splitlines()[-1] == f"results: {path}"
+    assert done.stderr.splitlines()[-1] == f"next: {expected.format(written=path)}"
+    if words:
+        table = "dstc10_dialog_mini  spearman   not scored: --predict_only keeps the answers alone"
+        assert table in done.stdout.splitlines()
+        caplog.clear()
+        advice = "Give what `dialeval lm-eval --output_path FOLDER --log_samples` wrote."
+        with refused(f"{tmp_path}: no result of this package's tasks is there. {advice}"):
+            read_runs([tmp_path])
+        why = "left out: --predict_only kept its answers and scored none. Run it again without."
+        assert f"{path}: dstc10_dialog_mini: {why}" in caplog.messages

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.hosts.lm_eval.short_table import short_table, short_tables
+from dialeval_plugin.judgement_tasks.corpus_metrics import Count
 
 
 def results(**tasks: dict[str, Any]) -> dict[str, Any]:
@@ -29,8 +30,12 @@ def test_a_line_a_task_with_interval_and_rows() -> None:
         fd={"spearman": "undefined (scores turns only)", "n_scored": 0},
         dgr={},
         dbdc={"kind": "breakdown", "f1_b": 0.5, "f1_b_ci_low": "undefined (rough)", "n_scored": 10},
+        # lm-eval#603: of comparisons there are more than documents.
+        preferences={"spearman": 0.5, "n_scored": Count.of(90, 95)},
     )
     given["n-samples"]["dgr"] = {"original": 1, "effective": 0}
+    given["configs"]["kept"] = {**given["configs"]["fd"], "metric_list": [{"metric": "bypass"}]}
+    given["results"]["kept"], given["n-samples"]["kept"] = {}, {"original": 10, "effective": 0}
     found = short_table(given)
     assert found == (
         "task              statistic   value  95 % interval    scored\n"
@@ -39,6 +44,8 @@ def test_a_line_a_task_with_interval_and_rows() -> None:
         "fd                spearman   undefined (scores turns only)\n"
         "dgr               spearman   left out: the file is not on this machine\n"
         "dbdc              f1_b        0.500                   10 of 10\n"
+        "preferences       spearman    0.500                   90 of 95\n"
+        "kept              spearman   not scored: --predict_only keeps the answers alone\n"
     )
 
 

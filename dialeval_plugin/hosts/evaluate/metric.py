@@ -89,6 +89,8 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
     """
 
     scorer_name: ClassVar[str]
+    loaded_as: ClassVar[str]
+    """Set by `load_metric` on the classes that it makes or loads."""
     columns: ClassVar[tuple[str, ...]] = INPUTS
     singular: ClassVar[Mapping[str, str]] = {
         name.removesuffix("s"): name for name in ("predictions", "contexts", "references", "conversations")
@@ -110,6 +112,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
                 "Gather the responses in one process and compute there."
             )
         self._rows: list[Any] = []
+        self._has_failed = False
         self._scorer: Scorer | None = None
         self._scorer_options: dict[str, Any] = {}
         host_settings = {name: value for name, value in settings.items() if name in HOST_SETTINGS}
@@ -137,12 +140,18 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         """Number of rows that were added and not computed yet."""
         return len(self._rows)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle a metric of `load_metric`, whose class stands in no module, by its name; the model is loaded again there."""
+        if name := vars(type(self)).get("loaded_as"):
+            return load_metric, (name,), {**vars(self), "_scorer": None}
+        return super().__reduce_ex__(protocol)
+
     def add(self, **row: Any) -> None:
         """Add one row: one value of each column, whose names may be in the singular."""
         self.add_batch(**{self.singular.get(name, name): None if row[name] is None else [row[name]] for name in row})
 
     def add_batch(self, **columns: Any) -> None:
-        """Add rows, all or none.
+        """Add rows, all or none. After a `compute` that failed they begin anew, as with the host; to repeat it keeps the rows.
 
         Raises:
             InputError: a column is missing or unknown, two differ in length, or a value is none of its kind.
@@ -154,7 +163,17 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
                     f"Accepted are {', '.join(self.columns)}; "
                     "options belong to compute()."
                 )
-        self._rows.extend(self._read(columns))
+        before, self._rows = self._rows, [] if self._has_failed else self._rows
+        try:
+            self._rows.extend(self._read(columns))
+        except InputError:
+            self._rows = before
+            raise
+        if self._has_failed and before:
+            logger.warning(
+                "%s: %d rows of the compute() that failed are left out: new rows begin anew", self.scorer_name, len(before)
+            )
+        self._has_failed = False
 
     def compute(self, **inputs: Any) -> MetricResult:
         """Compute the result of the rows that were added and those given here; `inputs` are columns and options.
@@ -163,13 +182,14 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
             InputError: a column is missing, two differ in length, a value is none of its kind, or an option is unknown.
             MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
         """
+        self._has_failed = True
         options = {**self._options, **{name: value for name, value in inputs.items() if name not in self.columns}}
         self._check_options(options)
         columns = {name: value for name, value in inputs.items() if name in self.columns and value is not None}
         # The rows of a call that fails are not kept: repeating the call must not count them twice.
         rows = self._rows if self._rows and not columns else [*self._rows, *self._read(columns)]
         result = self._result(rows, options)
-        self._rows = []
+        self._rows, self._has_failed = [], False
         return result
 
     def _accepted_options(self) -> Sequence[str] | None:
@@ -313,9 +333,11 @@ def load_metric(name: str, **options: Any) -> DialogueMetric:
     if name in metric_names():
         # A path that ends in .py is the only form that the host never takes for a name on the hub.
         metric: DialogueMetric = evaluate.load(str(metrics_path().resolve() / name / f"{name}.py"))
+        type(metric).loaded_as = name
         # Not by the host's `load`, which keeps some names for itself: `revision` would never reach the scorer.
         return type(metric)(**options) if options else metric
     if name not in (known := scorer_names()):
         raise unknown_name(f"metric: there is no {name!r}", name, sorted({*known, *metric_names()}), ADVICE)
     # The host takes its name of a metric from the name of the class.
-    return cast("DialogueMetric", type(name, (DialogueMetric,), {"scorer_name": name, "__module__": __name__})(**options))
+    body = {"scorer_name": name, "__module__": __name__, "loaded_as": name}
+    return cast("DialogueMetric", type(name, (DialogueMetric,), body)(**options))

@@ -173,6 +173,10 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             "Run it on the tasks of this package, for example dstc10_dialog."
         )
 
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        """Join the messages: a scorer reads the document and sees no prompt, so that a template has no effect on it."""
+        return "\n".join(message["content"] for message in chat_history)
+
     def get_model_info(self) -> dict[str, Any]:
         """What the host writes into the result file's `config`: the scorer and, after the run, its signature and failures."""
         return {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind
+from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, is_predicted_only
 from dialeval_plugin.statistics.estimates import number_text
 
 _HEAD = ("task", "statistic", "value", "95 % interval", "scored")
@@ -50,6 +50,8 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     kind: TaskKind = described["kind"]
     found = {name.partition(",")[0]: value for name, value in results["results"][task].items()}
     value = found.get(MAIN[kind])
+    if is_predicted_only(results["configs"][task]):
+        return task, MAIN[kind], "not scored: --predict_only keeps the answers alone"
     if not results["n-samples"][task]["effective"]:
         return task, MAIN[kind], "left out: the file is not on this machine"
     if value is None or isinstance(value, str):
@@ -61,7 +63,9 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     interval = f"deviation {number_text(deviation)}" if deviation is not None else ""
     if all(isinstance(end, float) for end in ends):
         interval = " to ".join(number_text(end) for end in ends)
-    return task, MAIN[kind], number_text(value), interval, f"{found['n_scored']:g} of {results['n-samples'][task]['effective']}"
+    # Comparisons and dialogues are counted where documents are single responses and turns.
+    total = getattr(found["n_scored"], "total", results["n-samples"][task]["effective"])
+    return task, MAIN[kind], number_text(value), interval, f"{found['n_scored']:g} of {total}"
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:
