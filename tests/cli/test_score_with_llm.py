@@ -163,6 +163,6 @@ def test_answers_that_cannot_be_read_are_shown_where_asked(
     caplog.set_level(logging.WARNING, "dialeval_plugin.llm.parsing")
     caplog.handler.setLevel(logging.DEBUG)
     words = ("--show-unparsed",) if is_shown else ()
-    score("--llm", "scripted-judge", "--llm-args", "garble=cats", "--no-answers", "--max-unscored", "1", *words)
+    score("--llm", "scripted-judge", "--llm-args", "garble=Cats", "--no-answers", "--max-unscored", "1", *words)
     shown = [record.getMessage() for record in caplog.records if record.name == "dialeval_plugin.llm.parsing"]
     assert shown == (["unread answer (parse_failure): '%& ##'"] if is_shown else [])
