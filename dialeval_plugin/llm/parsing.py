@@ -64,12 +64,12 @@ def parse_rating(
         'parse_failure'
     """
     rows = ((rf"{re.escape(label.casefold())}(?: score| rating)?",) if label else ()) + (() if label_only else _RATING_NAMES)
-    found = _verdict(answer, _Form("number", rows, _NUMBER), prompt, content, is_cut=is_cut)
+    found = _verdict(answer, _form("number", rows, _NUMBER), prompt, content, is_cut=is_cut)
     if isinstance(found, Unscored):
         return found
     low, high = scale
     other = f"the answer is on another scale than {low:g} to {high:g}"
-    if any((float(first), float(last)) != tuple(scale) for first, last in found.scales):
+    if any(_float(last) != high or _float(first or f"{low:g}") != low for first, last in found.scales):
         return _unread(Reason.OUT_OF_RANGE, other, answer)
     value = _float(found.match["number"])
     if found.match["percent"]:
@@ -99,7 +99,7 @@ def parse_label(
     spelled = {" ".join(label.casefold().split()): label for label in labels}
     longest_first = sorted(spelled, key=len, reverse=True)
     one = "|".join(" ".join(map(re.escape, label.split())) for label in longest_first)
-    form = _Form("label", _LABEL_NAMES, rf"(?P<label>{one or '(?!)'})(?![\w-])")
+    form = _form("label", _LABEL_NAMES, rf"(?P<label>{one or '(?!)'})(?![\w-])(?![,.;:!] (?:{one})\b)")
     found = _verdict(answer, form, prompt, content, is_cut=is_cut)
     return found if isinstance(found, Unscored) else spelled[found.match["label"]]
 
@@ -126,6 +126,9 @@ class _Form:
         return _heading(self.names)
 
 
+_form = functools.lru_cache(maxsize=64)(_Form)
+
+
 class _Heading(NamedTuple):
     row: int
     """Which row of names it belongs to; 0 is the best."""
@@ -139,8 +142,8 @@ class _Heading(NamedTuple):
 
 class _Found(NamedTuple):
     match: re.Match[str]
-    scales: list[tuple[str, str]]
-    """Ends of the scales that the answer names."""
+    scales: list[tuple[str | None, str]]
+    """Ends of the scales that the answer names; the lower one may be missing."""
 
 
 def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str], *, is_cut: bool) -> _Found | Unscored:
@@ -173,8 +176,9 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
     if len(values) == 1 and None not in deciding and not _RETRACTION.search(text, max(match.end() for match in found)):
         notes = (_RANGE.fullmatch(heading.note.strip("() ")) for heading in best)
         behind = (_RANGE_BEHIND.match(text, match.end()) for match in found)
-        scales = [scale.group("low", "high") for scale in (*notes, *behind, *_SCALE.finditer(text)) if scale]
-        return _Found(found[-1], [(str(low), str(high)) for low, high in scales])
+        scales = [(scale["low"], scale["high"]) for scale in (*notes, *behind) if scale]
+        scales += [(one[1] or one[3], one[2] or one[4] or one[5] or one[6]) for one in _SCALE.finditer(text)]
+        return _Found(found[-1], scales)
     if _REFUSAL.search(_QUOTATION.sub(" ", text)):
         return _unread(Reason.REFUSAL, "the model refused", answer)
     if is_cut:
@@ -305,23 +309,31 @@ _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _NUMERAL = rf"(?:[-+]?(?:[1-9]\d{{0,2}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+)|\b(?:{'|'.join(_NAMES)})\b)"
 _NUMBER = (
     rf"(?P<number>{_NUMERAL})(?P<percent> ?%| percent\b)?(?: (?:stars?|points?)\b)?"
-    rf"(?: ?\(?(?:/|out of|of)(?: an?)?(?: possible| maximum| total)?(?: of)? ?(?P<top>{_NUMERAL}))?"
+    rf"(?: ?\(?(?:/|out of|of)(?: an?)?(?: possible| maximum| total)?(?: of)? ?(?P<top>{_NUMERAL})(?: stars?| points?)?)?"
 )
-_OPENING = r"[\s\"'(\[{<>#•]{0,8}(?:- )?(?:(?:an?|about|around|approximately|roughly) |[~≈]){0,2}[\"'(\[{]{0,3}"
+_OPENING = (
+    r"(?:[\s\"'(\[{#•]|<(?=[^<>\n]*>)){0,8}(?:- )?(?:(?:an?|about|around|approximately|roughly) |[~≈]){0,2}[\"'(\[{]{0,3}"
+)
 _FOLLOWING = (
-    r"(?=\s*\Z|\n|\.(?!\d)|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—] ?(?![\d.])|[-–—] (?!\d)| //| [(\[]"
+    r"(?=\s*\Z|\n|\.(?!\d)|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]"
     r"| (?:because|since|as|for|given|due|with|on|overall|here|the|this|it)\b)"
 )
 """What may stand behind a verdict. Not: another number, a word that it counts, a question mark, a condition."""
 _RANGE = re.compile(r"(?P<low>\d+(?:\.\d+)?) ?(?:-|–|to) ?(?P<high>\d+(?:\.\d+)?)")
-_RANGE_BEHIND = re.compile(rf" ?\( ?{_RANGE.pattern} ?\)")
-_SCALE = re.compile(rf"\bscale (?:of |from |is |: ?)?{_RANGE.pattern}")
+_RANGE_BEHIND = re.compile(rf" ?\( ?{_RANGE.pattern}\b[^()\n]*\)")
+_SCALE = re.compile(
+    rf"\bscale\W{{1,4}}(?:(?:of|from|is) )?({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL})"
+    rf"|({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL}) scale\b"
+    r"|(\d+)[- ]point scale\b|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
+)
+"""Another way to name a scale: "on a scale of 1 to 10", "a 1-10 scale", "a 10-point scale", `"max": 10`."""
 _CONDITION = re.compile(
     r"\b(?:not|no|never|neither|cannot|if|unless|but|however|would|could|should|might|may|need(?:s|ed)?|instead|rather|than"
-    r"|more|less|to (?:get|deserve|earn|reach|receive|merit|achieve))\b|n't\b|\?"
+    r"|more|less|user|human|says?|said|to (?:get|deserve|earn|reach|receive|merit|achieve))\b|n't\b|\?"
 )
 _RETRACTION = re.compile(
     r"(?:\A|[.!?;\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b ?[,.:;!–—-]"
+    r"|\b(?:revised|corrected|updated)\b|\b(?:maybe|perhaps|possibly|or even) (?:an? )?\d"
     r"|\b(?:(?:up)?on (?:second thoughts?|(?:further |closer |more )?(?:reflection|consideration))"
     r"|(?:i|let me) (?:would |will |must |have to )?(?:revise|reconsider|change|correct|take (?:it|that) back))\b"
 )

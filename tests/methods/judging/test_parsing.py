@@ -58,6 +58,18 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
         ["Score (1-10): 4", "Score: 4 (out of 10)", "Score: 4 (on a scale of 1 to 10)", "Score: 4 out of a possible 10"],
     ),
     (FIVE, PARSE, ["On a scale of 1 to 10: 4"]),
+    (FIVE, RANGE, ["Score: 4 on a 10-point scale", "On a 1-10 scale: Score: 4", "On a scale from one to ten, score: 4"]),
+    (FIVE, RANGE, ['{"score": 4, "scale": "1-10"}', '{"score": 4, "out_of": 10}', "Score: 4 (1-10 scale)"]),
+    (
+        FIVE,
+        4,
+        [
+            '{"score": 4, "max": 5}',
+            "Rating: 4 on a 5-point scale",
+            "Rating: 4 out of 5 stars",
+            "Rating (1-5): 4\nConfidence: 3",
+        ],
+    ),
     (SLIDE, RANGE, ["3/4"]),
     # Off the scale.
     (FIVE, RANGE, ["6", "5.5", "0.5", "0", "-1", "−4", "seven", "1,000", "4,000.5", '{"score": 9}', "9" * 400]),
@@ -115,6 +127,8 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
         2,
         ["I would rate it a 2 because it does not fit.", "Since it does not fit, the score is 2.", "Not relevant. Score: 2."],
     ),
+    (FIVE, PARSE, ["4 - 5", "4, maybe 5", "4 (maybe 5)", "Score: >4", "Score: 4 -> 3", "Rating: 4 instead of 5", "1, 2, 3"]),
+    (FIVE, PARSE, ["The user said the score is 4.", "A human would rate it a 4.", "Rating: 4\nRevised: 3"]),
     # Verdicts in tags, brackets and behind titles.
     (FIVE, 4, ["<reasoning>Turn 2 fits.</reasoning><score>4</score>", "It states 2 facts. [RESULT] 4", "Rating: [[4]]"]),
     (FIVE, 4, ["<score>4</score><explanation>It uses 2 of 3 facts</explanation>", "Overall:\nRating: 4"]),
@@ -164,6 +178,11 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (CLASSES, PARSE, ["The response cannot be classified as positive.", "I don't think this response is positive."]),
     (CLASSES, PARSE, ["This is far from positive.", "It would be positive if it answered.", "No positive relation."]),
     (CLASSES, PARSE, ["Is it positive? No.", "Okay, so is this response positive? The", "Prediction: not positive"]),
+    (
+        CLASSES,
+        PARSE,
+        ["Prediction: positive?", "Prediction: positive if shorter", "Label: positive or negative", "Positive words"],
+    ),
     (CLASSES, "negative", ["negative.", " **Negative** ", "Prediction: Negative\nThe words are positive."]),
     (CLASSES, "negative", ["The words are positive.\nPrediction: Negative"]),
     (CLASSES, "negative", ["<think>positive?</think>negative"]),
@@ -174,7 +193,7 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (CLASSES, CUT, ["Prediction:"]),
     (CLASSES, REFUSAL, ["I'm sorry, I cannot classify this as positive."]),
     (YES_NO, "yes", ["Yes", "Yes - it fits"]),
-    (YES_NO, PARSE, ["There is no doubt: yes"]),
+    (YES_NO, PARSE, ["There is no doubt: yes", "No, yes"]),
     (YES_NO, "no", ["no", "No, because the user said yes.", "Answer: No"]),
     (YES_NO, PARSE, ["It has no relation to the context.", "Yes and no", "Yes. Answer: No"]),
     (("yes", "no"), PARSE, ["Ｙes"]),
