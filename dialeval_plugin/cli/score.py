@@ -222,6 +222,8 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
     )
     if source.left_out:
         typer.echo(f"no turns, left out: {left_out_text(source.left_out)}", err=True)
+    for problem in source.malformed:
+        typer.echo(f"malformed, left out: {problem}", err=True)
     shown = [summary(found)]
     if found.bars is not None and found.n_scored > 1:
         shown.append(drawn_bars(found.bars))

@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, advice_for_list, check_text
@@ -20,7 +20,7 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line, parse_json
 
 from .messages import ASSISTANT, USER, context_and_response, is_message, left_out_text, numbered_turns
-from .rows import context_lines, distinct_ids, id_field, label_field, require, unique_ids
+from .rows import FirstPlaces, context_lines, distinct_ids, id_field, label_field, require, unique_ids
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ _IDS = ("id", "conversation_id")
 COLUMNS = tuple(dict.fromkeys((*OF_AN_EXAMPLE, *OF_A_TURN, *_WHOLE)))
 """Names of fields that `columns` can give to the columns of a table."""
 
+_N_NAMED = 20
 _JSON_LIST = re.compile(r"\s*\[\s*[\"{\]]")
 _PYTHON_LIST = re.compile(r"\s*\[\s*'")
 
@@ -121,9 +122,29 @@ class RowNames(NamedTuple):
         return str(number) if self.stem is None else f"{self.stem}_{number:05d}"
 
 
+@dataclass
+class Reading:
+    """What is kept of a source while its rows are read, all at once or a part at a time.
+
+    Attributes:
+        left_out: counts what is no turn.
+        malformed: gets what is wrong with the first conversations that a message makes unreadable, all of which are left out
+            and counted; None: that is an error.
+        places: where each id stood first, where rows are read a part at a time.
+        head: the first row, of whose kind all are.
+        columns: names that occurred in a row of a table.
+    """
+
+    left_out: Counter[str] = field(default_factory=Counter)
+    malformed: list[str] | None = None
+    places: FirstPlaces | None = None
+    head: Mapping[str, Any] | None = None
+    columns: dict[str, None] = field(default_factory=dict)
+
+
 def read_rows(
     rows: Iterable[Line],
-    left_out: Counter[str],
+    reading: Reading,
     *,
     names: RowNames,
     columns: Mapping[str, str] | None = None,
@@ -135,7 +156,7 @@ def read_rows(
 
     Args:
         rows: of one kind, see the module.
-        left_out: counts what is no turn.
+        reading: of the rows before these, and of these.
         names: of rows without an id.
         columns: our name of a field to the rows' own, for every field that is read.
         choice: which turns of a conversation are to be scored.
@@ -143,18 +164,23 @@ def read_rows(
         is_wanted: says of each row with a response, by its context as it stands there, whether it is read; by default all are.
     """
     is_table = is_table or bool(columns)
-    lines = _renamed([Line(row.where, _present(row.value)) if is_table else row for row in rows], columns or {})
+    lines = list(rows)
+    if is_table:
+        reading.columns |= dict.fromkeys(name for row in lines for name in row.value)
+        lines = _renamed([Line(row.where, _present(row.value)) for row in lines], columns or {}, reading.columns)
     if not lines:
         return []
-    if is_conversation(lines[0].value):
-        return list(read_conversations(lines, left_out, names=names, choice=choice))
+    reading.head = reading.head or lines[0].value
+    if is_conversation(reading.head):
+        return list(read_conversations(lines, reading, names=names, choice=choice))
     if is_table:
-        lines = _responses(lines)
+        lines = _responses(lines, columns or reading.columns)
     numbered = list(enumerate(lines, start=names.first))
-    if is_wanted is not None:
-        numbered = [(number, line) for number, line in numbered if is_wanted(line.value.get("context"))]
-    examples = [_example(line, number, left_out, is_table=is_table) for number, line in numbered]
-    distinct_ids([line for _, line in numbered], [example.id for example in examples], "Give every example its own.")
+    wanted = [one for one in numbered if is_wanted is None or is_wanted(one[1].value.get("context"))]
+    examples = [_example(line, number, reading.left_out, is_table=is_table) for number, line in wanted]
+    # Those of rows that are not wanted too: another shard has them.
+    ids = [str(number if (own := line.value.get("id")) is None or own == "" else own) for number, line in numbered]
+    distinct_ids(lines, ids, "Give every example its own.", reading.places)
     if choice is not None:
         raise InputError(
             f"{lines[0].where}: is one response with its context, so there are no turns to choose. Leave --turns out."
@@ -164,21 +190,37 @@ def read_rows(
 
 def read_conversations(
     lines: Sequence[Line],
-    left_out: Counter[str],
+    reading: Reading,
     *,
     names: RowNames,
     choice: TurnChoice | None = None,
 ) -> list[Conversation]:
-    """Return the conversations that rows hold, at least one, all of the kind of the first; see `read_rows`."""
-    head = lines[0].value
+    """Return the conversations that rows hold, all of the kind of the first; see `read_rows`."""
+    head = reading.head = reading.head or lines[0].value
+    named: Iterable[tuple[str, Iterable[tuple[str, object]]]]
     if is_message(head) and "conversation" not in head:
-        id = names.conversation(names.first)
-        messages = ((f"{line.where}: message {number}", line.value) for number, line in enumerate(lines, start=1))
-        return [_conversation(id, messages, choice, left_out)]
-    if _is_turn(head):
-        return list(_conversations_of_turns(lines, choice, left_out))
-    named = zip(_conversation_ids(lines, names), lines, strict=True)
-    return [_conversation(id, _messages(line, id), choice, left_out) for id, line in named]
+        places = (f"{line.where}: message {number}" for number, line in enumerate(lines, start=1))
+        named = [(names.conversation(names.first), zip(places, (line.value for line in lines), strict=True))]
+    elif _is_turn(head):
+        named = _messages_of_turns(lines)
+    else:
+        ids = _conversation_ids(lines, names, reading.places)
+        named = [(id, _messages(line, _whole(line), id)) for id, line in zip(ids, lines, strict=True)]
+    found = []
+    for id, messages in named:
+        left_out: Counter[str] = Counter()
+        try:
+            turns = numbered_turns(messages, left_out)
+        except InputError as error:
+            if reading.malformed is None:
+                raise
+            reading.left_out["malformed conversation"] += 1
+            if len(reading.malformed) < _N_NAMED:
+                reading.malformed.append(str(error))
+            continue
+        reading.left_out.update(left_out)
+        found.append(Conversation(id, tuple(turn for _, turn in turns), tuple(number for number, _ in turns), choice))
+    return found
 
 
 def examples_from(
@@ -219,12 +261,12 @@ def conversations_from(
     first: int = 0,
 ) -> list[Conversation | Example]:
     """Return what `examples_from` makes examples of, the rows numbered from `first`."""
-    left_out: Counter[str] = Counter()
+    reading = Reading()
     rows, is_table = _given_rows(conversations)
     check_choice("turns", choice)
-    found = read_rows(rows, left_out, columns=columns, choice=choice, is_table=is_table, names=RowNames(first=first))
-    if left_out:
-        logger.info("conversations: %s left out", left_out_text(left_out))
+    found = read_rows(rows, reading, columns=columns, choice=choice, is_table=is_table, names=RowNames(first=first))
+    if reading.left_out:
+        logger.info("conversations: %s left out", left_out_text(reading.left_out))
     return found
 
 
@@ -259,12 +301,11 @@ def _present(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _renamed(lines: list[Line], columns: Mapping[str, str]) -> list[Line]:
+def _renamed(lines: list[Line], columns: Mapping[str, str], known: Mapping[str, object]) -> list[Line]:
     if unknown := [name for name in columns if name not in COLUMNS]:
         raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
     if not columns or not lines:
         return lines
-    known = dict.fromkeys(name for line in lines for name in line.value)
     for ours, theirs in columns.items():
         if theirs not in known:
             raise InputError(
@@ -276,12 +317,11 @@ def _renamed(lines: list[Line], columns: Mapping[str, str]) -> list[Line]:
     ]
 
 
-def _responses(lines: Sequence[Line]) -> list[Line]:
+def _responses(lines: Sequence[Line], columns: Mapping[str, object]) -> list[Line]:
     """The rows of a table with a response each, without other columns."""
-    head = lines[0].value
-    if not {"context", "response"} <= {name for line in lines for name in line.value}:
+    if not {"context", "response"} <= columns.keys():
         raise InputError(
-            f"{lines[0].where}: has the columns {', '.join(map(repr, head)) or '(none)'}. Say which is which by columns: "
+            f"{lines[0].where}: has the columns {', '.join(map(repr, columns)) or '(none)'}. Say which is which by columns: "
             "context and response of a table with a response a row; conversation, speaker and text, with a turn a row; "
             "messages, with a conversation a row."
         )
@@ -301,16 +341,17 @@ def _messages_field(value: Mapping[str, Any]) -> str | None:
     return None if _is_turn(value) else next((name for name in _WHOLE if name in value), None)
 
 
-def _conversation_ids(lines: Sequence[Line], names: RowNames) -> list[str]:
+def _conversation_ids(lines: Sequence[Line], names: RowNames, places: FirstPlaces | None) -> list[str]:
     ids = []
     for number, line in enumerate(lines, start=names.first):
         own = next((name for name in _IDS if line.value.get(name) is not None), None)
         id = None if own is None else id_field(line, own)
         ids.append(id or names.conversation(number))
-    return unique_ids(ids)
+    return unique_ids(ids) if places is None else places.unique(ids, lines)
 
 
-def _messages(line: Line, id: str) -> Iterator[tuple[str, object]]:
+def _whole(line: Line) -> str:
+    """The field of the messages."""
     name = _messages_field(line.value)
     if name is None:
         known = ", ".join(map(repr, line.value)) or "nothing"
@@ -321,6 +362,10 @@ def _messages(line: Line, id: str) -> Iterator[tuple[str, object]]:
         raise InputError(
             f"{line.where}: has {name!r} and 'response'. Call the messages 'context', or let the response be the last of them."
         )
+    return name
+
+
+def _messages(line: Line, name: str, id: str) -> Iterator[tuple[str, object]]:
     place = f"{line.where}: conversation {id!r}"
     for number, value in enumerate(_list(line.value[name], f"{place}: {name}", "messages", is_cell=True), start=1):
         yield f"{place}, message {number}", value
@@ -342,15 +387,8 @@ def _list(values: Any, where: str, what: str, *, is_cell: bool) -> list[Any]:
     return list(values)
 
 
-def _conversation(
-    id: str, messages: Iterable[tuple[str, object]], choice: TurnChoice | None, left_out: Counter[str]
-) -> Conversation:
-    found = numbered_turns(messages, left_out)
-    return Conversation(id, tuple(turn for _, turn in found), tuple(number for number, _ in found), choice)
-
-
-def _conversations_of_turns(lines: Sequence[Line], choice: TurnChoice | None, left_out: Counter[str]) -> Iterator[Conversation]:
-    """Conversations of rows that are turns each; those of one may stand among those of others."""
+def _messages_of_turns(lines: Sequence[Line]) -> Iterator[tuple[str, Iterable[tuple[str, object]]]]:
+    """The messages of each conversation, of rows that are turns each; those of one may stand among those of others."""
     rows: dict[str, list[Line]] = {}
     for line in lines:
         require(line, "conversation", advice="Name the conversation of every turn.")
@@ -363,7 +401,7 @@ def _conversations_of_turns(lines: Sequence[Line], choice: TurnChoice | None, le
             )
             for number, line in enumerate(own, start=1)
         )
-        yield _conversation(id, messages, choice, left_out)
+        yield id, messages
 
 
 def _example(line: Line, number: int, left_out: Counter[str], *, is_table: bool) -> Example:

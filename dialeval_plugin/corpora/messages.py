@@ -148,7 +148,7 @@ def _layout(value: Mapping[Any, Any], where: str) -> tuple[str, str]:
         layout = _LAYOUTS[0]
     if layout is None:
         known = ", ".join(map(repr, value)) or "nothing"
-        raise InputError(f"{where}: is no chat message, with {known}. Give 'role' and 'content', as OpenAI's have them.")
+        raise InputError(f"{where}: is no chat message, it has only {known}. Give 'role' and 'content', as OpenAI's have them.")
     return layout
 
 

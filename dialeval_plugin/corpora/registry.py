@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown
 from dialeval_plugin.core.files import Line
 
 from . import mini, readers, verdicts
-from .conversations import Conversation, RowNames, TurnChoice, is_conversation, read_conversations, read_rows
+from .conversations import Conversation, Reading, RowNames, TurnChoice, is_conversation, read_conversations, read_rows
 from .corpus import Beginning, Corpus, GroundedDialogue, publications
 from .readers import dailydialog_pp, dstc10
 from .rows import read_csv, read_objects, visible_turns
@@ -90,14 +89,14 @@ def read_items(path: Path) -> list[Item]:
     """
     return [
         item
-        for one in read_scored(path, Counter(), stem=path.stem)
+        for one in read_scored(path, Reading(), stem=path.stem)
         for item in (one.items("turn") if isinstance(one, Conversation) else [one])
     ]
 
 
 def read_scored(
     path: Path,
-    left_out: Counter[str],
+    reading: Reading,
     *,
     stem: str | None = None,
     choice: TurnChoice | None = None,
@@ -112,7 +111,7 @@ def read_scored(
     if not is_table(path) and not columns and _is_unknown_array(Beginning.of(path)):
         return list(dstc10.read(path))
     rows = file_rows(path)
-    return list(read_rows(rows, left_out, names=RowNames(stem), columns=columns, choice=choice, is_table=is_table(path)))
+    return list(read_rows(rows, reading, names=RowNames(stem), columns=columns, choice=choice, is_table=is_table(path)))
 
 
 def _is_unknown_array(beginning: Beginning) -> bool:
@@ -158,7 +157,7 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
     """
     corpus = identify(path)
     if corpus is None:
-        conversations = read_conversations(file_rows(path), Counter(), names=RowNames(path.stem))
+        conversations = read_conversations(file_rows(path), Reading(), names=RowNames(path.stem))
         return [GroundedDialogue(Dialogue(one.id, visible_turns(one.turns))) for one in conversations]
     if corpus.read_dialogues is None:
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -264,13 +265,41 @@ def as_path(source: str | Path) -> Path | None:
     return Path(source) if isinstance(source, Path) or any(mark in source for mark in "./\\") else None
 
 
-def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
-    """Check that no two rows have one id."""
-    first: dict[str, str] = {}
+def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str, places: FirstPlaces | None = None) -> None:
+    """Check that no two rows have one id, nor one that `places` knows."""
+    first: dict[str, str] | FirstPlaces = {} if places is None else places
     for row, id in zip(rows, ids, strict=True):
         other = first.setdefault(id, row.where)
         if other != row.where:
             raise InputError(f"{row.where}: the id {id!r} is also that of {other}. {advice}")
+
+
+class FirstPlaces:
+    """Where each id of a source of any length stood first; on the disk, beyond some megabytes, and gone with this object."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n INTEGER DEFAULT 1) WITHOUT ROWID")
+        self._database.execute("BEGIN")
+
+    def setdefault(self, id: str, place: str) -> str:
+        """Keep the place of an id that has none, and return the one kept."""
+        if self._database.execute("INSERT OR IGNORE INTO first (id, place) VALUES (?, ?)", (id, place)).rowcount:
+            return place
+        return str(self._database.execute("SELECT place FROM first WHERE id = ?", (id,)).fetchone()[0])
+
+    def unique(self, ids: Sequence[str], rows: Sequence[Line]) -> list[str]:
+        """As `unique_ids`, of the rows that come next."""
+        unique = []
+        for id, row in zip(ids, rows, strict=True):
+            name = id
+            while self.setdefault(name, row.where) != row.where:
+                self._database.execute("UPDATE first SET n = n + 1 WHERE id = ?", (id,))
+                (n,) = self._database.execute("SELECT n FROM first WHERE id = ?", (id,)).fetchone()
+                name = f"{id}#{n}"
+            unique.append(name)
+        return unique
 
 
 def unique_ids(ids: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 
-from .conversations import Conversation, Place, TurnChoice, is_conversation
+from .conversations import Conversation, Place, Reading, TurnChoice, is_conversation
 from .corpus import Beginning
 from .messages import left_out_text
 from .registry import file_rows, identify, is_table, read_scored
@@ -27,6 +27,8 @@ class ScoredInput(NamedTuple):
     """Messages, and parts of them, that are no turns, by kind."""
     no_logs: list[Path]
     """Files of the folder that hold no conversations."""
+    malformed: list[str]
+    """What is wrong with the first conversations that were left out because of a message."""
 
     def items(self, level: Level) -> list[Item]:
         """Return what a scorer of this level takes, in the order of the files."""
@@ -42,6 +44,7 @@ class ScoredInput(NamedTuple):
         lines = [f"no conversations, left out: {path}" for path in self.no_logs]
         if self.left_out:
             lines.append(f"no turns, left out: {left_out_text(self.left_out)}")
+        lines += [f"malformed, left out: {problem}" for problem in self.malformed]
         silent = sum(isinstance(one, Conversation) and not one.places() for one in self.sources)
         if silent:
             lines.append(f"without a turn to score: {silent} of {len(self.sources)} conversations")
@@ -57,11 +60,16 @@ def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[st
         columns: our names of fields to those of a table.
 
     Raises:
-        InputError: a file is malformed, or no file of the folder holds conversations.
+        InputError: a file is malformed, or no file of the folder holds conversations, or none of them can be read. A malformed
+            message is an error of its conversation alone.
     """
     left_out: Counter[str] = Counter()
+    malformed: list[str] = []
     if not path.is_dir():
-        return ScoredInput(read_scored(path, left_out, stem=path.stem, choice=choice, columns=columns), left_out, [])
+        found = read_scored(path, Reading(left_out, malformed), stem=path.stem, choice=choice, columns=columns)
+        if malformed and not found:
+            raise InputError(malformed[0])
+        return ScoredInput(found, left_out, [], malformed)
     sources: list[Item | Conversation] = []
     no_logs = []
     for file in sorted(file for file in path.rglob("*") if _may_be_log(file.relative_to(path)) and file.is_file()):
@@ -69,14 +77,16 @@ def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[st
             no_logs.append(file)
             continue
         name = file.relative_to(path).as_posix()
-        found = read_scored(file, left_out, choice=choice, columns=columns)
+        found = read_scored(file, Reading(left_out, malformed), choice=choice, columns=columns)
         sources += [replace(one, id=f"{name}/{one.id}") for one in found]
+    if malformed and not sources:
+        raise InputError(malformed[0])
     if not sources:
         raise InputError(
             f"{path}: is a folder without conversations. Give a folder of files ({', '.join(_SUFFIXES)}) with 'messages', "
             "'conversations' or 'turns', or name the columns of its tables by --columns."
         )
-    return ScoredInput(sources, left_out, no_logs)
+    return ScoredInput(sources, left_out, no_logs, malformed)
 
 
 def _may_be_log(name: Path) -> bool:

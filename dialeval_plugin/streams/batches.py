@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import refuse_streams, score_block
-from dialeval_plugin.corpora.conversations import Conversation, RowNames, TurnChoice, read_rows
+from dialeval_plugin.corpora.conversations import Conversation, Reading, RowNames, TurnChoice, read_rows
 
 UNSCORED = "unscored"
 SIGNATURE = "signature"
@@ -77,7 +76,7 @@ class ScoreBatches:
             Line(f"row {number} of a batch", {name: _plain(value) for name, value in zip(names, values, strict=True)})
             for number, values in enumerate(zip(*columns, strict=True), start=1)
         ]
-        found = read_rows(rows, Counter(), names=RowNames(), columns=self._columns, choice=self._turns, is_table=True)
+        found = read_rows(rows, Reading(), names=RowNames(), columns=self._columns, choice=self._turns, is_table=True)
         items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in found]
         for row, of_row in zip(rows, items, strict=True):
             if len(of_row) != 1:

@@ -6,22 +6,29 @@ import contextlib
 import hashlib
 import itertools
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json
-from dialeval_plugin.corpora.conversations import Conversation, RowNames, TurnChoice, read_rows
+from dialeval_plugin.corpora.conversations import Conversation, Reading, RowNames, TurnChoice, read_rows
+from dialeval_plugin.corpora.rows import FirstPlaces
 
 LARGE = 100_000_000
 """Bytes of a file of JSON lines from which on it is streamed."""
 _JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _PARQUET = ".parquet"
 _ROWS_AT_ONCE = 1024
+_TEXT_AT_ONCE = 1 << 24
+"""Characters of rows that are taken together, at least one row: small files hold large ones, packed."""
+_ROWS_UNPACKED = 64
+"""Rows of Parquet that are unpacked together, of whatever size."""
 _ARROW_FILES = ("state.json", "dataset_dict.json")
 """Of a folder that `datasets` has saved: of one data set, or of several."""
 
@@ -87,6 +94,7 @@ class Source:
         columns: our names of fields to the rows' own.
         left_out: messages, and parts of them, that are no turns, by kind, of the last iteration.
         n_items: of the last iteration.
+        malformed: what is wrong with the first conversations that a message makes unreadable, of the last iteration.
     """
 
     name: str
@@ -94,6 +102,7 @@ class Source:
     columns: Mapping[str, str] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     n_items: int = 0
+    malformed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._digest = hashlib.sha256()
@@ -110,26 +119,43 @@ class Source:
         context.
 
         Raises:
-            InputError: a row is malformed; the message names it. Or the rows are turns, of which a conversation is many.
+            InputError: a row is malformed; the message names it. Or the rows are turns, of which a conversation is many. A
+                malformed message is an error of its conversation alone, unless no conversation can be read.
         """
         self.left_out.clear()
-        self._digest, self.n_items = hashlib.sha256(repr((level, self.choice, dict(self.columns))).encode()), 0
+        self.malformed.clear()
+        self._digest = hashlib.sha256(repr((level, self.choice, dict(self.columns))).encode())
+        self.n_items = first = 0
         rows, is_table = self._rows()
-        for first in itertools.count(0, _ROWS_AT_ONCE):
-            if not (lines := list(itertools.islice(rows, _ROWS_AT_ONCE))):
-                break
-            self._refuse_turns(lines[0])
-            self._digest.update(repr([line.value for line in lines]).encode())
-            for item in self._items_of(lines, level, shard, first=first, is_table=is_table):
-                yield None if item is None else PlacedItem(self.n_items, item)
-                self.n_items += 1
+        reading = Reading(self.left_out, self.malformed, FirstPlaces())
+        try:
+            while lines := self._next_lines(rows):
+                for item in self._items_of(lines, level, shard, first=first, is_table=is_table, reading=reading):
+                    yield None if item is None else PlacedItem(self.n_items, item)
+                    self.n_items += 1
+                first += len(lines)
+        except sqlite3.Error as error:
+            raise InputError(f"{self.name}: its ids cannot be kept in a temporary file ({error}). Make room.") from error
         if not self.n_items:
-            raise InputError(f"{self.name}: has nothing to score.")
+            raise InputError(self.malformed[0] if self.malformed else f"{self.name}: has nothing to score.")
+
+    def _next_lines(self, rows: Iterator[Line]) -> list[Line]:
+        """Rows that are taken together, as many as the constants of this module say."""
+        lines: list[Line] = []
+        size = 0
+        for line in itertools.islice(rows, _ROWS_AT_ONCE):
+            text = repr(line.value)
+            self._digest.update(text.encode())
+            lines.append(line)
+            if (size := size + len(text)) >= _TEXT_AT_ONCE:
+                break
+        return lines
 
     def _items_of(
-        self, lines: Sequence[Line], level: Level, shard: Shard | None, *, first: int, is_table: bool
+        self, lines: Sequence[Line], level: Level, shard: Shard | None, *, first: int, is_table: bool, reading: Reading
     ) -> Iterator[Item | None]:
         """What rows have to score; None for each item that is not of the shard."""
+        self._refuse_turns(lines[0])
         is_own: list[bool] = []
 
         def is_wanted(context: object) -> bool:
@@ -139,7 +165,7 @@ class Source:
         found = iter(
             read_rows(
                 lines,
-                self.left_out,
+                reading,
                 names=RowNames(PurePosixPath(self.name).name.partition(".")[0], first),
                 columns=self.columns,
                 choice=self.choice,
@@ -174,10 +200,12 @@ def _json_rows(name: str) -> Iterator[Line]:
 
     with _reading(name), fsspec.open(name, "rt", encoding="utf-8-sig", newline="\n", compression="infer") as file:
         # Only "\n" ends a record.
-        for number, text in enumerate(file, start=1):
+        for number, text in enumerate(iter(partial(file.readline, LARGE), ""), start=1):
+            where = f"{name}:{number}"
+            if len(text) == LARGE:
+                raise InputError(f"{where}: holds more than {LARGE // 10**6} MB, the limit of a row. Split it.")
             if not text.strip():
                 continue
-            where = f"{name}:{number}"
             value = parse_json(text, where)
             if not isinstance(value, dict):
                 raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
@@ -190,7 +218,7 @@ def _parquet_rows(name: str) -> Iterator[Line]:
 
     with _reading(name), fsspec.open(name, "rb") as file:
         parquet = pyarrow.parquet.ParquetFile(file)
-        yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_AT_ONCE) for row in batch.to_pylist()))
+        yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_UNPACKED) for row in batch.to_pylist()))
 
 
 def _arrow_rows(path: Path) -> Iterator[Line]:

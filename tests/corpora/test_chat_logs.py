@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from dialeval_plugin import Example, Turn, examples_from
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.conversations import Conversation, RowNames, TurnChoice, read_rows
+from dialeval_plugin.corpora.conversations import Conversation, Reading, RowNames, TurnChoice, read_rows
 from dialeval_plugin.corpora.messages import left_out_text
 from dialeval_plugin.corpora.registry import file_rows, is_table, read_dialogues, read_items, read_reported, read_scored
 from dialeval_plugin.corpora.scored_input import read_input
@@ -181,12 +180,12 @@ def test_what_is_no_turn_is_left_out_and_counted() -> None:
         {"role": "assistant", "content": ""},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
     ]
-    left_out: Counter[str] = Counter()
-    (found,) = read_rows([Line("f:1", {"id": "x", "messages": messages})], left_out, names=RowNames())
+    reading = Reading()
+    (found,) = read_rows([Line("f:1", {"id": "x", "messages": messages})], reading, names=RowNames())
     assert isinstance(found, Conversation)
     asked = Turn("What\nis it?", "user")
     assert (found.turns, found.numbers) == ((asked, Turn("", "assistant"), Turn("No.", "assistant")), (3, 8, 9))
-    assert left_out_text(left_out) == (
+    assert left_out_text(reading.left_out) == (
         "1 system message, 1 developer message, 2 image_url parts, 3 textless messages, 1 tool message"
     )
     # An answer without a visible character is an answer: it is scored as the blank response that it is.
@@ -228,7 +227,7 @@ def test_tables_of_responses(tmp_path: Path) -> None:
     assert read_items(write(tmp_path / "in.csv", table(rows))) == expected
     assert read_items(write(tmp_path / "in.TSV", table(rows, "\t"))) == expected
     lines_of = [{"history": "Hi.\nHo.", "answer": "Ha."}]
-    found = read_scored(write(tmp_path / "in.jsonl", lines(*lines_of)), Counter(), columns=dict(list(columns.items())[:2]))
+    found = read_scored(write(tmp_path / "in.jsonl", lines(*lines_of)), Reading(), columns=dict(list(columns.items())[:2]))
     assert found == expected[:1]
 
 
@@ -289,8 +288,8 @@ def test_a_folder_is_read_whole_and_what_holds_no_conversations_is_named(tmp_pat
 MESSAGE = "Give 'role' and 'content', as OpenAI's have them."
 REFUSED: dict[str, tuple[Any, str]] = {
     "no role": ([{"content": "Hi."}], "has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name."),
-    "no content": ([{"role": "user"}], f"is no chat message, with 'role'. {MESSAGE}"),
-    "another object": ([{"a": 1}], f"is no chat message, with 'a'. {MESSAGE}"),
+    "no content": ([{"role": "user"}], f"is no chat message, it has only 'role'. {MESSAGE}"),
+    "another object": ([{"a": 1}], f"is no chat message, it has only 'a'. {MESSAGE}"),
     "a number": ([7], "expected a string, got 7 (int). Pass text."),
     "a number as role": ([{"role": 1, "content": "a"}], "role: expected a string, got 1 (int). Pass text."),
     "a number as content": (
@@ -316,6 +315,45 @@ def test_a_wrong_message_is_named_by_file_conversation_and_number(case: str, tmp
     assert refusal(examples_from, rows) == f"conversations[1]: {place}: {problem}"
     path = write(tmp_path / "x.jsonl", lines(*rows))
     assert refusal(read_items, path) == f"{path}:2: {place}: {problem}"
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_wrong_message_costs_its_conversation_alone(case: str, tmp_path: Path) -> None:
+    """One message without content stopped a folder of eleven files, and nothing was scored."""
+    messages, problem = REFUSED[case]
+    write(
+        tmp_path / "a.jsonl",
+        lines({"id": "a", **openai(CHAT)}, {"id": "b", "messages": [{"role": "system", "content": "x"}, *messages]}),
+    )
+    alone = write(tmp_path / "b.json", array({"id": "c", "messages": [*openai(CHAT[:1])["messages"], *messages]}))
+    found = read_input(tmp_path)
+    assert [item.id for item in found.items("turn")] == ["a.jsonl/a:2", "a.jsonl/a:4"]
+    assert found.remarks() == (
+        "no turns, left out: 2 malformed conversations\n"
+        f"malformed, left out: {tmp_path / 'a.jsonl'}:2: conversation 'b', message 2: {problem}\n"
+        f"malformed, left out: {alone}:2: conversation 'c', message 2: {problem}\n"
+    )
+    # A file of which no conversation can be read is no file of conversations.
+    assert refusal(read_input, alone) == f"{alone}:2: conversation 'c', message 2: {problem}"
+
+
+def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path) -> None:
+    rows = [{"id": "a", **openai(CHAT)}, *({"id": f"b{number}", "messages": None} for number in range(30))]
+    found = read_input(write(tmp_path / "a.jsonl", lines(*rows)))
+    assert [item.id for item in found.items("turn")] == ["a:2", "a:4"]
+    first, *named = found.remarks().splitlines()
+    assert first == "no turns, left out: 30 malformed conversations"
+    assert (len(named), named[0]) == (
+        20,
+        f"malformed, left out: {tmp_path / 'a.jsonl'}:2: conversation 'b0': messages: expected a list of messages, got None "
+        "(NoneType). Pass a list.",
+    )
+    # What is no conversation is one row too many, of another kind.
+    mixed = write(tmp_path / "b.jsonl", lines(rows[0], {"context": ["Hi."], "response": "Ho."}))
+    assert refusal(read_input, mixed) == (
+        f"{mixed}:2: has no 'messages', 'conversations' or 'turns', only 'context', 'response'. "
+        "Give a list of messages or texts."
+    )
 
 
 def test_wrong_conversations(tmp_path: Path) -> None:
@@ -367,10 +405,10 @@ def test_wrong_tables(tmp_path: Path) -> None:
         "context and response of a table with a response a row; conversation, speaker and text, with a turn a row; "
         "messages, with a conversation a row."
     )
-    assert refusal(read_scored, path, Counter(), columns={"context": "question", "response": "answr"}) == (
+    assert refusal(read_scored, path, Reading(), columns={"context": "question", "response": "answr"}) == (
         f"{path}:2: has no column 'answr', which is to be 'response'. There are: question, answer."
     )
-    assert refusal(read_scored, path, Counter(), columns={"ctx": "question"}) == (
+    assert refusal(read_scored, path, Reading(), columns={"ctx": "question"}) == (
         "columns: there is no field 'ctx'. Did you mean 'context'? Known are: context, response, id, references, facts, "
         "conversation, speaker, text, messages, conversations, turns."
     )

@@ -463,7 +463,7 @@ WRONG: list[tuple[dict[str, object], str]] = [
     (given(["a", "b"], [X, Y], facts=[["f"], ["g", 2.5]]), no_text("facts[1][1]", "2.5 (float)")),
     (given("a", [X]), no_list("predictions", "'a' (str)")),
     (given([SYSTEM], [X]), "predictions[0]: expected a response, got a message of the role 'system'. Pass the assistant's."),
-    (given(["a"], [[{"role": "user"}]]), f"contexts[0][0]: is no chat message, with 'role'. {A_MESSAGE}"),
+    (given(["a"], [[{"role": "user"}]]), f"contexts[0][0]: is no chat message, it has only 'role'. {A_MESSAGE}"),
     (
         {"conversations": [[CHAT]], "contexts": [X]},
         "conversations: have their contexts and responses in them. Leave contexts out.",

@@ -19,6 +19,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.scored_input import read_input
 from dialeval_plugin.streams import run, sources
 from dialeval_plugin.streams.output import merge, read_rows
 from dialeval_plugin.streams.run import score_file
@@ -376,6 +377,70 @@ def test_a_source_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert refusal(lengths, tmp_path / "none.jsonl", tmp_path / "scores.jsonl") == (
         f"{tmp_path / 'none.jsonl'}: there is no such file."
     )
+
+
+CHAT = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]
+
+
+def test_two_rows_of_one_id_are_refused_however_far_apart(tmp_path: Path) -> None:
+    rows = [*ROWS[:40], dict(ROWS[0], response="Another.")]
+    source = json_lines(tmp_path / "rows.jsonl", rows)
+    message = f"{source}:41: the id 'r0' is also that of {source}:1. Give every example its own."
+    assert refusal(lengths, source, tmp_path / "scores.jsonl") == message
+    # Each shard knows the ids of the others' rows.
+    for number in (1, 2):
+        assert refusal(lengths, source, tmp_path / "part.jsonl", shard=Shard(number, 2)) == message
+    made_up = json_lines(tmp_path / "rows.jsonl", [dict(ROWS[0], id="35"), *({**row, "id": None} for row in ROWS[1:40])])
+    assert refusal(lengths, made_up, tmp_path / "scores.jsonl") == (
+        f"{source}:36: the id '35' is also that of {source}:1. Give every example its own."
+    )
+    assert lengths(json_lines(source, [dict(row, id=place) for place, row in enumerate(ROWS)]), tmp_path / "scores.jsonl")
+
+
+def test_conversations_of_one_id_are_kept_apart_as_in_a_whole_file(tmp_path: Path) -> None:
+    names = [("c0" if number % 20 == 0 else f"c{number}") for number in range(60)]
+    source = json_lines(tmp_path / "chats.jsonl", [{"id": name, "messages": CHAT} for name in names])
+    found = [row["id"] for row in lengths(source, tmp_path / "scores.jsonl")]
+    assert found == [item.id for item in read_input(source).items("turn")]
+    assert (found[0], found[20], found[40]) == ("c0:2", "c0#2:2", "c0#3:2")
+
+
+def test_a_column_may_have_no_value_in_many_rows(tmp_path: Path) -> None:
+    rows = [
+        {"i": row["id"] if place > 90 else None, "c": row["context"], "r": row["response"], "ref": ["a"] if place < 9 else None}
+        for place, row in enumerate(ROWS)
+    ]
+    columns = {"context": "c", "response": "r", "references": "ref", "id": "i"}
+    source = Source(str(parquet(tmp_path / "rows.parquet", rows)), columns=columns)
+    items = [placed.item for placed in source.items("turn") if placed is not None]
+    assert [item.id for item in items][89:93] == ["89", "90", "r91", "r92"]
+    assert [item.references for item in items if isinstance(item, Example)][8:10] == [("a",), ()]
+
+
+def test_all_rows_of_a_stream_are_of_one_kind(tmp_path: Path) -> None:
+    source = json_lines(tmp_path / "rows.jsonl", [*ROWS[:16], {"id": "c", "messages": CHAT}])
+    assert refusal(lengths, source, tmp_path / "scores.jsonl") == (
+        f"{source}:17: there is no field 'messages'. Known are: context, facts, id, references, response."
+    )
+
+
+def test_a_malformed_message_costs_its_conversation_alone(tmp_path: Path) -> None:
+    bad = [{"role": "user"}]
+    rows = [{"id": f"c{number}", "messages": bad if number % 20 == 3 else CHAT} for number in range(60)]
+    source = Source(str(json_lines(tmp_path / "chats.jsonl", rows)))
+    ids = [placed.item.id for placed in source.items("turn") if placed is not None]
+    assert ids == [f"c{number}:2" for number in range(60) if number % 20 != 3]
+    problem = (
+        "conversation 'c3', message 1: is no chat message, it has only 'role'. "
+        "Give 'role' and 'content', as OpenAI's have them."
+    )
+    assert (len(source.malformed), source.malformed[0]) == (3, f"{source.name}:4: {problem}")
+    assert source.left_out == {"malformed conversation": 3}
+    # The same are left out of every shard, and nothing is left where no conversation can be read.
+    places = [placed.place for number in (1, 2) for placed in source.items("turn", Shard(number, 2)) if placed is not None]
+    assert sorted(places) == list(range(57))
+    nothing = json_lines(tmp_path / "chats.jsonl", [{"id": "c3", "messages": bad}])
+    assert refusal(lengths, nothing, tmp_path / "scores.jsonl") == f"{nothing}:1: {problem}"
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0"])

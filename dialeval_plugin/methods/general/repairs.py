@@ -8,6 +8,7 @@ next.
 from __future__ import annotations
 
 import itertools
+import logging
 import random
 import re
 import shutil
@@ -36,6 +37,8 @@ from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 from .acceptance import Acceptance
 from .judging import GENERAL_FOLDER
 from .scorer import GeneralScorer
+
+logger = logging.getLogger(__name__)
 
 N_ACCEPTED = 3
 """Accepted responses that are learnt from for each one that is answered with a repair."""
@@ -166,7 +169,10 @@ def read_logs(paths: Sequence[Path], reported: Mapping[str, Sequence[Item]]) -> 
     for path in paths:
         if (name := path.name.partition(".")[0]) in logs:
             raise InputError(f"{path}: there are two logs named {name}. Rename one.")
-        found = [one for one in read_input(path).sources if isinstance(one, Conversation)]
+        given = read_input(path)
+        for problem in given.malformed:
+            logger.warning("malformed, left out: %s", problem)
+        found = [one for one in given.sources if isinstance(one, Conversation)]
         logs[name] = leave_out_leaks(found, index, lambda one: [[turn.text for turn in one.turns]], f"{name} conversations")
     return logs
 
