@@ -41,13 +41,16 @@ def launch(
     Each shard is a `dialeval score --shard`, and they are merged at the end. The same command goes on where it was stopped:
     finished shards, and finished blocks of the others, are kept.
     """
+    from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
     from dialeval_plugin.streams import launch as runs
+    from dialeval_plugin.streams.sources import Source
 
+    named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
     given = executor_option or []
     options = runs.executor_options(executor, given)
     method = load_scorer(scorer, **pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer))))
+    check_output(output, source, "the scores")
     if (path := Path(source)).exists():
-        check_output(output, path, "the scores")
         source = str(path.resolve())  # a job need not start in this folder
     words = [source, "--scorer", scorer]
     words += [word for pair in option or () for word in ("--option", pair)]
@@ -59,7 +62,8 @@ def launch(
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
     if 0 < (n_left := len(run.unfinished)) < n_shards:
         say(f"{run.folder}: going on, {n_shards - n_left} of {n_shards} shards are finished")
-    meta = runs.launch(run, executor, workers or n_shards, options)
+    stream = Source(source, check_choice("--turns", turns), named)
+    meta = runs.launch(run, method, stream, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import shlex
@@ -18,6 +19,7 @@ from dialeval_plugin.core import scorer as pipeline
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, is_stream
+from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer
@@ -154,7 +156,7 @@ class _Wanted:
             raise InputError(f"{whole[0]}: {_WHOLE_INPUT}")
         if self.output is None:
             raise InputError("--output: what is read block by block is written block by block. Name a file.")
-        check_output(self.output, Path(source.name), "the scores")
+        check_output(self.output, source.name, "the scores")
         return self.output
 
 
@@ -182,6 +184,8 @@ def _score_whole(
     recorder = None if wanted.record is None else Recorder.of(method, wanted.record)
     if recorder is not None:
         check_output(recorder.path, path, "the verdicts")
+        if not wanted.overwrite:
+            recorder.refuse_others(items)
     check_table_file(wanted.by_conversation, path, places, method.level)
     if model is not None and dry_run:
         pipeline.dry_run(method, items)
@@ -194,7 +198,7 @@ def _score_whole(
     if (table := report_conversations(scores, places, wanted.by_conversation)) is not None:
         table.print()
     if recorder is not None:
-        typer.echo(f"verdicts: {recorder.record(scores, items)} in {recorder.path}")
+        typer.echo(f"verdicts: {recorder.record(scores, items, overwrite=wanted.overwrite)} in {recorder.path}")
     if wanted.output is not None:
         typer.echo(f"scores: {wanted.output}")
     if model is not None:
@@ -233,7 +237,8 @@ def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _
         shown.append(drawn_rows(rows, n_scored=found.n_scored, has_percentiles=has_percentiles, width=width))
     _print(shown)
     typer.echo(f"scores: {output}")
-    _refuse_incomplete(found.unscored_by_reason, found.n_total, wanted.max_unscored)
+    if found.n_total or shard is None:  # a shard may be empty
+        _refuse_incomplete(found.unscored_by_reason, found.n_total, wanted.max_unscored)
     if shard is None:
         _say_next(output)
 
@@ -252,25 +257,30 @@ def _score_together(method: Scorer, source: Source, shard: Shard, wanted: _Wante
 
 def _scores(method: Scorer, items: Sequence[Item], wanted: _Wanted) -> Scores:
     """Score and, with an output, keep a journal and write the scores."""
-    from dialeval_plugin.reports.scored_output import journal_of, refuse_other_scores, write_scores
+    from dialeval_plugin.reports.scored_output import journal_of, percentiles_of, stored_meta, write_scores
 
     if (output := wanted.output) is None:
         return pipeline.run(method, items, progress=True)
-    identity = pipeline.run_id(method, items)
-    if not wanted.overwrite:
-        refuse_other_scores(output, identity)
-    scores = pipeline.run(method, items, progress=True, journal=None if is_stream(output) else journal_of(output))
-    is_complete = not _is_incomplete(scores.unscored_by_reason, scores.n_total, wanted.max_unscored)
-    write_scores(scores, output, run=identity, complete=is_complete, percentiles=method.percentiles)
+    identity, is_file = pipeline.run_id(method, items), not is_stream(output)
+    with sole_process(output) if is_file else contextlib.nullcontext():
+        if not wanted.overwrite:
+            stored_meta(output, {"run": identity, **percentiles_of(method.percentiles)})
+        journal = journal_of(output) if is_file else None
+        scores = pipeline.run(method, items, progress=True, journal=journal, overwrite=wanted.overwrite)
+        is_complete = not _is_incomplete(scores.unscored_by_reason, scores.n_total, wanted.max_unscored)
+        write_scores(scores, output, run=identity, complete=is_complete, percentiles=method.percentiles)
     return scores
 
 
 def _is_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float) -> bool:
-    return sum(unscored.values()) > max_unscored * n_total
+    return not n_total or sum(unscored.values()) > max_unscored * n_total
 
 
 def _refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float) -> None:
-    """Exit with 1 where a larger share has no score; `unscored` counts them by reason."""
+    """Exit with 1 where a larger share has no score, or nothing was scored; `unscored` counts them by reason."""
+    if not n_total:
+        typer.echo("nothing to score. Call the chatbot 'assistant', or choose the turns to score by --turns all.", err=True)
+        raise typer.Exit(code=1)
     if _is_incomplete(unscored, n_total, max_unscored):
         typer.echo(
             f"{sum(unscored.values())} of {n_total} examples have no score, more than --max-unscored {max_unscored} allows: "

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import gzip
+import hashlib
 import json
 import math
 import os
@@ -36,7 +39,7 @@ DEEPEST = 100
 _BLOCK = 1 << 20
 _SHOWN = 50
 _N_RANDOM = 16
-"""Characters that tell the name of an unfinished file from others."""
+"""Characters that tell the name of an unfinished file from those of others, and from another of the same."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -271,7 +274,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path whose content takes the place of that of `path` when the block ends, and is removed when it fails.
 
     A file that is replaced hands on its mode and, as far as the user may, its owner; of a symbolic link the target is
-    replaced. What `is_stream` is written to instead. Whatever was at `path` stays where it cannot be written.
+    replaced. What `is_stream` is written to instead. Whatever was at `path` stays where it cannot be written. What a process
+    that was killed left of the same file is removed.
     """
     try:
         earlier = _status(path)
@@ -279,7 +283,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             raise InputError(f"{path}: is a folder, expected the name of a file to write.")
         through = is_stream(path)
         place = Path(tempfile.gettempdir()) / "stream" if through else path
-        temporary, mode = _new_file(place, None if through else earlier)
+        temporary, mode, descriptor = _new_file(place, None if through else earlier)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}). Choose another place.") from error
     try:
@@ -288,8 +292,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             with temporary.open("rb") as content, _stream(path) as stream:
                 shutil.copyfileobj(content, stream)
             return
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
+        os.fsync(descriptor)
         if earlier is not None:
             _hand_on_owner(earlier, temporary)
         temporary.chmod(mode)
@@ -300,12 +303,19 @@ def atomic_path(path: Path) -> Iterator[Path]:
         raise InputError(f"{path}: cannot be written ({error.strerror}). The previous file, if any, is unchanged.") from error
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
-def remove_half_written(folder: Path) -> None:
-    """Remove what `atomic_path` left in a folder where a process was killed while it wrote; no other may be writing there."""
-    for path in folder.glob(f".*.{'?' * _N_RANDOM}.part"):
-        path.unlink()
+def remove_half_written(folder: Path, name: str = ".*.") -> None:
+    """Remove what `atomic_path` left in a folder where a process was killed while it wrote; what is being written stays."""
+    for path in folder.glob(f"{name}{'?' * _N_RANDOM}.part"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
 
 
 def is_stream(path: Path) -> bool:
@@ -346,17 +356,24 @@ def _stream(path: Path) -> IO[bytes]:
     return os.fdopen(os.dup(own), "wb")
 
 
-def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int]:
-    """Make an empty file beside what `path` leads to, which nobody else reads before it has the mode returned."""
+def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int, int]:
+    """Make an empty file beside what `path` leads to, which nobody else reads before it has the mode returned.
+
+    Its descriptor, returned too, has the lock that keeps it from `remove_half_written` until the process closes it or ends.
+    """
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     # Not all of a long name: with what is added it would be longer than a name may be.
-    temporary = target.with_name(f".{target.name[:_SHOWN]}.{secrets.token_hex(_N_RANDOM // 2)}.part")
-    # The system takes the mask off the mode; reading the mask means changing it, for all threads, for a moment.
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if earlier is None else 0o600)
-    try:
-        return temporary, stat.S_IMODE((os.fstat(descriptor) if earlier is None else earlier).st_mode)
-    finally:
+    name = f".{target.name[:_SHOWN]}.{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:_N_RANDOM]}."
+    remove_half_written(target.parent, glob.escape(name))
+    while True:
+        temporary = target.with_name(f"{name}{secrets.token_hex(_N_RANDOM // 2)}.part")
+        # The system takes the mask off the mode; reading the mask means changing it, for all threads, for a moment.
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if earlier is None else 0o600)
+        with contextlib.suppress(OSError):  # there are file systems without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if temporary.exists():  # another process may have taken it for left, before it was locked
+            return temporary, stat.S_IMODE((os.fstat(descriptor) if earlier is None else earlier).st_mode), descriptor
         os.close(descriptor)
 
 
@@ -385,16 +402,22 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Replace the file at `path` by one JSON object a line, whole or not at all."""
-    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        for row in rows:
-            file.write(to_json(row) + "\n")
+    with atomic_path(path) as temporary:
+        write_lines(temporary, (to_json(row) + "\n" for row in rows))
 
 
-def check_output(output: Path, input: Path, what: str) -> None:
-    """Refuse a file for `what` that is a folder or the input itself, before hours of work."""
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines that end in a line break, and nothing else."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(lines)
+
+
+def check_output(output: Path, input: str | Path, what: str) -> None:
+    """Refuse a file for `what` that is a folder or the input itself, a file or a URL of one, before hours of work."""
     if output.is_dir():
         raise InputError(f"{output}: is a folder, expected the name of a file to write.")
-    if output.exists() and output.samefile(input):
+    source = Path(str(input).removeprefix("file://").removeprefix("local://"))
+    if output.exists() and source.exists() and output.samefile(source):
         raise InputError(f"{output}: is the input. Choose another name for {what}.")
 
 

@@ -58,12 +58,14 @@ def not_written(path: Path, error: OSError) -> InputError:
 class Journal:
     """Keeps whole parts only, so that a run that was killed goes on with the first part that is not in the file.
 
-    `run_id` is the identity of the run: of its inputs and of everything that can move a result.
+    `run_id` is the identity of the run: of its inputs and of everything that can move a result. With `overwrite` the journal of
+    another run is replaced.
     """
 
-    def __init__(self, path: Path, run_id: str) -> None:
+    def __init__(self, path: Path, run_id: str, *, overwrite: bool = False) -> None:
         self.path = path
         self.run_id = run_id
+        self._overwrite = overwrite
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
         """Keep other processes out while the run goes on."""
@@ -79,7 +81,7 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             raw = self.path.read_bytes() if self.path.exists() else b""
             # Nothing, or as much of the header as a kill or a full disk let through.
-            if header.startswith(raw):
+            if header.startswith(raw) or (self._overwrite and not raw.startswith(header)):
                 # What it holds is the user's alone until the output is written.
                 self.path.touch(mode=0o600)
                 self.path.write_bytes(header)

@@ -118,11 +118,14 @@ class Scorer(ABC):
             yield score_block(self, taken)
 
 
-def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journal: Path | None = None) -> Scores:
+def run(
+    scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journal: Path | None = None, overwrite: bool = False
+) -> Scores:
     """Score `items` in windows of `scorer.window`; with a `journal`, a run that was killed goes on where it stopped.
 
     The journal holds whole windows only, and a resumed run has the windows of an uninterrupted one, so both end with the
-    same bytes. Rows that failed with `api_error` are no results: a resumed run scores them again.
+    same bytes. Rows that failed with `api_error` are no results: a resumed run scores them again. With `overwrite` the journal
+    of another run is replaced.
 
     Raises:
         InputError: an item is not of the scorer's level, or the journal belongs to another run or is in use by another process.
@@ -131,7 +134,7 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journa
     if journal is None:
         rows = _score_windows(scorer, items, None, progress=progress)
     else:
-        log = Journal(journal, run_id(scorer, items))
+        log = Journal(journal, run_id(scorer, items), overwrite=overwrite)
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
     scores = _table(scorer, items, scorer.normalise_rows(rows))

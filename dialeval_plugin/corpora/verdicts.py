@@ -185,7 +185,10 @@ def _recorded(path: Path, quality: str, verdicts: Sequence[RecordedVerdict]) -> 
     if len(scales) > 1:
         raise InputError(f"{path}: has {quality!r} on {len(scales)} scales. Record each in a file of its own.")
     answers = [(ItemKey(verdict["level"], verdict["item"]), verdict["score"]) for verdict in verdicts]
-    return StoredVerdicts(scales.pop(), _by_item(answers))
+    low, high = scales.pop()
+    if not low < high:
+        raise InputError(f"{path}: has {quality!r} on the scale {low:g} to {high:g}, which does not rise. Record it again.")
+    return StoredVerdicts((low, high), _by_item(answers))
 
 
 def read_collection(path: Path | None = None) -> list[StoredColumn]:

@@ -8,10 +8,13 @@ from typing import Any, Protocol
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import is_stream, read_json, to_json, write_json_lines, write_text
+from dialeval_plugin.core.files import atomic_path, is_stream, read_json, to_json, write_lines, write_text
 from dialeval_plugin.core.percentiles import PercentileTable
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation, Scores
-from dialeval_plugin.core.signature import Signature
+from dialeval_plugin.core.signature import Signature, file_hash
+
+SHA256 = "sha256"
+"""Field of what belongs to all rows of a file: the hash of the file."""
 
 
 def journal_of(output: Path) -> Path:
@@ -24,17 +27,26 @@ def meta_file(output: Path) -> Path:
     return output.with_name(output.name + ".meta.json")
 
 
-def refuse_other_scores(output: Path, run: str) -> None:
-    """Refuse to replace a file that does not hold this run's scores, as the file beside it says; an unfinished one may be."""
-    if is_stream(output) or not output.is_file() or journal_of(output).exists():
-        return
-    meta = meta_file(output)
-    found = read_json(meta) if meta.is_file() else None
-    if not isinstance(found, dict) or found.get("run") != run:
+def stored_meta(output: Path, about: Mapping[str, Any], remedy: str = "add --overwrite to replace it") -> dict[str, Any] | None:
+    """Return what belongs to all rows of a file of scores; None where nothing is at `output`, or where it is written to.
+
+    Raises:
+        InputError: it is another file than the one that was written with these values of `about`.
+    """
+    if is_stream(output) or not output.exists():
+        return None
+    beside = meta_file(output)
+    found = read_json(beside) if beside.is_file() else None
+    if (
+        not isinstance(found, dict)
+        or any(found.get(name) != value for name, value in about.items())
+        or found.get(SHA256) != file_hash(output)
+    ):
         raise InputError(
             f"{output}: holds something else than the scores of this scorer, with these options, of this input. "
-            "Choose another name, or add --overwrite to replace it."
+            f"Choose another name, or {remedy}."
         )
+    return found
 
 
 class Counted(Protocol):
@@ -77,9 +89,11 @@ def write_scores(scores: Scores, output: Path, *, run: str, complete: bool, perc
 
     `percentiles` is the table that their percentiles are from, which the signature does not name.
     """
-    write_json_lines(output, scores.rows())
-    if not is_stream(output):
-        write_meta(output, {"run": run, **meta_of(scores, percentiles), "complete": complete})
+    with atomic_path(output) as temporary:
+        write_lines(temporary, (to_json(row) + "\n" for row in scores.rows()))
+        if not is_stream(output):
+            digest = file_hash(temporary)
+            write_meta(output, {"run": run, **meta_of(scores, percentiles), "complete": complete, SHA256: digest})
     journal_of(output).unlink(missing_ok=True)
 
 
@@ -95,10 +109,15 @@ def meta_of(scores: Counted, percentiles: PercentileTable | None) -> dict[str, A
         "n_scored": scores.n_scored,
         "unscored": scores.unscored_by_reason,
         "signature": str(scores.signature),
-        **({} if percentiles is None else {"percentiles": percentiles.digest}),
+        **percentiles_of(percentiles),
     }
 
 
+def percentiles_of(table: PercentileTable | None) -> dict[str, str | None]:
+    """Return the field that names a table of percentiles."""
+    return {"percentiles": None if table is None else table.digest}
+
+
 def write_meta(output: Path, meta: Mapping[str, Any]) -> None:
-    """Write what belongs to all rows beside them."""
+    """Write what belongs to all rows beside them, before they have their name: a kill then leaves none without it."""
     write_text(meta_file(output), to_json(meta, indent=2) + "\n")

@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.journal import lock_file
+from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.journal import lock_file, sole_process
 from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_text
 from dialeval_plugin.core.scorer import Scorer, refuse_streams, run_signature
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.reports.scored_output import meta_file
+from dialeval_plugin.reports.scored_output import meta_file, percentiles_of
 from dialeval_plugin.terminal.progress import say
 
-from .output import merge
-from .run import score_file
+from .output import DELETE_IT, merge
+from .run import score_file, stored_run
 from .sources import Shard, Source
 
 logger = logging.getLogger(__name__)
@@ -68,12 +69,11 @@ class ShardedRun:
         """A run whose folder no other scorer, options, version of the source or number of shards has.
 
         Raises:
-            InputError: the output exists, the source cannot be found, or the scorer needs all rows at once.
+            InputError: the source cannot be found, or the scorer needs all rows at once.
         """
         refuse_streams(scorer)
-        if output.exists():
-            raise InputError(f"{output}: exists already. Choose another name, or delete it.")
-        identity = text_hash(*words, str(run_signature(scorer)), _version(source), str(n_shards))
+        settings = [str(run_signature(scorer)), to_json(percentiles_of(scorer.percentiles))]
+        identity = text_hash(*words, *settings, _version(source), str(n_shards))
         return cls(tuple(words), output.absolute(), n_shards, (output.parent / f"{output.name}.shards" / identity).resolve())
 
     @property
@@ -84,23 +84,28 @@ class ShardedRun:
     @property
     def unfinished(self) -> list[int]:
         """The ranks, from 0, of the shards that are not scored to their end."""
-        return [rank for rank, part in enumerate(self.parts) if not _is_finished(part)]
+        return [rank for rank, part in enumerate(self.parts) if not part.is_file()]
 
-    def merge(self) -> Mapping[str, Any]:
-        """Make one file of the parts, remove them, and return what belongs to all rows."""
-        meta = merge(self.parts, self.output)
-        for part in self.parts:
-            meta_file(part).unlink()
-            part.unlink()
+    def finished(self, scorer: Scorer, source: Source) -> Mapping[str, Any] | None:
+        """Return what belongs to all rows where they are one file already, and remove the folder of a run that was killed then.
+
+        Raises:
+            InputError: the output is another file.
+        """
+        if (meta := stored_run(scorer, source, self.output, remedy=DELETE_IT)) is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
         return meta
 
     def finish(self) -> Mapping[str, Any]:
-        """Merge the parts, and remove their folder with the logs too."""
-        meta = self.merge()
+        """Merge the parts, remove their folder with the logs too, and return what belongs to all rows."""
+        meta = merge(self.parts, self.output)
         shutil.rmtree(self.folder)
-        with suppress(OSError):  # the folder of another run is in it
-            self.folder.parent.rmdir()
         return meta
+
+    def remove_empty_folder(self) -> None:
+        """Remove the folder of the runs of this output, unless there is another in it."""
+        with suppress(OSError):
+            self.folder.parent.rmdir()
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,7 @@ class ScoreShard:
             # A process that outlived its node may still be at this shard: what it finishes is taken.
             with FileLock(lock_file(part)):
                 pass
-            if _is_finished(part):
+            if part.is_file():
                 return
             with log.open("ab") as file:
                 environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ, **self._own_gpu(rank)}
@@ -166,7 +171,10 @@ class MergeShards:
         Raises:
             InputError: they are not of one run, or rows are missing; see `merge`.
         """
-        self.run.merge()
+        merge(self.run.parts, self.run.output)
+        for part in self.run.parts:
+            part.unlink()
+            meta_file(part).unlink()
 
 
 def executor_options(executor: Executor, pairs: Sequence[str]) -> dict[str, Any]:
@@ -185,15 +193,26 @@ def executor_options(executor: Executor, pairs: Sequence[str]) -> dict[str, Any]
     return options
 
 
-def launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Score the shards that are not finished, `workers` of them at once, and merge them.
+def launch(
+    run: ShardedRun, scorer: Scorer, source: Source, executor: Executor, workers: int, options: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Score the shards that are not finished, `workers` of them at once, and merge them; a finished run stays as it is.
 
     Returns:
         What belongs to all rows; None on Slurm, where the jobs are only queued, one that merges behind the others.
 
     Raises:
-        InputError: shards could not be scored; the message names them. Those that are finished are kept.
+        InputError: shards could not be scored; the message names them. Those that are finished are kept. Or another process is
+            at work on this run, or the output is another file.
     """
+    try:
+        with sole_process(run.folder):
+            return run.finished(scorer, source) or _launch(run, executor, workers, options)
+    finally:
+        run.remove_empty_folder()
+
+
+def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
     logs = run.folder / "logs"
     _forget_lost(run, logs)
     at_once = min(workers, run.n_shards)
@@ -228,7 +247,10 @@ def score_own_shard(run: ShardedRun, scorer: Scorer, source: Source, shard: Shar
         InputError: as `score_file` and `merge`.
     """
     part, is_first = run.parts[shard.number - 1], shard.number == 1
-    if not _is_finished(part):
+    if (meta := run.finished(scorer, source)) is not None:
+        run.remove_empty_folder()
+        return meta if is_first else None
+    if not part.is_file():
         score_file(scorer, source, part, shard=shard, progress=is_first)
     if not is_first:
         return None
@@ -236,7 +258,9 @@ def score_own_shard(run: ShardedRun, scorer: Scorer, source: Source, shard: Shar
         say(f"{run.folder}: waiting for the other processes, {len(run.unfinished)} of {shard.of} are at work")
     while run.unfinished:  # whoever started them ends all when one fails
         time.sleep(_SECONDS_BETWEEN_LOOKS)
-    return run.finish()
+    meta = run.finish()
+    run.remove_empty_folder()
+    return meta
 
 
 def n_cores() -> int:
@@ -283,11 +307,6 @@ def _version(source: str) -> str:
         return str(files.checksum(path))
     except FileNotFoundError:
         raise InputError(f"{source}: there is no such file.") from None
-
-
-def _is_finished(part: Path) -> bool:
-    """Whether a part is there, beside which what belongs to all its rows is written last."""
-    return part.is_file() and meta_file(part).is_file()
 
 
 def _forget_lost(run: ShardedRun, logs: Path) -> None:

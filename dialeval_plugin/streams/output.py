@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json
+from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json, write_lines
 from dialeval_plugin.core.journal import not_written, sole_process
 from dialeval_plugin.core.signature import file_hash
-from dialeval_plugin.reports.scored_output import meta_file, write_meta
+from dialeval_plugin.reports.scored_output import SHA256, meta_file, stored_meta, write_meta
 
 from .sources import Shard
 
 PLACE = "place"
 """Field of a shard's row: its place among all items of the source."""
-_SHA256 = "sha256"
-"""Field of what belongs to all rows of a file: the hash of the file."""
 _WHY = ("unscored", "detail")
 _PARQUET = ".parquet"
 _ROWS_AT_ONCE = 16_384
@@ -54,17 +52,15 @@ def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> No
         if output.name.endswith(_PARQUET):
             _write_parquet(temporary, rows, meta)
         else:
-            _write_lines(temporary, (to_json(row) + "\n" for row in rows))
+            write_lines(temporary, (to_json(row) + "\n" for row in rows))
 
 
 @contextlib.contextmanager
 def _written(output: Path, meta: Mapping[str, Any]) -> Iterator[Path]:
     """Yield a temporary path whose content becomes that of `output`, with `meta` beside it."""
-    with finished_parts_kept(output):
-        with atomic_path(output) as temporary:
-            yield temporary
-            digest = file_hash(temporary)
-        write_meta(output, {**meta, _SHA256: digest, "complete": True})
+    with finished_parts_kept(output), atomic_path(output) as temporary:
+        yield temporary
+        write_meta(output, {**meta, SHA256: file_hash(temporary)})
 
 
 @contextlib.contextmanager
@@ -95,11 +91,6 @@ def read_rows(path: Path) -> Iterator[Row]:
             yield parse_json(line, f"{path}:{number}")
 
 
-def _write_lines(path: Path, lines: Iterator[str]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(lines)
-
-
 def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
     import pyarrow
     import pyarrow.parquet
@@ -117,22 +108,24 @@ def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> 
 def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
     """Make one file of the scores of all shards, in the order of their source, and return what belongs to all rows.
 
+    A file that holds them already stays as it is.
+
     Raises:
         InputError: the shards are not of one run: they differ in scorer, options or source, one is missing, given twice or was
-            changed, or a row is missing or there twice. Or the output exists.
+            changed, or a row is missing or there twice. Or the output is another file.
     """
-    if output.exists():
-        raise InputError(f"{output}: exists already. Choose another name, or delete it.")
     metas = [_shard_meta(path) for path in shards]
     _check_one_run(shards, metas)
     meta, n_source = _merged(metas), metas[0]["n_source"]
     with sole_process(output):
+        if stored_meta(output, meta, DELETE_IT) is not None:
+            return meta
         if any(path.name.endswith(_PARQUET) for path in [output, *shards]):
             write_rows(output, _unchanged(_in_order(map(_placed_rows, shards), n_source), shards, metas), meta)
         else:
             # Lines stay as they are: to read and to write each row's JSON takes six times as long.
             with _written(output, meta) as temporary:
-                _write_lines(temporary, _unchanged(_in_order(map(_placed_lines, shards), n_source), shards, metas))
+                write_lines(temporary, _unchanged(_in_order(map(_placed_lines, shards), n_source), shards, metas))
     return meta
 
 
@@ -148,9 +141,10 @@ def _shard_meta(path: Path) -> dict[str, Any]:
 
 def _check_one_run(paths: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> None:
     for path, meta in zip(paths, metas, strict=True):
-        for name, what in (("signature", "was scored otherwise"), ("source", "is of another source")):
-            if meta[name] != metas[0][name]:
-                raise InputError(f"{path}: {what} than {paths[0]} ({meta[name]}, there {metas[0][name]}). Score it again.")
+        for name, what in _ONE_RUN.items():
+            if meta.get(name) != metas[0].get(name):
+                found, expected = (one.get(name) or "none" for one in (meta, metas[0]))
+                raise InputError(f"{path}: {what} than {paths[0]} ({found}, there {expected}). Score it again.")
     parts = [Shard.parse(meta["shard"]) for meta in metas]
     whole = [Shard(number, parts[0].of) for number in range(1, parts[0].of + 1)]
     if missing := [str(shard) for shard in whole if shard not in parts]:
@@ -189,11 +183,18 @@ def _unchanged(rows: Iterator[T], shards: Sequence[Path], metas: Sequence[Mappin
     """The rows, and an error behind the last where a shard is not what was written: a digit of a score may have changed."""
     yield from rows
     for path, meta in zip(shards, metas, strict=True):
-        if meta.get(_SHA256) != file_hash(path):
+        if meta.get(SHA256) != file_hash(path):
             raise InputError(f"{path}: is not the file that was written when it was scored. {_AGAIN}")
 
 
 _AGAIN = "Were files changed? Score the shards again."
+_ONE_RUN = {
+    "signature": "was scored otherwise",
+    "source": "is of another source",
+    "percentiles": "has percentiles of another table",
+}
+"""What all shards have in common, and what one is that has not."""
+DELETE_IT = "delete it"
 
 
 def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -202,7 +203,7 @@ def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     total = math.fsum(meta["mean"] * meta["n_scored"] for meta in metas if meta["mean"] is not None)
     unscored: Counter[str] = sum((Counter(meta["unscored"]) for meta in metas), Counter())
     return {
-        **{name: value for name, value in metas[0].items() if name != _SHA256},
+        **{name: value for name, value in metas[0].items() if name != SHA256},
         "shard": None,
         "mean": total / n_scored if n_scored else None,
         "n_total": sum(meta["n_total"] for meta in metas),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json, read_json_lines, remove_half_written, write_json_lines
+from dialeval_plugin.core.files import read_json_lines, to_json, write_json_lines
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.scorer import (
@@ -26,7 +26,7 @@ from dialeval_plugin.core.scorer import (
     warn_of_losses,
 )
 from dialeval_plugin.core.scores import Reason, Scores, Unscored
-from dialeval_plugin.reports.scored_output import meta_file, meta_of
+from dialeval_plugin.reports.scored_output import meta_of, percentiles_of, stored_meta
 from dialeval_plugin.terminal.progress import Progress, say
 
 from .output import PLACE, finished_parts_kept, join_blocks
@@ -71,32 +71,60 @@ def score_file(
             written, or it holds something else and `overwrite` is not given.
     """
     refuse_streams(scorer)
-    signature, folder = run_signature(scorer), output.with_name(output.name + ".blocks")
-    about = {"signature": str(signature), "shard": None if shard is None else str(shard)}
-    if not overwrite:
-        _refuse_other_output(output, folder, about)
+    folder, identity = output.with_name(output.name + ".blocks"), to_json(_about(scorer, shard))
     summary = RunningSummary(scorer, n_worst)
+    blocks = _blocks(source, scorer, shard)
+    first = list(itertools.islice(blocks, 1))  # a source that cannot be read leaves nothing behind
     with sole_process(output):
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_half_written(folder)
+        if not overwrite:
+            stored_run(scorer, source, output, shard)
         parts: list[Path] = []
         if progress and (n_finished := len(list(folder.glob("*.jsonl")))):
             say(f"{folder}: going on from {n_finished} finished blocks")
         with Progress(disable=not progress, unit="example", desc=scorer.name) as bar:
-            for block in _blocks(source, scorer, shard):
-                path = folder / block.file_name(str(signature))
-                _refuse_other_blocks(path)
+            for block in itertools.chain(first, blocks):
+                path = folder / block.file_name(identity)
+                _refuse_other_blocks(path, overwrite=overwrite)
                 scores = _read_block(path, scorer) if path.is_file() else _write_block(path, scorer, block, shard)
                 summary.add(scores, block.items, n_cut(scorer, scores))
                 parts.append(path)
                 bar.update(len(block.items))
         columns = [*scorer.columns, *([] if scorer.percentiles is None else [PERCENTILE])]
-        of_source = {"source": source.digest, "n_source": source.n_items}
-        meta = {**about, **of_source, "columns": columns, **meta_of(summary, scorer.percentiles)}
-        join_blocks(parts, output, meta)
-        shutil.rmtree(folder)
+        meta = {**_about(scorer, shard), **_of_source(source), "columns": columns, **meta_of(summary, scorer.percentiles)}
+        join_blocks(parts, output, {**meta, "complete": True})
+        shutil.rmtree(folder, ignore_errors=not parts)
     warn_of_losses(scorer, summary.n_total, summary.unscored_by_reason, summary.cut)
     return summary
+
+
+def stored_run(
+    scorer: Scorer, source: Source, output: Path, shard: Shard | None = None, remedy: str = "add --overwrite to replace it"
+) -> Mapping[str, Any] | None:
+    """Return what belongs to all rows of `output` where it holds the scores of this very run; None where nothing is there.
+
+    Raises:
+        InputError: it holds something else.
+    """
+    about = _about(scorer, shard)
+    if stored_meta(output, about, remedy) is not None:
+        again = Source(source.name, source.choice, source.columns)
+        for _ in again.items(scorer.level, shard):
+            pass
+        about |= _of_source(again)
+    return stored_meta(output, about, remedy)
+
+
+def _about(scorer: Scorer, shard: Shard | None) -> dict[str, Any]:
+    """What the scores of one run have in common, whatever its source."""
+    return {
+        "signature": str(run_signature(scorer)),
+        "shard": None if shard is None else str(shard),
+        **percentiles_of(scorer.percentiles),
+    }
+
+
+def _of_source(source: Source) -> dict[str, Any]:
+    return {"source": source.digest, "n_source": source.n_items}
 
 
 def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Block]:
@@ -134,22 +162,14 @@ def scores_of(rows: Sequence[Mapping[str, Any]], scorer: Scorer) -> Scores:
     return Scores.from_rows(found, ids, names, run_signature(scorer), scorer.level, scorer.orientation)
 
 
-def _refuse_other_output(output: Path, folder: Path, about: Mapping[str, Any]) -> None:
-    if not output.is_file() or folder.is_dir():
-        return
-    beside = meta_file(output)
-    found = read_json(beside) if beside.is_file() else None
-    if not isinstance(found, dict) or any(found.get(name) != value for name, value in about.items()):
-        raise InputError(
-            f"{output}: holds something else than the scores of this scorer, with these options, of this shard. "
-            "Choose another name, or add --overwrite to replace it."
-        )
-
-
-def _refuse_other_blocks(path: Path) -> None:
+def _refuse_other_blocks(path: Path, *, overwrite: bool) -> None:
     number = path.name.partition("-")[0]
-    if others := [other for other in path.parent.glob(f"{number}-*.jsonl") if other != path]:
-        raise InputError(
-            f"{others[0]}: this unfinished run has other inputs or settings than the present one. "
-            f"Delete the folder {path.parent} to start again, or repeat the first command to finish it."
-        )
+    for other in path.parent.glob(f"{number}-*.jsonl"):
+        if other == path:
+            continue
+        if not overwrite:
+            raise InputError(
+                f"{other}: this unfinished run has other inputs or settings than the present one. "
+                "Add --overwrite to start again, or repeat the first command to finish it."
+            )
+        other.unlink()

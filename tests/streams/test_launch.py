@@ -100,11 +100,17 @@ def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: 
     assert "Skipping 2 already completed tasks" in again.stderr
     assert (tmp_path / "scores.jsonl").read_bytes() == whole
     assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
-    refused = launch(tmp_path, "--shards", 3)
+    # What is finished stays as it is, and is never replaced by another run.
+    once_more = launch(tmp_path, "--shards", 4)
+    assert (once_more.returncode, once_more.stdout) == (0, again.stdout)
+    refused = launch(tmp_path, "--shards", 3, "--scorer", "random")
     assert (refused.returncode, refused.stderr) == (
         2,
-        "dialeval: scores.jsonl: exists already. Choose another name, or delete it.\n",
+        f"dialeval: {tmp_path / 'scores.jsonl'}: holds something else than the scores of this scorer, with these options, of "
+        "this input. Choose another name, or delete it.\n",
     )
+    assert (tmp_path / "scores.jsonl").read_bytes() == whole
+    assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
 
 
 @pytest.mark.long
@@ -128,9 +134,9 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
     assert again.stdout.count("words: mean 10.2889, 180 of 180 scored") == 1
     assert (tmp_path / "scores.jsonl").read_bytes() == whole
     assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
-    refused = start()
-    assert refused.returncode
-    assert "dialeval: scores.jsonl: exists already. Choose another name, or delete it.\n" in refused.stderr
+    once_more = start()
+    assert (once_more.returncode, once_more.stdout) == (0, again.stdout)
+    assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import write_json_lines
+from dialeval_plugin.core.files import parse_json, read_text, to_json, write_json_lines
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.verdicts import ItemKey, RecordedVerdict
@@ -42,8 +42,20 @@ class Recorder(NamedTuple):
             raise InputError(f"--record: keeps what a language model says, and {scorer.name} asks none. Name one with --llm.")
         return cls(path, judge.llm.identity, {COLUMN: Question(OVERALL_QUALITY, (0.0, 1.0))})
 
-    def record(self, scores: Scores, items: Sequence[Item]) -> int:
-        """Write the verdicts of a run; returns how many there are, as items without one are left out."""
+    def refuse_others(self, items: Sequence[Item]) -> None:
+        """Refuse to replace verdicts, which may have been paid for, of another judge or about something else than `items`."""
+        own = {(self.judge, question.quality, *ItemKey.of(item)) for item in items for question in self.columns.values()}
+        for place, line in enumerate(self._stored(), start=1):
+            one = parse_json(line, f"{self.path}:{place}")
+            if not isinstance(one, dict) or tuple(map(one.get, ("judge", "quality", "level", "item"))) not in own:
+                raise self._refusal()
+
+    def record(self, scores: Scores, items: Sequence[Item], *, overwrite: bool = False) -> int:
+        """Write the verdicts of a run; returns how many there are, as items without one are left out.
+
+        Raises:
+            InputError: a verdict is stored that this run did not give, and `overwrite` is not said.
+        """
         keys = [ItemKey.of(item) for item in items]
         verdicts = [
             RecordedVerdict(judge=self.judge, quality=quality, level=key.level, scale=scale, item=key.text, score=score)
@@ -51,5 +63,16 @@ class Recorder(NamedTuple):
             for key, score in zip(keys, scores.columns[column], strict=True)
             if score is not None
         ]
+        if not overwrite and not set(self._stored()) <= set(map(to_json, verdicts)):
+            raise self._refusal()
         write_json_lines(self.path, verdicts)
         return len(verdicts)
+
+    def _stored(self) -> list[str]:
+        return [line for line in read_text(self.path).split("\n") if line] if self.path.exists() else []
+
+    def _refusal(self) -> InputError:
+        return InputError(
+            f"{self.path}: holds other verdicts than those of this run. "
+            "Choose another name, or add --overwrite to replace them."
+        )
