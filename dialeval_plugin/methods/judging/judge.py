@@ -229,7 +229,7 @@ class InteriorPrompt:
     def id(self) -> str:
         """Name, version and hash of the text on a fixed example, for a signature."""
         probe = Example("0", (Turn("one", "x"), Turn("two", "y")), Turn("three"))
-        return f"dre_interior-v1-{text_hash(self.render(probe, 0.25, 0.5))}"
+        return f"dre_interior-v2-{text_hash(self.render(probe, 0.25, 0.5))}"
 
     def request(self, example: Example, probability: float, similarity: float) -> Request:
         """The question about a response; see `render`."""
@@ -270,6 +270,7 @@ class InteriorPrompt:
                 DRE_OVERALL_TASK,
                 "2. Influence degree: On a continuous scale from 0.0 to 1.0, how far the information from the SLM influenced "
                 "your score. 0.0 is not at all, 1.0 is completely.",
+                "Answer with two lines, one a task: its number, its name, a colon, and nothing but your number.",
                 "",
                 "1. LLM Overall Score:",
             ]

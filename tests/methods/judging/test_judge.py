@@ -120,7 +120,7 @@ def test_an_unmeasured_small_model_is_called_so() -> None:
 
 
 def test_the_id_pins_the_wording_and_the_accuracies() -> None:
-    assert InteriorPrompt().id == "dre_interior-v1-a11de9fe1d44c54d"
+    assert InteriorPrompt().id == "dre_interior-v2-63ea8f5d602f0530"
     assert InteriorPrompt(ACCURACY).id != InteriorPrompt(ACCURACY._replace(threshold=1.2)).id
 
 

@@ -138,7 +138,7 @@ def test_the_signature_pins_prompts_models_and_options(tiny_slm: Path, llm: Scri
     signature = str(scorer.score(examples("A plum.")).signature)
     assert signature.startswith(
         "method:dre|variant:dre+in_dre+ex_dre+non_dre|prompt:dre-v1-190948d246bb7e85|llm:scripted@1|scale:0-5|"
-        "interior_prompt:dre_interior-v1-a11de9fe1d44c54d|eq26:True|clamp:0-5|slm:"
+        "interior_prompt:dre_interior-v2-63ea8f5d602f0530|eq26:True|clamp:0-5|slm:"
     )
     plain = str(DreScorer(llm, variant="non_dre").score(examples("A plum.")).signature)
     assert plain == (
