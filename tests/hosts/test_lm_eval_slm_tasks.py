@@ -100,6 +100,19 @@ def test_dre_gives_the_numbers_of_the_scorer(options: dict[str, Any], tiny_slm: 
     assert {tuple(settings["max_gen_toks"] for _, settings in asked) for asked in arguments} == {(64, 32)}
 
 
+def test_the_tokens_that_a_run_gives_hold_for_both_prompts(tiny_slm: Path) -> None:
+    found = evaluate(
+        ScriptedJudgeLM(scripted_answer),
+        "dre_mini",
+        metadata={"slm": str(tiny_slm)},
+        limit=1,
+        log_samples=True,
+        gen_kwargs="max_gen_toks=2048",
+    )
+    (sample,) = found["samples"]["dre_mini"]
+    assert [settings["max_gen_toks"] for _, settings in sample["arguments"]] == [2048, 2048]
+
+
 def assert_same_signature(samples: list[dict[str, Any]], scorer: Scorer) -> None:
     """The task's signature is the scorer's, but for the large model, which the host names in its own records."""
     (signature,) = {sample["doc"]["signature"] for sample in samples}

@@ -175,12 +175,12 @@ class DreTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
         return [build({**doc, "prompt": prompt}, *args, **kwargs) for prompt in (doc["prompt"], doc["plain_prompt"])]
 
     def construct_requests(self, doc: Mapping[str, Any], ctx: Sequence[str], **kwargs: Any) -> list[Instance]:
-        """One request for each prompt, with the number of tokens that its answer may have."""
+        """One request for each prompt, with the number of tokens of its answer unless the run's `--gen_kwargs` give another."""
         requests = []
         for index, (prompt, max_tokens) in enumerate(zip(ctx, doc["max_gen_toks"], strict=True)):
             request = super().construct_requests(doc, prompt, **kwargs)
             text, settings = request.arguments
-            request.arguments, request.idx = (text, {**settings, "max_gen_toks": max_tokens}), index
+            request.arguments, request.idx = (text, {"max_gen_toks": max_tokens, **settings}), index
             requests.append(request)
         return requests
 
