@@ -19,17 +19,27 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 
-from .language_model import Continuation, LanguageModel, NumberListener, Request, TextListener, TokenCounter
+from .language_model import (
+    Continuation,
+    CutAnswer,
+    LanguageModel,
+    NumberListener,
+    Request,
+    Text,
+    TextListener,
+    TokenCounter,
+    text_of,
+)
 
 logger = logging.getLogger(__name__)
 
 ANSWERS_VARIABLE = "DIALEVAL_ANSWERS"
-REQUEST_VERSION = 1
+REQUEST_VERSION = 2
 """Part of every key. Raise it when a backend turns the same request into something else, so that old answers do not count."""
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6469616C
@@ -41,7 +51,6 @@ CHARACTERS_PER_TOKEN = 4
 """Of English text; the estimate where a tokenizer is not at hand."""
 _NEVER_ASKED = Unscored(Reason.API_ERROR, "not asked")
 
-Answer = TypeVar("Answer", str, float)
 Asked = TypeVar("Asked", Request, Continuation)
 
 
@@ -155,27 +164,27 @@ class CacheSession:
         self._connection = connection
         self.n_dropped = 0
 
-    def read(self, keys: Sequence[str]) -> dict[str, str | float]:
+    def read(self, keys: Sequence[str]) -> dict[str, Text | float]:
         """The answers that are kept, by key."""
-        found: dict[str, str | float] = {}
+        found: dict[str, Text | float] = {}
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
         with _clear_errors(self._path):
             for key, value, checksum in self._connection.execute(query, (json.dumps(keys),)).fetchall():
                 if checksum == _checksum(key, value):
-                    answer: str | float | None = json.loads(value)
-                    found[key] = -math.inf if answer is None else answer
+                    answer = json.loads(value)
+                    found[key] = -math.inf if answer is None else CutAnswer(**answer) if isinstance(answer, dict) else answer
                 else:
                     self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
                     self.n_dropped += 1
         return found
 
-    def write(self, key: str, answer: str | float) -> None:
-        """Keep an answer, unless there is one."""
+    def write(self, key: str, answer: Text | float) -> None:
+        """Keep an answer, in the place of one that could not be read."""
         # JSON has no minus infinity, the log of a probability of 0: null stands for it.
-        value = json.dumps(None if answer == -math.inf else answer, ensure_ascii=True, allow_nan=False)
+        plain = {"text": answer.text} if isinstance(answer, CutAnswer) else None if answer == -math.inf else answer
+        value = json.dumps(plain, ensure_ascii=True, allow_nan=False)
         with _clear_errors(self._path):
-            # The first answer stays: another process may have asked at the same time, and has used its own already.
-            self._connection.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
+            self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
 
 
 @contextlib.contextmanager
@@ -233,7 +242,7 @@ class CachedLanguageModel:
     """A language model that is asked each request once, and counts.
 
     An `Unscored` is no answer: it is not kept, and the request is made again the next time. Neither is a blank text, which is
-    what hosts return where a server sends none.
+    what hosts return where a server sends none, nor a text in which the request finds no verdict.
 
     Without a `cache` answers are not kept, and counted all the same.
     """
@@ -248,7 +257,7 @@ class CachedLanguageModel:
         """The model's own."""
         return self.model.identity
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
         """Continue each prompt; equal requests are asked once, and a rerun asks for those that failed only."""
         keys = [_key_of(self.identity, request) for request in requests]
         texts = [request.prompt for request in requests]
@@ -268,23 +277,22 @@ class CachedLanguageModel:
         keys: Sequence[str],
         texts: Sequence[str],
         requests: Sequence[Asked],
-        ask: Callable[..., list[Answer | Unscored]],
-        on_answer: Callable[[int, Answer], None] | None,
-    ) -> list[Answer | Unscored]:
+        ask: Callable[..., Sequence[Any]],
+        on_answer: Callable[[int, Any], None] | None,
+    ) -> list[Any]:
         """What the cache knows of requests, and the model's answers to the rest; equal keys are one request."""
         places = {key: place for place, key in enumerate(keys)}
         with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
-            known = cast("dict[str, Answer | Unscored]", session.read(list(places)) if session else {})
+            kept = session.read(list(places)) if session else {}
+            known: dict[str, Any] = {key: answer for key, answer in kept.items() if _is_kept(requests[places[key]], answer)}
             missing = {key: place for key, place in places.items() if key not in known}
             self.usage.n_cached += len(known)
             self._count([texts[place] for place in missing.values()])
             if missing:
                 names = list(missing)
 
-                def keep(index: int, answer: Answer) -> None:
-                    # Neither NaN nor infinity is the log of a probability.
-                    is_answer = bool(answer.strip()) if isinstance(answer, str) else answer < math.inf
-                    if session and is_answer:
+                def keep(index: int, answer: Any) -> None:
+                    if session and _is_kept(requests[missing[names[index]]], answer):
                         session.write(names[index], answer)
 
                 fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
@@ -302,6 +310,13 @@ class CachedLanguageModel:
         self.usage.n_asked += len(texts)
         self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
         self.usage.is_estimate |= counted is None and bool(texts)
+
+
+def _is_kept(asked: Request | Continuation, answer: Any) -> bool:
+    """Whether an answer is one for good: a text with a verdict, or a number that is the log of a probability."""
+    if isinstance(asked, Request):
+        return bool(text_of(answer).strip()) and (asked.has_verdict is None or asked.has_verdict(answer))
+    return bool(answer < math.inf)
 
 
 def _key_of(identity: str, request: Request) -> str:
@@ -326,7 +341,7 @@ class UnaskedLanguageModel:
         """Tokens of all prompts; None where the model does not say."""
         return self.model.count_tokens(prompts) if isinstance(self.model, TokenCounter) else None
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
         """No answer to any."""
         return [_NEVER_ASKED] * len(requests)
 

@@ -10,15 +10,27 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Row, Unscored
+from dialeval_plugin.core.scores import Reason, Row, Unscored
 
-TextListener: TypeAlias = Callable[[int, str], None]
+
+@dataclass(frozen=True, slots=True)
+class CutAnswer:
+    """A text that ends where its tokens were used up, and not where the model had come to an end."""
+
+    text: str
+
+
+MORE_ROOM = "Give the model more room with max_gen_toks=... in llm_args"
+Text: TypeAlias = str | CutAnswer
+"""What a model said, whole or cut."""
+TextListener: TypeAlias = Callable[[int, Text], None]
 NumberListener: TypeAlias = Callable[[int, float], None]
+Verdict = TypeVar("Verdict")
 Continuation: TypeAlias = tuple[str, str]
 """A prompt and a text whose probability behind it is asked for."""
 
@@ -36,6 +48,8 @@ class Request:
     """0 takes the likeliest token; above it answers are drawn."""
     sample: int = 0
     """Number of a drawn answer; where a backend takes a seed, each number has another."""
+    has_verdict: Callable[[Text], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether an answer can be read. One without a verdict is not kept, and where it was cut it is asked for once more."""
 
 
 class Question(NamedTuple):
@@ -74,7 +88,7 @@ class LanguageModel(Protocol):
     def identity(self) -> str:
         """The model and its revision, for a signature."""
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> Sequence[Text | Unscored]:
         """Continue each prompt."""
 
     def loglikelihood(
@@ -103,6 +117,26 @@ def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval
             "Make one with dialeval_plugin.hosts.lm_eval.backend.load_language_model."
         )
     return cast("LanguageModel", llm)
+
+
+def read_answer(read: Callable[..., Verdict], answer: Text | Unscored, *asked: object) -> Verdict:
+    """Read an answer with the function `read`, which is told whether it was cut; `asked` are its other arguments."""
+    if not isinstance(answer, CutAnswer):
+        return read(answer, *asked)
+    found = read(answer.text, *asked, is_cut=True)
+    if isinstance(found, Unscored) and found.reason in {Reason.TRUNCATED, Reason.PARSE_FAILURE}:
+        return cast("Verdict", Unscored(Reason.TRUNCATED, f"{found.detail}. {MORE_ROOM}"))
+    return found
+
+
+def has_verdict(read: Callable[..., object], *asked: object) -> Callable[[Text], bool]:
+    """The test for a `Request`, from the function that reads its answers; see `read_answer`."""
+    return lambda answer: not isinstance(read_answer(read, answer, *asked), Unscored)
+
+
+def text_of(answer: Text) -> str:
+    """The text of an answer, whole or cut."""
+    return answer.text if isinstance(answer, CutAnswer) else answer
 
 
 def cut_at_stop(answer: str, stop: Sequence[str]) -> str:

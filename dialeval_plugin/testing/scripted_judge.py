@@ -11,11 +11,11 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.llm.answers import Answer
-from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
+from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, Text, TextListener, cut_at_stop
 from dialeval_plugin.methods.judging.goodness import NO, YES
 
 _WORD = re.compile(r"[^\W_]+")
@@ -62,7 +62,7 @@ class ScriptedLanguageModel:
         (['4', '1'], [2])
     """
 
-    answer: Callable[[str], str | Unscored]
+    answer: Callable[[str], Text | Unscored]
     """Maps a prompt to an answer, or to the reason why there is none."""
     log_probability: Callable[[str, str], float | Unscored] = _no_rule
     """Maps a context and a continuation to a natural log in (-inf, 0]."""
@@ -74,7 +74,7 @@ class ScriptedLanguageModel:
     batches: list[int] = field(default_factory=list)
     """How many requests each call brought."""
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
         """Apply the rule; stop strings cut an answer as a real model's are cut."""
         self.requests += requests
         return self._answers([request.prompt for request in requests], lambda place: self._cut(requests[place]), on_answer)
@@ -85,15 +85,15 @@ class ScriptedLanguageModel:
         """Apply the rule for log probabilities."""
         return self._answers(list(map("".join, pairs)), lambda place: self.log_probability(*pairs[place]), on_answer)
 
-    def _cut(self, request: Request) -> str | Unscored:
+    def _cut(self, request: Request) -> Text | Unscored:
         answer = self.answer(request.prompt)
         return cut_at_stop(answer, request.stop) if isinstance(answer, str) else answer
 
     def _answers(
-        self, texts: Sequence[str], rule: Callable[[int], Answer | Unscored], on_answer: Callable[[int, Answer], None] | None
-    ) -> list[Answer | Unscored]:
+        self, texts: Sequence[str], rule: Callable[[int], Any], on_answer: Callable[[int, Any], None] | None
+    ) -> list[Any]:
         self.batches.append(len(texts))
-        answers: list[Answer | Unscored] = []
+        answers: list[Any] = []
         for place, text in enumerate(texts):
             self.asked.append(text)
             answers.append(answer := rule(place))

@@ -17,11 +17,11 @@ from lm_eval.api.model import LM
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Unscored
-from dialeval_plugin.llm.language_model import Request
+from dialeval_plugin.llm.language_model import Request, Text
 
 from .scripted_judge import PromptContent, ScriptedLanguageModel, overlap_answer, overlap_log_probability
 
-AnswerFunction = Callable[[str], str | Unscored]
+AnswerFunction = Callable[[str], Text | Unscored]
 LogProbability = Callable[[str, str], float | Unscored]
 
 FAILURES: dict[str, Callable[[str], str]] = {
@@ -70,7 +70,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
         self._answer, self._log_probability = answer, log_probability
         self.double = ScriptedLanguageModel(self._answer_or_fail, self._log_probability_or_fail)
 
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str | None]:
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Text | None]:
         """Answer by rule, cut at the request's stop strings; None where the rule has a reason for no answer."""
         answers = self.double.generate(list(map(_request, requests)))
         return [None if isinstance(answer, Unscored) else answer for answer in answers]
@@ -100,7 +100,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
         """What the host writes into the result file's `config`."""
         return {"scripted": True, "failures": {"fail": self._fail, **self._failures}}
 
-    def _answer_or_fail(self, prompt: str) -> str | Unscored:
+    def _answer_or_fail(self, prompt: str) -> Text | Unscored:
         failure = self._failure_of(prompt)
         return self._answer(prompt) if failure is None else FAILURES[failure](prompt)
 

@@ -19,6 +19,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLo
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
+from dialeval_plugin.llm.language_model import CutAnswer
 from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
@@ -79,8 +80,8 @@ def test_a_server_that_is_down_is_not_asked_for_ever() -> None:
 def test_a_tiny_model_generates_and_gives_log_probabilities(tiny_lm: Path) -> None:
     lm = load(tiny_lm, batch_size=2)
     (text, other) = lm.generate(requests_for(["Answer:", "Question:"], max_tokens=3, stop=["\n\n\n"]))
-    assert isinstance(text, str)
-    assert isinstance(other, str)
+    assert isinstance(text, CutAnswer)
+    assert isinstance(other, CutAnswer)
     values = lm.loglikelihood([("Answer:", form) for form in (" Yes", " No")])
     assert all(isinstance(value, float) and math.isfinite(value) and value < 0 for value in values)
     assert lm.generate(requests_for(["Question:"], max_tokens=3, stop=["\n\n\n"])) == [other]

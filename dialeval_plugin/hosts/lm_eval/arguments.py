@@ -3,15 +3,53 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
+from dialeval_plugin.core.files import checked
+from dialeval_plugin.core.options import Positive, make_options
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _EXTRA = re.compile(r"lm[-_]eval\[\w+\]")
+
+
+@dataclass(frozen=True)
+class OwnArguments:
+    """Arguments of `llm_args` that say how a model is asked, and that any kind of model takes."""
+
+    max_gen_toks: Positive | None = None
+    apply_chat_template: bool | None = None
+    chat_template_kwargs: str | None = None
+    """A JSON object."""
+
+
+_OWN = tuple(field.name for field in fields(OwnArguments))
+
+
+def split_arguments(
+    model: str, kind: type[Any], arguments: Mapping[str, Any]
+) -> tuple[OwnArguments, dict[str, Any], dict[str, Any]]:
+    """Part the arguments into ours, those of the host's model, and fields of every request to a server.
+
+    What a chat template is given, a server reads from the request, and a model in this process from its arguments.
+    """
+    of_host, where = dict(arguments), f"llm {model!r}"
+    own = make_options(OwnArguments, where, **{name: of_host.pop(name) for name in _OWN if name in of_host})
+    try:
+        template = json.loads(own.chat_template_kwargs or "{}")
+    except ValueError:
+        template = None
+    template = checked(template, dict[str, Any], f"{where}: chat_template_kwargs", advice="Give a JSON object.")
+    if not _is_served(kind):
+        return own, of_host | ({"chat_template_args": template} if template else {}), {}
+    if "enable_thinking" in of_host:
+        template["enable_thinking"] = of_host.pop("enable_thinking")
+    return own, of_host, {"chat_template_kwargs": template} if template else {}
 
 
 def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> None:
@@ -22,8 +60,7 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
     """
     known = _known(kind)
     required = {name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty}
-    # By name: without the packages of served models, the module of the host's class cannot be imported.
-    if any(base.__name__ == "TemplateAPI" for base in kind.__mro__):
+    if _is_served(kind):
         for name in arguments:
             if name not in known:
                 raise _unknown(model, name, known)
@@ -65,6 +102,11 @@ def missing_package(model: str, error: ImportError | NameError) -> MissingPrereq
     )
 
 
+def _is_served(kind: type[Any]) -> bool:
+    # By name: without the packages of served models, the module of the host's class cannot be imported.
+    return any(base.__name__ == "TemplateAPI" for base in kind.__mro__)
+
+
 def _known(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
     """Arguments of a class and, where it hands on what it does not know, of those that it is derived from."""
     known: dict[str, inspect.Parameter] = {}
@@ -79,4 +121,4 @@ def _known(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def _unknown(model: str, name: str, known: Iterable[str]) -> InputError:
-    return unknown_name(f"llm {model!r}: there is no argument {name!r}", name, known)
+    return unknown_name(f"llm {model!r}: there is no argument {name!r}", name, [*known, *_OWN])

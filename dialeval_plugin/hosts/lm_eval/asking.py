@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from lm_eval.api.instance import Instance
 from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential
@@ -22,7 +22,11 @@ from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_e
 from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.llm.language_model import CutAnswer
 from dialeval_plugin.terminal.progress import Progress
+
+if TYPE_CHECKING:
+    from .bounded_http import RequestParameters
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +40,8 @@ _PASSING = frozenset({408, 409, 425, 429})
 """Client errors (RFC 9110, RFC 6585, RFC 8470) that the same request may not meet again."""
 _LONGEST_ERROR = 500
 """Characters of a server's own words that are logged."""
+_USED_UP = frozenset({"length", "max_tokens", "model_length"})
+"""What servers call the end of an answer whose tokens were used up: OpenAI and those like it, Anthropic, Mistral."""
 _TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
 NO_ANSWER = Unscored(Reason.API_ERROR, "the model gave no answer")
 NOT_ASKED = Unscored(Reason.API_ERROR, "not asked: the requests before failed one after the other")
@@ -162,20 +168,24 @@ def is_served(lm: Any) -> bool:
     return api_models is not None and isinstance(lm, api_models.TemplateAPI)
 
 
-def take_over_retries(lm: Any, budget: RetryBudget) -> None:
+def take_over_requests(lm: Any, budget: RetryBudget, parameters: RequestParameters) -> None:
     """Let a served model ask within our budget instead of the host's, which has no jitter and knows no refusal.
 
     With several requests at once the host drops all that are under way when one fails for good; here that one becomes an
-    `Unscored` among the answers.
+    `Unscored` among the answers. A request is sent as the server takes it, and an answer says whether it was cut.
     """
     lm.max_retries = 1
-    lm.parse_generations = _refusing_errors(lm.parse_generations)
+    lm.parse_generations = _telling_cut_answers(_refusing_errors(lm.parse_generations))
     lm.parse_logprobs = _refusing_errors(lm.parse_logprobs)
-    original = lm.amodel_call
+    create, one_by_one, original = lm._create_payload, lm.model_call, lm.amodel_call
+    lm._create_payload = lambda *args, generate=False, **kwargs: parameters.adapted(
+        create(*args, generate=generate, **kwargs), generate=generate
+    )
+    lm.model_call = lambda *args, **kwargs: Retrying(**parameters.rules)(one_by_one, *args, **kwargs)
 
     async def once(*args: Any, **kwargs: Any) -> list[Any]:
         with _naming_absent_log_probabilities(asked=not kwargs["generate"]):
-            answers: list[Any] = await original(*args, **kwargs)
+            answers: list[Any] = await AsyncRetrying(**parameters.rules)(original, *args, **kwargs)
         return answers
 
     async def ask(*args: Any, **kwargs: Any) -> list[Any]:
@@ -206,6 +216,52 @@ def _refusing_errors(parse: Callable[..., Result]) -> Callable[..., Result]:
         return parse(outputs=outputs, **kwargs)
 
     return parsed
+
+
+def _telling_cut_answers(parse: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Let the host read the texts of a reply alone, without the thinking beside them, and mark those that were cut."""
+
+    def parsed(*, outputs: Any, **kwargs: Any) -> list[Any]:
+        are_cut = []
+        for output in outputs if isinstance(outputs, list) else [outputs]:
+            # Anthropic's replies are one message, and the others' have a list of choices.
+            choices = output.get("choices") or [output]
+            for choice in sorted(choices, key=lambda choice: choice.get("index", 0)):
+                message = choice.get("message") or choice
+                if isinstance(parts := message.get("content"), list):
+                    text = "".join(part["text"] for part in parts if part.get("type") == "text")
+                    message["content"] = text if message is not output else [{"text": text}]
+                are_cut.append((choice.get("finish_reason") or choice.get("stop_reason")) in _USED_UP)
+        answers = parse(outputs=outputs, **kwargs)
+        return [CutAnswer(text or "") if is_cut else text for text, is_cut in zip(answers, are_cut, strict=True)]
+
+    return parsed
+
+
+def note_cut_answers(lm: Any) -> None:
+    """Let a model in this process note which answers of a batch were cut, in their order, for `Asking`; hf and vllm can."""
+    generate = getattr(lm, "_model_generate", None)
+    if generate is None:
+        return
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        made = generate(*args, **kwargs)
+        lm._dialeval_cuts = deque(_are_cut(lm, made, kwargs))
+        return made
+
+    lm._model_generate = noting
+
+
+def _are_cut(lm: Any, made: Any, settings: Mapping[str, Any]) -> Iterator[bool]:
+    """For each answer of a batch whether it fills its length, and neither the model nor a stop string ended it before."""
+    if isinstance(made, list):  # of vllm, which says so itself; another model's outputs are not known
+        yield from (output.outputs[0].finish_reason in _USED_UP for output in made if hasattr(output, "outputs"))
+    elif {"context", "max_length", "stop"} <= settings.keys():
+        n_shown = settings["context"].shape[1] if lm.backend == "causal" else 0
+        for tokens in made.tolist():
+            is_full = len(tokens) >= settings["max_length"] and tokens[-1] != lm.tokenizer.pad_token_id
+            text = lm.tok_decode(tokens[n_shown:], skip_special_tokens=False) if is_full else ""
+            yield is_full and not any(end in text for end in settings["stop"] if end)
 
 
 def _turns(lm: Any) -> asyncio.Semaphore:
@@ -266,6 +322,9 @@ class Asking(Generic[Answer]):
 
     def add_partial(self, kind: str, request: Any, answer: Any) -> None:
         """Take an answer from the host; the name is that of the host's cache hook."""
+        cuts = getattr(self._lm, "_dialeval_cuts", None) if kind == "generate_until" else None
+        if cuts and cuts.popleft():
+            answer = CutAnswer(answer)
         if places := self._under_way.get(_key(request)):
             self._settle(places.popleft(), answer)
 

@@ -14,11 +14,19 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLo
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
-from dialeval_plugin.llm.language_model import Continuation, NumberListener, Request, TextListener, cut_at_stop
+from dialeval_plugin.llm.language_model import (
+    Continuation,
+    CutAnswer,
+    NumberListener,
+    Request,
+    Text,
+    TextListener,
+    cut_at_stop,
+)
 from dialeval_plugin.models.folders import opening, refuse_pickles
 from dialeval_plugin.models.tensors import check_device
 
-from .arguments import check_arguments, check_key, missing_package, refused_argument
+from .arguments import check_arguments, check_key, missing_package, refused_argument, split_arguments
 from .asking import (
     NEVER_REPEATED,
     NEVER_REPEATED_LOCALLY,
@@ -27,7 +35,8 @@ from .asking import (
     NoLogProbabilities,
     RetryBudget,
     is_served,
-    take_over_retries,
+    note_cut_answers,
+    take_over_requests,
 )
 from .logs import redact_host_logs
 
@@ -37,6 +46,8 @@ _NAME_ARGUMENTS = ("pretrained", "model", "path", "engine")
 _WEIGHT_ARGUMENTS = ("pretrained", "model", "peft", "delta")
 LOCAL_BATCH_SIZE = 8
 """Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
+TOKENS_WHEN_CUT = 4096
+"""Of the second answer to a prompt whose first was cut before its verdict: enough for most models that reason first."""
 _N_MARKS = 8
 """Tokens that a tokenizer may add to those of a text."""
 NEVER_SAID = "<|endoftext|>"
@@ -55,37 +66,90 @@ class LmEvalLanguageModel:
         as_chat: put each prompt into a user message and the model's chat template.
         retries: how often a failed request is repeated; a served model's argument `max_retries` counts instead.
         wait: seconds before the first repetition; each further one waits about twice as long.
+        max_tokens: of every answer, in the place of what the requests say. Without it a chat model whose answer was cut before
+            its verdict is asked once more, with `TOKENS_WHEN_CUT`; a model that only continues text has no end of its own.
+        extra: fields of every request to a server.
     """
 
-    def __init__(self, lm: Any, identity: str, *, as_chat: bool = False, retries: int = 2, wait: float = 1.0) -> None:
+    def __init__(
+        self,
+        lm: Any,
+        identity: str,
+        *,
+        as_chat: bool = False,
+        retries: int = 2,
+        wait: float = 1.0,
+        max_tokens: int | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
         redact_host_logs()
         self.lm = lm
         self.identity = identity + ("+chat" if as_chat else "")
         self._as_chat = as_chat
         self._is_served = is_served(lm)
+        self._max_tokens = max_tokens
         self._seed: int | None = getattr(lm, "_seed", None)
         if self._is_served:
+            from .bounded_http import RequestParameters
+
             self._budget = RetryBudget(lm.max_retries, wait, NEVER_REPEATED)
-            take_over_retries(lm, self._budget)
+            take_over_requests(lm, self._budget, RequestParameters(extra or {}))
         else:
+            note_cut_answers(lm)
             self._budget = RetryBudget(retries + 1, wait, NEVER_REPEATED_LOCALLY)
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
+    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
         """Continue each prompt. What a prompt is answered greedily depends neither on the others nor on their order.
 
         Of drawn answers a served model's have a seed, that of the model and the number of the sample; those of others differ
         from run to run.
         """
+
+        def hear(place: int, answer: Text) -> None:
+            if on_answer is not None and not self._is_asked_again(requests[place], answer):
+                on_answer(place, answer)
+
+        def hear_again(index: int, answer: Text) -> None:
+            if on_answer is not None:
+                on_answer(again[index], answer)
+
+        answers = self._generate_all(requests, hear)
+        again = [place for place, answer in enumerate(answers) if self._is_asked_again(requests[place], answer)]
+        if again:
+            window = self._window()
+            n_tokens = TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
+            logger.warning(
+                "%d of %d answers were cut before their verdict; they are asked for once more, with %d tokens. "
+                "max_gen_toks=%d in llm_args asks with as many at once.",
+                *(len(again), len(requests), n_tokens, n_tokens),
+            )
+            longer = self._generate_all([replace(requests[place], max_tokens=n_tokens) for place in again], hear_again)
+            # A prompt that has no room for so many tokens keeps its first answer.
+            found = ((place, answer) for place, answer in zip(again, longer, strict=True) if not isinstance(answer, Unscored))
+            for place, answer in found:
+                answers[place] = answer
+        return answers
+
+    def _is_asked_again(self, request: Request, answer: Text | Unscored) -> bool:
+        return (
+            isinstance(answer, CutAnswer)
+            and self._as_chat
+            and self._max_tokens is None
+            and request.max_tokens < TOKENS_WHEN_CUT
+            and request.has_verdict is not None
+            and not request.has_verdict(answer)
+        )
+
+    def _generate_all(self, requests: Sequence[Request], on_answer: TextListener) -> list[Text | Unscored]:
         groups: dict[Request, list[int]] = {}
         for place, request in enumerate(requests):
             # The host sends one seed with every request of a call, which makes all samples of a prompt equal.
             sample = request.sample if self._seed is not None else 0
             groups.setdefault(replace(request, prompt="", sample=sample), []).append(place)
-        answers: dict[int, str | Unscored] = {}
+        answers: dict[int, Text | Unscored] = {}
         for settings, places in groups.items():
-            listener = None if on_answer is None else _at(places, on_answer)
             prompts = [requests[place].prompt for place in places]
-            answers.update(zip(places, self._generate(prompts, settings, listener), strict=True))
+            answers.update(zip(places, self._generate(prompts, settings, _at(places, on_answer)), strict=True))
         return [answers[place] for place in range(len(requests))]
 
     def loglikelihood(
@@ -114,18 +178,25 @@ class LmEvalLanguageModel:
             return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
         return None
 
-    def _generate(self, prompts: Sequence[str], settings: Request, on_answer: TextListener | None) -> list[str | Unscored]:
+    def _generate(self, prompts: Sequence[str], settings: Request, on_answer: TextListener) -> list[Text | Unscored]:
+        # Stop strings end a text that is only continued; a chat model ends by itself, and may begin with an empty line.
+        stop = () if self._as_chat else settings.stop
         # A server may refuse an empty list; the host has the same default for its chat models.
-        until = list(settings.stop) or ([NEVER_SAID] if self._is_served else [])
+        until = list(stop) or ([NEVER_SAID] if self._is_served else [])
         drawn = {"do_sample": settings.temperature > 0, "temperature": settings.temperature}
+        max_tokens = settings.max_tokens if self._max_tokens is None else self._max_tokens
         # Some backends change the dictionary that they are given: each request has its own.
-        arguments = [
-            (self._prompt(prompt), {"max_gen_toks": settings.max_tokens, **drawn, "until": list(until)}) for prompt in prompts
-        ]
+        arguments = [(self._prompt(prompt), {"max_gen_toks": max_tokens, **drawn, "until": list(until)}) for prompt in prompts]
+
+        def read(answer: object) -> Text:
+            text = answer.text if isinstance(answer, CutAnswer) else str(answer)
+            ended = cut_at_stop(text, stop)
+            return answer if isinstance(answer, CutAnswer) and ended == text else ended
+
         if self._seed is not None and settings.temperature > 0:
             self.lm._seed = self._seed + settings.sample
         try:
-            return self._ask("generate_until", arguments, lambda answer: cut_at_stop(str(answer), settings.stop), on_answer)
+            return self._ask("generate_until", arguments, read, on_answer)
         finally:
             if self._seed is not None:
                 self.lm._seed = self._seed
@@ -221,7 +292,8 @@ def load_language_model(
         raise missing_package(model, error) from error
     except ValueError as error:
         raise InputError(f"llm {model!r}: {str(error).splitlines()[0]}") from error
-    check_arguments(model, kind, arguments)
+    own, of_host, extra_fields = split_arguments(model, kind, arguments)
+    check_arguments(model, kind, of_host)
     if batch_size is None and model == "hf" and "batch_size" not in arguments:
         batch_size = LOCAL_BATCH_SIZE
     # By name: the module of the host's own class takes seconds to import, and a served model needs none of it.
@@ -236,7 +308,7 @@ def load_language_model(
     is_folder = named is not None and Path(str(arguments[named])).is_dir()
     with opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext():
         try:
-            lm = kind.create_from_arg_string(model_args, extra)
+            lm = kind.create_from_arg_obj(of_host, extra)
         except ImportError as error:
             raise missing_package(model, error) from error
         except OSError as error:
@@ -247,11 +319,19 @@ def load_language_model(
                 "from the hub. Check the name, or fetch it on a machine with a network (`hf download " + name + "`)."
             ) from error
         except TypeError as error:
-            if (refused := refused_argument(model, kind, arguments, error)) is None:
+            if (refused := refused_argument(model, kind, of_host, error)) is None:
                 raise
             raise refused from error
-    chat = as_chat if as_chat is not None else "chat" in model or model == "litellm"
-    return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=chat)
+    chosen = own.apply_chat_template if as_chat is None else as_chat
+    is_chat = chosen if chosen is not None else "chat" in model or model == "litellm"
+    if chosen is None and not is_chat and getattr(vars(lm).get("tokenizer"), "chat_template", None):
+        logger.warning(
+            "llm %r: %s has a chat template, and prompts are sent without it. Give apply_chat_template=true in llm_args to ask "
+            "in it, or apply_chat_template=false to leave it out.",
+            *(model, name),
+        )
+    identity = identity_of(model, arguments, lm)
+    return LmEvalLanguageModel(lm, identity, as_chat=is_chat, max_tokens=own.max_gen_toks, extra=extra_fields)
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
@@ -291,7 +371,7 @@ def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
     others = sorted(
         f"{key}={_content(value)}"
         for key, value in without_secrets(arguments).items()
-        if key not in {named, *_SPEED_ARGUMENTS, "revision"}
+        if key not in {named, *_SPEED_ARGUMENTS, "revision", "apply_chat_template"}  # "+chat" says the last
     )
     hosts = "".join(f"+{package}-{version(package)}" for package in ("lm_eval", "transformers"))
     return f"{model}:{shown}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "") + hosts

@@ -1,4 +1,4 @@
-"""HTTP in the host's place: a request ends in time, and a reply that is too long is not read to its end.
+"""HTTP in the host's place: a request ends in time, has what the server takes, and a reply that is too long is not read whole.
 
 The host's API models wait `timeout` seconds for each piece of a reply where they ask one request at a time, and they read a
 reply whole. A server that drips, or that never stops sending, then takes hours or all memory.
@@ -7,6 +7,8 @@ reply whole. A server that drips, or that never stops sending, then takes hours 
 from __future__ import annotations
 
 import functools
+import logging
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -16,12 +18,21 @@ from typing import Any
 
 import aiohttp
 import requests
+from tenacity import retry_if_exception
+
+logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 16 * 2**20
 """Of a reply, decompressed. An answer of 4,096 tokens with log probabilities has less than one MiB."""
 _PIECE_BYTES = 1024
 _HEAD_START = 0.5
 """Seconds after the limit in which requests may still say itself what took too long: connecting or reading."""
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_NAMED = re.compile(r"""['"`](max_tokens|max_completion_tokens|temperature|stop|seed)\\?['"`]""")
+_UNSUPPORTED = re.compile(
+    r"unsupported|not support|not (?:be )?(?:permitted|allowed|accepted)|unknown|unrecogni[sz]ed|unexpected", re.IGNORECASE
+)
+_LONGEST_REFUSAL = 2000
 
 
 class ReplyTooLong(Exception):
@@ -80,3 +91,57 @@ class BoundedResponse(aiohttp.ClientResponse):
                     raise ReplyTooLong
             self._body = bytes(body)
         return self._body
+
+    def raise_for_status(self) -> None:
+        """Raise aiohttp's error with the server's own words, which may name a parameter that it does not take."""
+        try:
+            super().raise_for_status()
+        except aiohttp.ClientResponseError as error:
+            error.body = self._body  # type: ignore[attr-defined]
+            raise
+
+
+class RequestParameters:
+    """What one server takes of a request, and fields that every request for a text has besides.
+
+    OpenAI's newer models take `max_completion_tokens` for `max_tokens`, and neither `stop` nor a `temperature` of 0.
+    The host knows some of them by name; here the server itself says so.
+    """
+
+    def __init__(self, extra: dict[str, Any]) -> None:
+        self._extra = extra
+        self._refused: set[str] = set()
+
+    def adapted(self, payload: dict[str, Any], *, generate: bool) -> dict[str, Any]:
+        """The host's request, with what this server has refused renamed or left out."""
+        sent = payload | (self._extra if generate else {})
+        for name in self._refused & sent.keys():
+            value = sent.pop(name)
+            if name in _OTHER_NAMES:
+                sent[_OTHER_NAMES[name]] = value
+        return sent
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """Those of tenacity for one request: it is sent again for each parameter that the server refuses."""
+        of_request: set[str] = set()
+
+        def is_adapted(error: BaseException) -> bool:
+            if (name := _refused_name(error)) is None or name in of_request:
+                return False
+            if name not in self._refused:
+                change = f"with {_OTHER_NAMES[name]!r} in its place" if name in _OTHER_NAMES else "without it"
+                logger.warning("the server does not take %r: requests are sent %s", name, change)
+            of_request.add(name)
+            self._refused.add(name)
+            return True
+
+        return {"retry": retry_if_exception(is_adapted), "reraise": True}
+
+
+def _refused_name(error: BaseException) -> str | None:
+    """The parameter that a server refuses in its own words, which `BoundedResponse` and requests keep with the error."""
+    words = getattr(error, "body", None) or getattr(getattr(error, "response", None), "content", None)
+    text = words[:_LONGEST_REFUSAL].decode(errors="replace") if isinstance(words, bytes) else ""
+    named = _NAMED.search(text) if _UNSUPPORTED.search(text) else None
+    return named[1] if named else None

@@ -28,7 +28,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.llm.language_model import LanguageModel, Request
+from dialeval_plugin.llm.language_model import LanguageModel, Request, text_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
 from dialeval_plugin.terminal.progress import Progress, say
 from dialeval_plugin.version import __version__
@@ -172,7 +172,7 @@ class ResponseWriter:
             self._reseed(int(text_hash(str(self.seed), id, str(round))[:8], 16))
         number = self.seed * self.rounds + round - 1
         (answer,) = self.model.generate([Request(prompt, MAX_TOKENS, STOP, TEMPERATURE, number)])
-        return answer
+        return answer if isinstance(answer, Unscored) else text_of(answer)
 
     def _check(
         self, context: Sequence[str], written: Sequence[tuple[ResponseKind, str]], round: int

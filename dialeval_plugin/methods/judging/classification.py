@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Turn, is_blank
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.llm.language_model import LanguageModel, Request
+from dialeval_plugin.llm.language_model import LanguageModel, Request, has_verdict, read_answer
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_label
 
@@ -155,10 +155,14 @@ def classify(
 ) -> list[Label | Unscored]:
     """Ask `model` whether each response is positive or negative, all in one call."""
     asked = [example for example in examples if not is_blank(example.response.text)]
-    requests = [Request(prompt.render(example), MAX_TOKENS, STOP) for example in asked]
+    texts = [prompt.render(example) for example in asked]
+    requests = [
+        Request(text, MAX_TOKENS, STOP, has_verdict=has_verdict(read_label, text, example))
+        for text, example in zip(texts, asked, strict=True)
+    ]
     answers = model.generate(requests) if requests else []
     labels = (
-        answer if isinstance(answer, Unscored) else read_label(answer, request.prompt, example)
+        answer if isinstance(answer, Unscored) else read_answer(read_label, answer, request.prompt, example)
         for example, request, answer in zip(asked, requests, answers, strict=True)
     )
     blank = Unscored(Reason.EMPTY_INPUT, "the response is blank")

@@ -32,6 +32,7 @@ from dialeval_plugin.llm.language_model import (
     PromptingScorer,
     Question,
     Request,
+    read_answer,
     require_language_model,
 )
 from dialeval_plugin.llm.neutralise import neutralise
@@ -160,6 +161,8 @@ DEFAULT_SAMPLES = 20
 DEFAULT_TEMPERATURE = 1.0
 """The model's own distribution, whose mean `weighted` takes as well. G-EVAL's code has 2."""
 
+LEAST_READ = 0.5
+"""Share of the drawn answers that need a rating: a mean over fewer is one of those that happen to be readable."""
 _NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG, Reason.NO_VERDICT})
 
 
@@ -254,7 +257,7 @@ class CriterionJudge(PromptingScorer):
                 rating = weighted_rating(dict(zip(self._forms, part, strict=True)), self._ratings)
             else:
                 text = cast("Request", pending.requests[start]).prompt
-                read = [prompt.read(answer, text, cast("Example", pending.item)) for answer in part]
+                read = [read_answer(prompt.read, answer, text, pending.item) for answer in part]
                 rating = sampled_rating(read, unparsed=self.unparsed)
             if isinstance(rating, Unscored):
                 return Unscored(rating.reason, f"{name}: {rating.detail}")
@@ -340,17 +343,18 @@ class LlmChiang(CriterionJudge):
 def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | None = None) -> CriterionRating | Unscored:
     """The mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
 
-    A request that failed, or was too long to be made, is left out in any case. Where nothing is left, the commonest reason.
+    A request that failed, or was too long to be made, is left out in any case. Where fewer than `LEAST_READ` are left, the
+    commonest reason.
     """
     failures = [rating for rating in ratings if isinstance(rating, Unscored)]
     samples = tuple(
         rating if not isinstance(rating, Unscored) else None if rating.reason in _NO_ANSWER else unparsed for rating in ratings
     )
     known = [sample for sample in samples if sample is not None]
-    if not known:
+    if len(known) < LEAST_READ * len(ratings):
         reason, _ = Counter(failure.reason for failure in failures).most_common(1)[0]
         first = next(failure.detail for failure in failures if failure.reason is reason)
-        return Unscored(reason, f"none of {len(ratings)} answers has a rating: {first}")
+        return Unscored(reason, f"{len(known)} of {len(ratings)} answers have a rating, fewer than half: {first}")
     mean = math.fsum(known) / len(known)
     squares = math.fsum((sample - mean) ** 2 for sample in known)
     return CriterionRating(mean, squares / (len(known) - 1) if len(known) > 1 else None, len(failures), samples)

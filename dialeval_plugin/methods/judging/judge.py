@@ -22,6 +22,9 @@ from dialeval_plugin.llm.language_model import (
     PromptingScorer,
     Question,
     Request,
+    Text,
+    has_verdict,
+    read_answer,
     require_language_model,
 )
 from dialeval_plugin.llm.neutralise import neutralise
@@ -57,7 +60,8 @@ class ScoringPrompt:
 
     def request(self, example: Example) -> Request:
         """The question about a response."""
-        return Request(self.render(example), self.max_tokens, self.stop)
+        text = self.render(example)
+        return Request(text, self.max_tokens, self.stop, has_verdict=has_verdict(self.read, text, example))
 
     def read(self, answer: str | Unscored, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
         """Read the number of an answer to the prompt `text` about an example, or say why there is none."""
@@ -167,10 +171,10 @@ class PromptedJudge(PromptingScorer):
         """One question a response."""
         return [Pending(item, (self.prompt.request(cast("Example", item)),)) for item in items]
 
-    def finish(self, pending: Pending, answers: Sequence[str | Unscored]) -> Row:
+    def finish(self, pending: Pending, answers: Sequence[Text | Unscored]) -> Row:
         """The answer's share of the prompt's scale."""
         (request,) = cast("Sequence[Request]", pending.requests)
-        share = self.prompt.share(answers[0], request.prompt, cast("Example", pending.item))
+        share = read_answer(self.prompt.share, answers[0], request.prompt, cast("Example", pending.item))
         return share if isinstance(share, Unscored) else {COLUMN: share}
 
     def questions(self) -> Sequence[Question]:
@@ -233,7 +237,8 @@ class InteriorPrompt:
 
     def request(self, example: Example, probability: float, similarity: float) -> Request:
         """The question about a response; see `render`."""
-        return Request(self.render(example, probability, similarity), max_tokens=64)
+        text = self.render(example, probability, similarity)
+        return Request(text, max_tokens=64, has_verdict=has_verdict(read_interior, text, example))
 
     def render(self, example: Example, probability: float, similarity: float) -> str:
         """The prompt's text.

@@ -19,6 +19,8 @@ from dialeval_plugin.llm.language_model import (
     PromptingScorer,
     Question,
     Request,
+    Text,
+    read_answer,
     require_language_model,
 )
 from dialeval_plugin.methods.judging.judge import (
@@ -62,7 +64,7 @@ def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
 
 
 def read_answers(
-    refinement: Refinement, example: Example, small: Row, asked: Mapping[str, tuple[str, str | Unscored]]
+    refinement: Refinement, example: Example, small: Row, asked: Mapping[str, tuple[str, Text | Unscored]]
 ) -> dict[str, Row]:
     """The scores that follow from each answer, with what they are made of, or why there are none.
 
@@ -75,10 +77,10 @@ def read_answers(
         if isinstance(small, Unscored) and (name == "interior" or small.reason is Reason.EMPTY_INPUT):
             rows[name] = small
         elif name == "plain":
-            llm = PLAIN.read(answer, prompt, example)
+            llm = read_answer(PLAIN.read, answer, prompt, example)
             rows[name] = llm if isinstance(llm, Unscored) else {**refinement.plain(slm, llm=llm), "llm": llm}
         else:
-            read = read_interior(answer, prompt, example)
+            read = read_answer(read_interior, answer, prompt, example)
             said = {} if isinstance(read, Unscored) else read._asdict()
             rows[name] = read if isinstance(read, Unscored) else {**refinement.interior(cast("float", slm), **said), **said}
     return rows
@@ -221,7 +223,7 @@ class DreScorer(PromptingScorer):
             for item, row in zip(items, rows, strict=True)
         ]
 
-    def finish(self, pending: Pending, answers: Sequence[str | Unscored]) -> Row:
+    def finish(self, pending: Pending, answers: Sequence[Text | Unscored]) -> Row:
         """All columns of a response, or the reason why the variant's own prompt, the last one asked, gave none."""
         texts = [request.prompt for request in cast("Sequence[Request]", pending.requests)]
         asked = dict(zip(self.prompts, zip(texts, answers, strict=True), strict=True))

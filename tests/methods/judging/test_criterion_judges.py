@@ -165,10 +165,23 @@ def test_an_unreadable_answer_counts_as_zero_where_the_published_code_is_asked_f
     assert judge("hm", unparsed=0).range == (0.0, 3.0)
 
 
+@pytest.mark.parametrize(("n_read", "score"), [(1, None), (9, None), (10, 3.0)])
+def test_a_rating_needs_half_of_the_answers_that_were_drawn(n_read: int, score: float | None) -> None:
+    judge = GEval(always(*["3"] * n_read, *["hm"] * (20 - n_read)), criteria="coherence")
+    scores = judge.score([EXAMPLE])
+    assert scores.values == (score,)
+    if score is None:
+        assert scores.unscored[0].reason is Reason.PARSE_FAILURE
+        why = f"coherence: {n_read} of 20 answers have a rating, fewer than half: the answer has no"
+        assert scores.unscored[0].detail.startswith(why)
+
+
 def test_a_criterion_without_a_rating_leaves_the_row_unscored() -> None:
     model = ScriptedLanguageModel(lambda prompt: "I'm sorry." if "Groundedness (1-3)" in prompt else "2")
     assert GEval(model, n_samples=3).score([EXAMPLE]).unscored == {
-        0: Unscored(Reason.REFUSAL, 'groundedness: none of 3 answers has a rating: the model refused: "I\'m sorry."')
+        0: Unscored(
+            Reason.REFUSAL, 'groundedness: 0 of 3 answers have a rating, fewer than half: the model refused: "I\'m sorry."'
+        )
     }
 
 
@@ -235,8 +248,9 @@ RATINGS = st.lists(st.one_of(st.integers(1, 5).map(float), st.just(Unscored(Reas
 def test_a_sampled_rating_is_the_mean_of_what_was_read(ratings: list[float | Unscored]) -> None:
     found = sampled_rating(ratings)
     known = [rating for rating in ratings if not isinstance(rating, Unscored)]
-    if not known:
-        assert found == Unscored(Reason.REFUSAL, f"none of {len(ratings)} answers has a rating: no")
+    if len(known) < len(ratings) / 2:
+        why = f"{len(known)} of {len(ratings)} answers have a rating, fewer than half: no"
+        assert found == Unscored(Reason.REFUSAL, why)
         return
     assert isinstance(found, CriterionRating)
     assert found.mean == pytest.approx(statistics.fmean(known))
@@ -256,4 +270,6 @@ def test_a_weighted_rating_is_on_the_scale(logs: list[float]) -> None:
 
 def test_the_commonest_reason_is_the_rows() -> None:
     refused, cut = Unscored(Reason.REFUSAL, "no"), Unscored(Reason.TRUNCATED, "cut")
-    assert sampled_rating([cut, refused, refused]) == Unscored(Reason.REFUSAL, "none of 3 answers has a rating: no")
+    assert sampled_rating([cut, refused, refused]) == Unscored(
+        Reason.REFUSAL, "0 of 3 answers have a rating, fewer than half: no"
+    )
