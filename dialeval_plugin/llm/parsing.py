@@ -120,6 +120,10 @@ class _Form:
         """The verdict, with nothing behind it that makes it something else."""
         return re.compile(rf"{_OPENING}{self.value}{_FOLLOWING}")
 
+    def meaning(self, match: re.Match[str]) -> float | str:
+        """What a verdict says, so that "4" and "4.0" are one."""
+        return _float(match["number"]) if self.what == "number" else match["label"]
+
     @functools.cached_property
     def heading(self) -> re.Pattern[str]:
         """A name, and the sign that a verdict follows it."""
@@ -150,43 +154,40 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
     text = readable(answer, prompt, is_cut=is_cut)
     if isinstance(text, Unscored):
         return text
-    text = _QUOTATION.sub(lambda match: HIDDEN * len(match[0]) if _is_said(match[0], form) else match[0], text)
     known = _cleaned(tuple(content))
-    for said in known:
-        if len(said.split()) > _FEW_WORDS and said in text and not form.verdict.fullmatch(said):
-            text = text.replace(said, HIDDEN * len(said))
+    text = _own_words(text, form, known)
     headings = list(_headings(text, form))
     if headings and not text[headings[-1].end :].strip(_EDGES):
         return _unread(Reason.TRUNCATED, f"the answer ends before the {form.what}", answer)
-    pairs = zip(headings, [*headings, None][1:], strict=True)
-    headings = [heading for heading, after in pairs if not _is_title(text, form, heading, after)]
-    best_row = min((heading.row for heading in headings), default=0)
-    best = [heading for heading in headings if heading.row == best_row]
-    named = [form.verdict.match(text, heading.end) for heading in best]
-    deciding: Sequence[re.Match[str] | None]
-    # "Naturalness score: 3. Coherence score: 5" answers two questions; of equal names the last one decides.
-    deciding = named if len({one.before for one, match in zip(best, named, strict=True) if match}) > 1 else named[-1:]
-    if is_cut and deciding[-1:] and deciding[-1] and deciding[-1].end() == len(text):
-        deciding = [None]
+    best = _best(text, form, headings)
     unnamed = list(_unnamed(text, form, known, is_cut=is_cut))
+    deciding: Sequence[re.Match[str] | None] = _deciding(text, form, best)
+    if is_cut and deciding and deciding[-1] and deciding[-1].end() == len(text):
+        deciding = [None]
     if not (headings or unnamed or is_cut):
         deciding = list(_statements(text, form, known))[-1:]
     found = [match for match in (*deciding, *unnamed) if match]
-    values = {match[form.what] for match in found}
-    if len(values) == 1 and None not in deciding and not _RETRACTION.search(text, max(match.end() for match in found)):
-        notes = (_RANGE.fullmatch(heading.note.strip("() ")) for heading in best)
-        behind = (_RANGE_BEHIND.match(text, match.end()) for match in found)
-        scales = [(scale["low"], scale["high"]) for scale in (*notes, *behind) if scale]
-        scales += [(one[1] or one[3], one[2] or one[4] or one[5] or one[6]) for one in _SCALE.finditer(text)]
-        return _Found(found[-1], scales)
+    meanings = {form.meaning(match) for match in found}
+    is_unreadable = None in deciding
+    if len(meanings) == 1 and not is_unreadable and not _RETRACTION.search(text, max(match.end() for match in found)):
+        return _Found(found[-1], list(_scales(text, found, best)))
     if _REFUSAL.search(_QUOTATION.sub(" ", text)):
         return _unread(Reason.REFUSAL, "the model refused", answer)
     if is_cut:
         return _unread(Reason.TRUNCATED, f"the answer was cut off before the {form.what}", answer)
     problem = f"no {form.what} where one was asked for"
-    if values and None not in deciding:
-        problem = f"{len(values)} different {form.what}s" if len(values) > 1 else f"a {form.what} that it takes back"
+    if meanings and not is_unreadable:
+        problem = f"{len(meanings)} different {form.what}s" if len(meanings) > 1 else f"a {form.what} that it takes back"
     return _unread(Reason.PARSE_FAILURE, f"the answer has {problem}", answer)
+
+
+def _own_words(text: str, form: _Form, known: frozenset[str]) -> str:
+    """The answer with quotations of verdicts, and with whole texts of the content, hidden."""
+    text = _QUOTATION.sub(lambda match: HIDDEN * len(match[0]) if _is_said(match[0], form) else match[0], text)
+    for said in known:
+        if len(said.split()) > _FEW_WORDS and said in text and not form.verdict.fullmatch(said):
+            text = text.replace(said, HIDDEN * len(said))
+    return text
 
 
 # Where a verdict stands.
@@ -213,6 +214,34 @@ def _headings(text: str, form: _Form) -> Iterator[_Heading]:
         before = _WORD_BEFORE.search(text, max(0, match.start() - 40), match.start())
         row = next(place for place, name in enumerate(names) if name is not None)
         yield _Heading(row, before[1] if before else "", note or "", *match.span())
+
+
+def _best(text: str, form: _Form, headings: Sequence[_Heading]) -> list[_Heading]:
+    """The headings of the best row of names that occurs, without those that are titles."""
+    pairs = zip(headings, [*headings, None][1:], strict=True)
+    verdicts = [heading for heading, after in pairs if not _is_title(text, form, heading, after)]
+    row = min((heading.row for heading in verdicts), default=0)
+    return [heading for heading in verdicts if heading.row == row]
+
+
+def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.Match[str] | None]:
+    """The verdict behind the last of equal headings, None where none can be read; of different headings each one's.
+
+    "Naturalness score: 3. Coherence score: 5" answers two questions.
+    """
+    named = [form.verdict.match(text, heading.end) for heading in headings]
+    questions = {heading.before for heading, match in zip(headings, named, strict=True) if match}
+    return named if len(questions) > 1 else named[-1:]
+
+
+def _scales(text: str, found: Sequence[re.Match[str]], headings: Sequence[_Heading]) -> Iterator[tuple[str | None, str]]:
+    """The ends of the scales that an answer names: in parentheses beside its verdict, or in words anywhere."""
+    notes = (_RANGE.fullmatch(heading.note.strip("() ")) for heading in headings)
+    behind = (_RANGE_BEHIND.match(text, match.end()) for match in found)
+    for scale in filter(None, (*notes, *behind)):
+        yield scale["low"], scale["high"]
+    for scale in _SCALE.finditer(text):
+        yield scale[1] or scale[3], scale[2] or scale[4] or scale[5] or scale[6]
 
 
 def _is_title(text: str, form: _Form, heading: _Heading, after: _Heading | None) -> bool:

@@ -105,7 +105,7 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     # In running text.
     (FIVE, 4, ["The score is 4 because it mentions 3 things", "I would assign a rating of 4, given 3 good turns"]),
     (FIVE, 4, ["4 because it mentions 3 things", "4\n\nThe response mentions 3 things."]),
-    (FIVE, 4, ["The response mentions 3 things.\n\n4", "4. It fits the context.", "4\n4"]),
+    (FIVE, 4, ["The response mentions 3 things.\n\n4", "4. It fits the context.", "4\n4.0"]),
     # Two verdicts, or none.
     (FIVE, PARSE, ["3 or 4", "3-4", "3–4", "3 to 4", "between 3 and 4", "Score: 3-4", "4\n2"]),
     (FIVE, 2, ["Score: 4. Score: 2.", "Score: 4\nScore: 2", "The score is 5. The score is 2."]),
