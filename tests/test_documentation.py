@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,12 +17,12 @@ import pytest
 
 from reproduction.notebooks import NOTEBOOKS, run
 from tests.browser import browser_page
-from tests.documented import PAGES, ROOT, Block, blocks, write_inputs
+from tests.documented import PAGES, ROOT, Block, blocks, is_printed
+from tests.page_commands import PageCommands, page_processes
 
-
-def is_run(block: Block) -> bool:
-    """Whether a test runs it."""
-    return block.is_command and not block.is_marked and (block.language == "sh" or not block.title)
+page_name = attrgetter("stem")
+SHAPES = {"json", "toml", "csv", "tree"}
+"""Languages of blocks that show a layout."""
 
 
 def shown(notebook: Any) -> list[list[str]]:
@@ -43,49 +45,79 @@ def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) == 3
 
 
-def test_every_command_of_the_documents_is_run_or_says_what_it_needs() -> None:
-    unknown = [
-        f"{block.page.name}:{block.line}: run it or mark it: {block.title or block.text.splitlines()[0]!r}"
-        for page in PAGES
-        for block in blocks(page)
-        if block.is_command and not block.is_marked and (block.language not in {"sh", "python"} or _is_other_title(block))
-    ]
+def test_every_block_of_the_documents_is_run_or_compared_or_says_what_it_needs() -> None:
+    unknown = []
+    for page in PAGES:
+        is_after_a_command = False
+        for block in blocks(page):
+            is_after_a_command = is_after_a_command or block.is_run
+            is_known = block.is_run or block.is_marked or block.is_file or block.language in SHAPES
+            if not is_known and not (block.is_output and is_after_a_command):
+                unknown.append(f"{page.name}:{block.line}: run it, mark it or delete it: {block.text.splitlines()[0]!r}")
     assert unknown == []
 
 
-def _is_other_title(block: Block) -> bool:
-    """Whether a title is neither a mark nor the name of the file in which the block stands."""
-    return block.title != "" and Path(block.title).suffix != ".py"
+def test_no_output_of_a_page_stands_in_the_way_of_another_page() -> None:
+    """A reader pastes page after page in one folder, and a file that is there is not written over."""
+    written: dict[str, set[str]] = {}
+    for page in PAGES:
+        for block in blocks(page):
+            if block.is_run:
+                for name in re.findall(r"(?:--output|--record|--by-conversation|dialeval merge) (\S+)", block.script):
+                    written.setdefault(name, set()).add(page.name)
+    assert {name: pages for name, pages in written.items() if len(pages) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("shown", "stdout", "stderr", "is_same"),
+    [
+        ("mean 0.526, 4 of 4\n", "mean 0.527,  4 of 4\n", "", True),
+        ("mean 0.526, 4 of 4\n", "mean 0.528, 4 of 4\n", "", False),
+        ("mean 0.526, 4 of 4\n", "mean 0.526, 5 of 4\n", "", False),
+        ("a|...|b 0.5\n", "a|much|more|b 0.5\n", "", True),
+        ("one\n", "one\ntwo\n", "", False),
+        ("one\nsaid 7\n", "one\n", "said 7\nnext: two\n", True),
+        ("one\nsaid 7\n", "one\n", "said 8\n", False),
+        ("-0.047 to 0.1", "0.047 to 0.1", "", False),
+    ],
+)
+def test_what_a_block_shows_is_compared_to_the_digit(shown: str, stdout: str, stderr: str, is_same: bool) -> None:
+    assert is_printed(shown, stdout, stderr) is is_same
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Any]:
+    with page_processes() as found:
+        yield found
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", [page for page in PAGES if any(map(is_run, blocks(page)))], ids=lambda page: page.stem)
-def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
-    """In a folder with the files that they name, with no data, no network and nothing of the user's."""
-    write_inputs(tmp_path)
-    site = tmp_path / "site-packages"
-    path = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DIALEVAL_", "HF_"))}
-    environment = {
-        **kept,
-        "PATH": os.pathsep.join(path),
-        "HOME": str(tmp_path),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-        "PIP_TARGET": str(site),
-        "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)]),
-    }
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.is_run for block in blocks(page))], ids=page_name)
+def test_the_commands_of_a_page_run_in_order_and_print_what_it_shows(page: Path, tmp_path: Path, processes: Any) -> None:
+    """In an empty folder, with no data, no network and nothing of the user's."""
+    (folder := tmp_path / "home").mkdir()
+    commands, printed = PageCommands(folder, processes), None
     for block in blocks(page):
-        if block.title and not block.is_marked:
-            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
-        if not is_run(block):
-            continue
-        command = [sys.executable, "-c"] if block.language == "python" else ["bash", "-euc"]
-        done = subprocess.run(
-            [*command, block.script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
-        )
-        assert done.returncode == 0, f"{page.name}:{block.line}\n{done.stdout}{done.stderr}"
+        where = f"{page.name}:{block.line}"
+        if block.is_file:
+            (folder / block.title).write_text(block.text, encoding="utf-8")
+        elif block.is_run:
+            printed = commands.run(block)
+            assert printed.status == 0, f"{where}\n{printed.stdout}{printed.stderr}"
+        elif block.is_output:
+            assert printed is not None
+            assert is_printed(block.text, printed.stdout, printed.stderr), f"{where}\n{printed.stdout}\n{printed.stderr}"
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("block", [block for page in PAGES for block in blocks(page) if block.needs_data])
+def test_sessions_on_public_data_print_what_they_show(block: Block, tmp_path: Path, data_dir: Path) -> None:
+    for path in (data_dir / "llm_judgements").glob("*/fed_data/turn_level/*_metrics.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    command, _, shown = block.text.removeprefix("$ dialeval ").partition("\n")
+    words = [sys.executable, "-m", "dialeval_plugin", *shlex.split(command)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert is_printed(shown, done.stdout, done.stderr), done.stdout
 
 
 def test_files_that_pages_offer_hold_what_they_show() -> None:

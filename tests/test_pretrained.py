@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin import load_metric, load_scorer
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 from dialeval_plugin.core.signature import PROVENANCE_FILE, file_hashes
@@ -137,22 +136,29 @@ def test_the_first_screen_of_the_readme_is_what_the_general_evaluator_says() -> 
     assert f"<!-- {first_screen.MARKER} -->\n\n{first_screen.table().strip()}\n" in (ROOT / "README.md").read_text("utf-8")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("document", "marker", "printed"),
-    [
-        ("README.md", first_screen.CHAT_MARKER, first_screen.scored_chat),
-        ("docs/chat_logs.md", first_screen.LOGS_MARKER, first_screen.scored_logs),
-    ],
-)
-def test_the_scored_conversations_of_the_documents_are_what_is_printed(
-    document: str, marker: str, printed: Callable[[], str]
-) -> None:
-    """But for the numbers, whose last digit is the machine's."""
-    block = (ROOT / document).read_text("utf-8").partition(f"<!-- {marker} -->")[2].partition(f"<!-- end of {marker} -->")[0]
-    shown, expected = (re.sub(r"[\d.#\s]+", " ", text).strip() for text in (block, printed()))
-    assert "monday" in shown
-    assert shown == expected
+def test_the_conversation_with_its_scores_is_the_one_of_the_readme() -> None:
+    """What the README prints of it is compared with what runs by `test_documentation`."""
+    printed = (ROOT / "README.md").read_text("utf-8").partition(f"<!-- {first_screen.CHAT_MARKER} -->")[2]
+    seen = first_screen.seen_chat(printed)
+    assert seen.count("percentile") == 4
+    assert f"<!-- {first_screen.SEEN_MARKER} -->\n\n{seen}\n" in (ROOT / "docs" / "start.md").read_text("utf-8")
+
+
+def test_an_explanation_claims_no_more_than_what_was_measured() -> None:
+    """Flawless Arabic, a table and emoji have no words out of order, and "I don't know." is about nothing else."""
+    said = [
+        ("ما هي عاصمة فرنسا؟", "عاصمة فرنسا هي باريس، وهي مدينة جميلة جدا."),
+        ("Which plans are there?", "| plan | price |\n|---|---|\n| basic | 5 |\n| pro | 20 |"),
+        ("My cat died.", "🎉🎉🎉"),
+        ("Have you been up to anything? We went hiking.", "I don't know."),
+    ]
+    found = load_scorer("general").explain([Example.from_texts([asked], answer) for asked, answer in said])
+    assert [text.partition(" (")[0] for text in found] == [
+        "reads unlike the dialogues it learnt from",
+        "reads unlike the dialogues it learnt from",
+        "has little to do with the context",
+        "has little to do with the context",
+    ]
 
 
 def test_a_model_of_the_box_is_named_like_any_other() -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from dialeval_plugin.terminal.progress import say
+
 from .examples import step
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ def demo(
     context: typer.Context,
     output: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo_output"),
     train: Annotated[bool, typer.Option("--train", help="Train small models on the spot, and use those.")] = False,
+    files: Annotated[
+        Path | None,
+        typer.Option(help="Write the files that the documentation's commands read into this folder, and do nothing else."),
+    ] = None,
 ) -> None:
     """Score responses with the packaged models, compare the scores with labels, and build a leaderboard; in under a minute.
 
@@ -43,6 +49,9 @@ def demo(
     """
     from dialeval_plugin.hosts.registration import importing
 
+    if files is not None:
+        _write_files(files)
+        return
     # Every model here is a folder; without this the hub is asked about each of them, and waited for where there is none.
     os.environ["HF_HUB_OFFLINE"] = "1"
     if not train:
@@ -56,6 +65,23 @@ def demo(
     else:
         _use(_Steps(context, output))
     typer.echo(f"{time.monotonic() - start:.0f} s")
+
+
+def _write_files(folder: Path) -> None:
+    from dialeval_plugin.core.errors import InputError
+    from dialeval_plugin.core.files import write_text
+    from dialeval_plugin.corpora import mini
+
+    examples = mini.folder().with_name("examples")
+    texts = {path.relative_to(examples): path.read_text("utf-8") for path in examples.rglob("*") if path.is_file()}
+    texts[Path("test.json")] = (mini.folder() / "dailydialog_pp.jsonl").read_text("utf-8")
+    for name, text in texts.items():
+        if (path := folder / name).exists() and path.read_bytes() != text.encode():
+            raise InputError(f"{path}: exists already and is another file. Choose another folder.")
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_text(folder / name, text)
+    say(f"{len(texts)} files in {folder}: {', '.join(sorted(str(name) for name in texts))}")
 
 
 def _heading(text: str) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from dialeval_plugin import load_metric
+from dialeval_plugin.corpora import mini
 from dialeval_plugin.reports.tables import markdown_table
 
 CONTEXT = (
@@ -42,54 +41,8 @@ LOW = 5.0
 """Percentile of people's own responses below which something is wrong."""
 
 
-def _chat(name: str, *texts: str, system: str = "") -> dict[str, Any]:
-    """A conversation of OpenAI's messages, which the user begins."""
-    said = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
-    return {"id": name, "messages": [{"role": "system", "content": system}] * bool(system) + said}
-
-
-CHAT = {
-    "chat.jsonl": (
-        _chat(
-            "monday",
-            *("I finally signed up for a pottery class.", "How exciting! What made you choose pottery?"),
-            *("My sister gave me a mug that she had made herself.", "The parking garage closes at ten on weekdays."),
-            system="You are a friendly assistant.",
-        ),
-        _chat(
-            "tuesday",
-            *(
-                "My flight was cancelled and I am stuck at the airport.",
-                "Oh no, I am sorry. Did they put you on another flight?",
-            ),
-            *("Not until tomorrow morning.", "I see."),
-        ),
-    )
-}
-"""Conversations by the file that they are in."""
-LOGS = {
-    "logs/monday.jsonl": (
-        _chat(
-            "a1",
-            *("What can I cook with rice and two eggs?", "Fried rice is quick. Do you have any vegetables left?"),
-            *("Only a carrot and half an onion.", "Your parcel left our warehouse this morning and should arrive tomorrow."),
-            system="You help in the kitchen.",
-        ),
-        _chat(
-            "a2",
-            "My train was cancelled. How do I get to Leeds tonight?",
-            "to is at Leeds bus The nine still leaves a from station that the.",
-            *("Does it take cards?", "Yes, cards and phones, and you can buy the ticket from the driver."),
-        ),
-    ),
-    "logs/tuesday.jsonl": (
-        _chat(
-            "b",
-            *("I can't sleep before exams.", "That sounds hard. Is it worry that keeps you awake, or the coffee?"),
-            *("Worry, mostly.", "Then write down what worries you in the evening, and leave it for the morning."),
-        ),
-    ),
-}
+EXAMPLES = mini.folder().with_name("examples")
+"""The files that the documents' commands read."""
 
 
 def table() -> str:
@@ -100,13 +53,10 @@ def table() -> str:
     return markdown_table(["score", "percentile", "response"], shown)
 
 
-def scored(files: Mapping[str, Sequence[Mapping[str, Any]]], *words: str) -> str:
-    """Return what `dialeval score` with some words prints of conversations, by file, as a block in Markdown."""
+def scored(*words: str) -> str:
+    """Return what `dialeval score` with some words prints beside the examples' files, as a block in Markdown."""
     with TemporaryDirectory() as folder:
-        for name, chats in files.items():
-            path = Path(folder, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("".join(json.dumps(chat) + "\n" for chat in chats), encoding="utf-8")
+        shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
         done = subprocess.run(  # noqa: S603 - our own command
             [sys.executable, "-m", "dialeval_plugin", "score", *words], cwd=folder, capture_output=True, text=True, check=True
         )
@@ -117,19 +67,19 @@ def scored(files: Mapping[str, Sequence[Mapping[str, Any]]], *words: str) -> str
 
 def scored_chat() -> str:
     """Return the README's second example."""
-    return scored(CHAT, "chat.jsonl", "--explain")
+    return scored("chat.jsonl", "--explain")
 
 
 def scored_logs() -> str:
     """Return the example of docs/chat_logs.md."""
-    return scored(LOGS, "logs/", "--output", "scores.jsonl", "--by-conversation", "conversations.csv")
+    return scored("logs/", "--output", "turns.jsonl", "--by-conversation", "conversations.csv")
 
 
-def seen_chat() -> str:
-    """Return the conversations of the README's second example as HTML, each answer with what is printed of it."""
-    judged = {(found["chat"], int(found["place"])): found for found in _JUDGED.finditer(scored_chat())}
+def seen_chat(printed: str) -> str:
+    """Return the conversations of the README's second example as HTML, each answer with what is printed of it there."""
+    judged = {(found["chat"], int(found["place"])): found for found in _JUDGED.finditer(printed)}
     lines = []
-    for chat in CHAT["chat.jsonl"]:
+    for chat in map(json.loads, (EXAMPLES / "chat.jsonl").read_text(encoding="utf-8").splitlines()):
         lines.append('<div class="chat">')
         said = [message for message in chat["messages"] if message["role"] != "system"]
         # Messages are counted from 1, those of the system among them.

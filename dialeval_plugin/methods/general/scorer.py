@@ -57,9 +57,9 @@ _OF_DIALOGUES = ("fluency", "specificity", "coherence", NOVELTY)
 DIALOGUE_COLUMNS = ("general", "coherence", NOVELTY, *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
 
 BLAMES = {
-    "relevance": "is about something else",
-    "fit": "does not answer the context",
-    "fluency": "words out of order",
+    "relevance": "has little to do with the context",
+    "fit": "does not fit the context",
+    "fluency": "reads unlike the dialogues it learnt from",
     "specificity": "says little",
     "knowledge": "does not use the facts",
     ACCEPTANCE: "makes people ask back",
@@ -260,7 +260,7 @@ class GeneralScorer(Scorer):
 
         How far one pulls is its weight times its log odds, less those of people's median response where the folder has a
         table of percentiles. None is named where all together pull up, or where the one that pulls most is at least even
-        itself: a fluent reply whose fluency is a little below people's has no words out of order. Of a dialogue the turn with
+        itself: a fluent reply whose fluency is a little below people's is not blamed for it. Of a dialogue the turn with
         the lowest score is explained.
         """
         explained = []
