@@ -39,6 +39,10 @@ class AgreementOptions:
     average_by: Annotated[
         Literal["none", "system", "item"], typer.Option(help="Mean of one coefficient a system or context.")
     ] = "none"
+    tied_groups: Annotated[
+        Literal["zero", "skip"],
+        typer.Option(help="Of --average-by: a group to which an evaluator gives one score counts as 0, or is left out."),
+    ] = "zero"
     within: Annotated[
         tuple[float, float] | None, typer.Option(help="Only rows whose rating is from LOW to HIGH.", metavar="LOW HIGH")
     ] = None
@@ -71,6 +75,7 @@ class AgreementOptions:
             coefficients=tuple(self.coefficient or DEFAULT_COEFFICIENTS),
             by_system=self.by_system,
             average_by=self.average_by,
+            tied_groups=self.tied_groups,
             within_range=self.within,
             bootstrap=Bootstrap(self.rounds, self.confidence, self.seed, self.interval),
             min_coverage=self.min_coverage,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
-from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, RatingTable
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, RatingTable, TiedGroups
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
@@ -34,6 +34,13 @@ _LENGTHS = {
 
 NO_CLUSTERS = "No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow."
 ROUGH = f"Rough: an interval of fewer than {ROUGH_CLUSTERS} clusters holds the true value less often than it says."
+
+TIED = {
+    "zero": "Tied: groups in which people differ and the evaluator gives one score to all. Each counts as 0 (0.5 for auroc).",
+    "skip": "Tied: groups in which people differ and the evaluator gives one score to all. They are left out of the mean, "
+    "evaluators are averaged over different groups, and there are no ranks. Leave out --tied-groups skip to count them as 0.",
+}
+UNDEFINED = "Left out: groups with fewer than 3 scored rows, or in which people rate all rows the same."
 
 LOW_CEILING = 0.3
 """A ceiling below what Cohen (1988) calls a medium correlation is said in words: the best metric there is would look poor."""
@@ -67,6 +74,8 @@ class ReportOptions:
     by_system: bool = False
     """Compare the systems' means instead of rows."""
     average_by: AverageBy = "none"
+    tied_groups: TiedGroups = "zero"
+    """What a group counts in which people differ and an evaluator does not, see `level_correlations`."""
     within_range: Range | None = None
     threshold: float | None = None
     """Where ratings are 0 or 1: the accuracy of calling a response good from this score on, as one more statistic."""
@@ -147,19 +156,22 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
     ceilings, rankings, pearson_ceiling = {}, {}, None
     if options.is_plain and "pearson" in options.coefficients and any(len(answers) > 1 for answers in raters.values()):
         pearson_ceiling = intraclass_correlation(list(raters.values()), bootstrap=NO_RESAMPLES).ceiling_of_mean.value
+    estimates = [_estimates(one, level, options) for one in judgements]
     for name in options.coefficients:
         # Means of systems, averages of groups and a range of ratings are not what the raters are compared on.
         if options.is_plain:
             ceilings[name] = human_ceiling(list(raters.values()), name, seed=options.bootstrap.seed)
-        if len(judgements) > 1 and options.permutations:
+        # Evaluators that are averaged over different groups are not ranked.
+        is_fair = options.tied_groups == "zero" or not any(_n_groups(of[name], "tied") for of in estimates)
+        if len(judgements) > 1 and options.permutations and is_fair:
             rankings[name] = _ranking(judgements, Measure(name, level, options.average_by), options)
     found = []
-    for one in judgements:
+    for one, of_statistics in zip(judgements, estimates, strict=True):
         lengths = dict.fromkeys(_LENGTHS)
         if one.words is not None:
             biases = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
             lengths = {column: biases[of].value for column, of in _LENGTHS.items()}
-        for name, estimate in _estimates(one, level, options).items():
+        for name, estimate in of_statistics.items():
             rank, p_value = _place(rankings[name], one.evaluator) if name in rankings else (None, None)
             finding = Finding(
                 evaluator=one.evaluator,
@@ -230,6 +242,7 @@ def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) ->
         average_by=options.average_by,
         coefficients=options.coefficients,
         within_range=options.within_range,
+        tied_groups=options.tied_groups,
         bootstrap=options.bootstrap,
     )
     if options.threshold is None:
@@ -268,6 +281,12 @@ def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estima
     return mean_interval(hits, clusters=clusters, bootstrap=bootstrap)
 
 
+def _n_groups(found: Estimate, kind: str) -> int | None:
+    """Groups of a kind, "tied" or "undefined"; None of what is no mean over groups."""
+    is_mean = getattr(found, "average_by", "none") != "none" and found.value is not None
+    return getattr(found, f"n_{kind}_groups") if is_mean else None
+
+
 def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
     """Return the findings as a table: data, qualities and statistics in their order, the best evaluator of each first."""
     rows = [_row(finding) for finding in _ordered(findings)]
@@ -282,6 +301,7 @@ def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
     ]
     settings = {
         "average_by": options.average_by,
+        "tied_groups": options.tied_groups,
         "within_range": list(options.within_range) if options.within_range else None,
         **{name: getattr(options.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")},
         **{name: getattr(options, name) for name in ("permutations", "alpha", "min_coverage")},
@@ -330,6 +350,8 @@ def _row(finding: Finding) -> TableRow:
         "coverage": found.coverage,
         "n_clusters": found.n_clusters,
         "n_groups": getattr(found, "n_groups", None),
+        "n_tied_groups": _n_groups(found, "tied"),
+        "n_undefined_groups": _n_groups(found, "undefined"),
         "epsilon": getattr(found, "epsilon", None),
         "is_withheld": is_withheld,
         "reason": why,
@@ -354,6 +376,11 @@ def _range(row: TableRow, low: str, high: str) -> str:
     return "" if row[low] is None or row[high] is None else f"{figure(row[low])} to {figure(row[high])}"
 
 
+def _groups(row: TableRow) -> str:
+    kinds = {"tied": row["n_tied_groups"], "left out": row["n_undefined_groups"]}
+    return ", ".join([figure(row["n_groups"], 0), *(f"{number} {kind}" for kind, number in kinds.items() if number)])
+
+
 _OPTIONAL = {
     "rank": named_column("rank", 0),
     "p_value": named_column("p_value", title="p"),
@@ -362,6 +389,7 @@ _OPTIONAL = {
     "people_split_half": named_column("people_split_half", title="half the people"),
     "pearson_ceiling": named_column("pearson_ceiling", title="ceiling"),
     "length_bias": named_column("length_bias", title="length bias"),
+    "n_tied_groups": TableColumn("groups", _groups),
 }
 """Columns that are shown where some row has a value in them."""
 
@@ -372,6 +400,11 @@ def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
         notes.append(NO_CLUSTERS)
     if any(finding.estimate.is_rough and not finding.is_withheld for finding in findings):
         notes.append(ROUGH)
+    n_tied, n_undefined = (sum(_n_groups(one.estimate, kind) or 0 for one in findings) for kind in ("tied", "undefined"))
+    if n_tied:
+        notes.append(TIED[options.tied_groups])
+    if n_undefined:
+        notes.append(UNDEFINED)
     if any(finding.is_withheld for finding in findings):
         notes.append(f"Withheld: fewer than {100 * options.min_coverage:g} % of the rated rows have a score (--min-coverage).")
     notes += dict.fromkeys(

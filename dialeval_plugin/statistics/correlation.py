@@ -27,7 +27,7 @@ from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .arrays import Labels, OptionalNumbers
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate
-from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, Rated, rows_of
+from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, Rated, TiedGroups, rows_of
 
 DEFAULT_COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 
@@ -41,7 +41,8 @@ class Correlation(Estimate):
     Attributes:
         n_out_of_range: rows left out because their rating is not within the range asked for; part of `n_total`.
         n_groups: groups that it is the mean of, or systems that it compares; None for one coefficient over all rows.
-        n_undefined_groups: groups left out of the mean because it is undefined in them.
+        n_undefined_groups: groups left out of the mean because no scores have a value there.
+        n_tied_groups: groups in which people differ and all scores are the same, see `level_correlations`.
         epsilon: scores that differ by at most this were tied, for pairwise accuracy; None for all others.
         bins: levels of scores and ratings that the interval was resampled with; None where it is exact.
     """
@@ -51,6 +52,7 @@ class Correlation(Estimate):
     average_by: AverageBy
     n_groups: int | None = None
     n_undefined_groups: int = 0
+    n_tied_groups: int = 0
     epsilon: float | None = None
     bins: tuple[int, int] | None = None
 
@@ -100,15 +102,19 @@ def level_correlations(
     average_by: AverageBy = "none",
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS,
     within_range: Range | None = None,
+    tied_groups: TiedGroups = "zero",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Correlation]:
     """Return several coefficients at a level.
 
     - `average_by="none"`: one coefficient over all rows.
     - `average_by="system"` or `"item"`: one coefficient over the rows of each system, or of each context that several
-      systems answer, and the mean of these. Groups in which it is undefined (fewer than 3 rows, no differences) are left
-      out and counted, never taken as 0. For pairwise accuracy, all groups have the same epsilon, and a group of two rows
-      or more counts even if its ratings are all the same, as in Deutsch et al. 2023.
+      systems answer, and the mean of these. Groups that can judge no metric (fewer than 3 rows, ratings that are all the
+      same) are left out and counted. Where ratings differ and scores are all the same, `tied_groups="zero"` counts the
+      group as 0, or as 0.5 for auroc, which is what guessing gives: a metric is not better for leaving contexts undecided
+      (`replace_nans_with_zeros` in mt-metrics-eval). `"skip"` leaves it out; then metrics may be averaged over different
+      groups. For pairwise accuracy, all groups have the same epsilon, and a group of two rows or more counts even if its
+      ratings are all the same, as in Deutsch et al. 2023.
     - `level="system"`: one coefficient over the systems' mean scores and mean ratings; "turn" and "dialogue" only name a row.
 
     Groups that lie within one cluster are drawn whole, so that their values stay what they are; others are made anew from the
@@ -122,17 +128,17 @@ def level_correlations(
         (1.0, 2, 1)
     """
     chosen = [coefficient_named(name) for name in dict.fromkeys(coefficients)]
-    rows = rows_of("correlate", rated, {"scores": rated.scores}, level, average_by, within_range)
+    rows = rows_of("correlate", rated, {"scores": rated.scores}, level, average_by, within_range, tied_groups)
     (scores,) = rows.scores
     computed: dict[str, Computed] = {}
     found: dict[str, dict[str, Any]] = {}
     for entry in chosen:
         try:
             statistic = LevelStatistic.of(entry, rows, scores)
-            value, n_groups, n_undefined = statistic.value(scores)
+            level_value = statistic.value(scores)
             resampled = statistic.resampled(scores)
-            computed[entry.name] = value, resampled
-            found[entry.name] = {"n_groups": n_groups, "n_undefined_groups": n_undefined}
+            found[entry.name] = level_value._asdict()
+            computed[entry.name] = found[entry.name].pop("value"), resampled
             found[entry.name] |= {"epsilon": statistic.coefficient.epsilon, "bins": resampled.bins}
         except StatisticUndefined as error:
             computed[entry.name] = str(error)

@@ -23,6 +23,8 @@ LevelOrSystem: TypeAlias = Literal["turn", "dialogue", "system"]
 """What a row is, or for "system" what the rows are averaged to before they are compared."""
 AverageBy: TypeAlias = Literal["none", "system", "item"]
 """One coefficient over all rows, or the mean of one coefficient a system, or a context that several systems answer."""
+TiedGroups: TypeAlias = Literal["zero", "skip"]
+"""What a group counts in which people differ and all scores are the same: 0 (0.5 for auroc), or nothing."""
 Range: TypeAlias = tuple[float, float]
 
 MAX_CELLS = 2**14
@@ -68,6 +70,7 @@ class Rows:
     level: LevelOrSystem
     counts: Counts
     n_out_of_range: int
+    tied_groups: TiedGroups
 
 
 class LevelValue(NamedTuple):
@@ -77,7 +80,9 @@ class LevelValue(NamedTuple):
     n_groups: int | None = None
     """Groups that it averages, or systems that it compares."""
     n_undefined_groups: int = 0
-    """Groups left out because the coefficient is undefined in them."""
+    """Groups left out because no scores have a value there: too few rows, or ratings that are all the same."""
+    n_tied_groups: int = 0
+    """Groups in which only the scores are all the same."""
 
 
 def rows_of(
@@ -87,11 +92,13 @@ def rows_of(
     level: LevelOrSystem,
     average_by: AverageBy,
     within_range: Range | None = None,
+    tied_groups: TiedGroups = "zero",
 ) -> Rows:
     """Return the rows that count for the scores of one or more metrics.
 
     InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
     """
+    check_choice(where, "tied_groups", tied_groups, get_args(TiedGroups))
     labels = _grouping(where, rated, level, average_by)
     columns: dict[str, Any] = {name: getattr(rated, name) for name in ("ratings", "clusters", "systems", "items")}
     same_length(where, **scores, **columns)
@@ -114,6 +121,7 @@ def rows_of(
         level,
         Counts(len(in_range), len(used), rows.n_clusters, n_unscored, n_unrated),
         n_out_of_range=int((given.present & ~in_range).sum()),
+        tied_groups=tied_groups,
     )
 
 
@@ -155,12 +163,13 @@ class LevelStatistic:
         if self.rows.level == "system":
             means_x, means_y = _group_means(groups, x), _group_means(groups, y)
             return LevelValue(self.coefficient.of_pairs(means_x, means_y), len(means_x))
-        values = self._group_values(groups, x)
-        n_undefined = int(np.isnan(values).sum())
-        if n_undefined == len(values):
+        values, n_tied = self._group_values(groups, x)
+        n_left_out = int(np.isnan(values).sum())
+        if n_left_out == len(values):
             why = f"undefined in all {len(values)} groups, which have fewer than {MIN_PAIRS} rows or no differences"
             raise StatisticUndefined(f"{self.coefficient.name}: {why}. Give more rows a group.")
-        return LevelValue(float(np.nanmean(values)), len(values) - n_undefined, n_undefined)
+        n_skipped = n_tied if self.rows.tied_groups == "skip" else 0
+        return LevelValue(float(np.nanmean(values)), len(values) - n_left_out, n_left_out - n_skipped, n_tied)
 
     def resampled(self, x: FloatArray) -> Resampled:
         """Return what the bootstrap needs; of more than `MAX_CELLS` distinct rows, that of their bins."""
@@ -172,10 +181,18 @@ class LevelStatistic:
         cluster_of_group = np.zeros(int(groups.max()) + 1, dtype=np.int64)
         cluster_of_group[groups] = clusters
         is_whole = (cluster_of_group[groups] == clusters).all()
-        return self._of_whole_groups(cluster_of_group, self._group_values(groups, x)) if is_whole else self._of_rows(x)
+        return self._of_whole_groups(cluster_of_group, self._group_values(groups, x)[0]) if is_whole else self._of_rows(x)
 
-    def _group_values(self, groups: IntArray, x: FloatArray) -> FloatArray:
-        return np.array([self.coefficient.of_group(x[rows], self.rows.ratings[rows]) for rows in rows_by_group(groups)])
+    def _group_values(self, groups: IntArray, x: FloatArray) -> tuple[FloatArray, int]:
+        """The value of each group, NaN where it is undefined, and in how many groups only the scores are tied."""
+        of_group, y, members = self.coefficient.of_group, self.rows.ratings, rows_by_group(groups)
+        values = np.array([of_group(x[rows], y[rows]) for rows in members])
+        # Ratings beside themselves are undefined where no scores could be defined.
+        undefined = [(place, y[members[place]]) for place in np.flatnonzero(np.isnan(values)).tolist()]
+        tied = [place for place, own in undefined if not np.isnan(of_group(own, own))]
+        if self.rows.tied_groups == "zero":
+            values[tied] = self.coefficient.of_tied_scores
+        return values, len(tied)
 
     def _of_whole_groups(self, cluster_of_group: IntArray, values: FloatArray) -> Resampled:
         """Each group lies in one cluster, so it is drawn as a whole, and twice if its cluster is drawn twice."""
@@ -209,7 +226,8 @@ class LevelStatistic:
         if self.rows.groups is None:
             return self.coefficient.of_samples(x, y)
         members = rows_by_group(groups.astype(np.int64))
-        statistics = [self.coefficient.of_samples(x[rows], y[rows]) for rows in members]
+        skips_ties = self.rows.tied_groups == "skip"
+        statistics = [self.coefficient.of_group_samples(x[rows], y[rows], skips_ties=skips_ties) for rows in members]
 
         @np.errstate(invalid="ignore")
         def mean(weights: FloatArray) -> FloatArray:

@@ -131,7 +131,7 @@ def permutation_test(
     if not rounds:
         return replace(found, reason=f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds.")
     # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
-    a, b = (np.round(stats.zscore(scores), 12) for scores in rows.scores)
+    a, b = (np.round(stats.zscore(scores) if np.ptp(scores) else 0 * scores, 12) for scores in rows.scores)
     size = abs if alternative == "two-sided" else float
     n_large = n_degenerate = n_rounds = 0
     for swapped in swaps(found.n_clusters, n_swaps=rounds, seed=seed):

@@ -466,3 +466,45 @@ spearman: an interval needs 10 clusters (dialogues), here are 4, so there is no 
 kendall_b: an interval needs 10 clusters (dialogues), here are 4, so there is no interval. Score and rate more dialogues.
 """
 AUROC = 0.0625
+
+
+def test_an_evaluator_that_decides_few_contexts_does_not_win(dialeval: Run, tmp_path: Path) -> None:
+    """Who ties everywhere but in two contexts of twenty was first with 1.000, and the table did not say so."""
+    lines = ["id,dialogue,item,ties,fine,rating"]
+    for context in range(20):
+        fine = [1, 2, 4, 3] if context % 2 else [1, 2, 3, 4]
+        ties = [1, 2, 3, 4] if context < 2 else [3] * 4
+        lines += [f"{context}-{n},d{context},c{context},{ties[n]},{fine[n]},{n + 1}" for n in range(4)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    words = ("meta-eval", "t.csv", "--rating-column", "rating", "--average-by", "item", "--coefficient", "kendall_b")
+    assert dialeval(*words).stdout == TIED
+    assert "t:ties & 0.100 & 0.000 to 0.250, rough & 2 & 0.001 & 20, 18 tied & 80/80 & 20" in (
+        dialeval(*words, "--format", "latex").stdout
+    )
+    for row in csv.DictReader(io.StringIO(dialeval(*words, "--format", "csv").stdout)):
+        n_tied = {"t:fine": "0", "t:ties": "18"}[row["evaluator"]]
+        assert (row["n_groups"], row["n_tied_groups"], row["n_undefined_groups"]) == ("20", n_tied, "0")
+    assert dialeval(*words, "--tied-groups", "skip").stdout == SKIPPED
+
+
+TIED = """\
+level  statistic  evaluator  value          95 % interval  rank      p       groups  scored  clusters
+-----  ---------  ---------  -----  ---------------------  ----  -----  -----------  ------  --------
+turn   kendall_b  t:fine     0.833  0.767 to 0.900, rough     1                  20   80/80        20
+turn   kendall_b  t:ties     0.100  0.000 to 0.250, rough     2  0.001  20, 18 tied   80/80        20
+
+Rough: an interval of fewer than 30 clusters holds the true value less often than it says.
+Tied: groups in which people differ and the evaluator gives one score to all. Each counts as 0 (0.5 for auroc).
+"""
+
+SKIPPED = """\
+level  statistic  evaluator  value          95 % interval      groups  scored  clusters
+-----  ---------  ---------  -----  ---------------------  ----------  ------  --------
+turn   kendall_b  t:ties     1.000                         2, 18 tied   80/80        20
+turn   kendall_b  t:fine     0.833  0.767 to 0.900, rough          20   80/80        20
+
+Rough: an interval of fewer than 30 clusters holds the true value less often than it says.
+Tied: groups in which people differ and the evaluator gives one score to all. They are left out of the mean, \
+evaluators are averaged over different groups, and there are no ranks. Leave out --tied-groups skip to count them as 0.
+kendall_b: the same on all resamples, which tells nothing of its spread, so there is no interval. Score and rate more examples.
+"""

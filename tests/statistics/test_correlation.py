@@ -241,12 +241,54 @@ def test_two_rows_an_item_are_undefined_unlike_in_mt_metrics_eval() -> None:
     assert (found.value, found.n_groups) == (1.0, 3)
 
 
-def test_an_undefined_group_is_left_out_and_counted() -> None:
-    """testNaNHandling of mt-metrics-eval: the scores of the first system are constant."""
+@pytest.mark.parametrize(("tied_groups", "value", "n_groups"), [("zero", 0.5, 2), ("skip", 1.0, 1)])
+def test_a_group_of_tied_scores_counts_as_zero_or_is_skipped(tied_groups: Any, value: float, n_groups: int) -> None:
+    """testNaNHandling of mt-metrics-eval, with and without its `replace_nans_with_zeros`: the first system's are constant."""
     rated = Rated(scores=[2, 2, 2, 4, 5, 6], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"))
-    found = at_level(rated, average_by="system")
-    assert found.value == pytest.approx(1, abs=1e-12)
-    assert (found.n_groups, found.n_undefined_groups, found.n_scored) == (1, 1, 6)
+    found = at_level(rated, average_by="system", tied_groups=tied_groups)
+    assert found.value == pytest.approx(value, abs=1e-12)
+    assert (found.n_groups, found.n_tied_groups, found.n_undefined_groups, found.n_scored) == (n_groups, 1, 0, 6)
+
+
+@pytest.mark.parametrize(("coefficient", "of_tied"), [("pearson", 0), ("spearman", 0), ("kendall_c", 0), ("auroc", 0.5)])
+def test_who_does_not_decide_is_as_good_as_a_guess(coefficient: str, of_tied: float) -> None:
+    """Two of twenty contexts decided rightly, and all others not at all, are no perfect agreement."""
+    good = [0, 1, 1] if coefficient == "auroc" else [1, 2, 3]
+    clusters = np.repeat(np.arange(20), 3)
+    scores = [*good, *good, *[2] * 54]
+    found = at_level(Rated(scores=scores, ratings=good * 20, items=clusters, clusters=clusters), coefficient, average_by="item")
+    assert found.value == pytest.approx((2 + 18 * of_tied) / 20, abs=1e-12)
+    assert (found.n_groups, found.n_tied_groups, found.n_undefined_groups) == (20, 18, 0)
+    assert found.ci_low is not None
+    assert found.ci_low < found.value
+
+
+def test_ratings_that_do_not_differ_judge_nobody() -> None:
+    """Such a group is left out for all evaluators, tied scores or not."""
+    rated = {"ratings": [3, 3, 3, 1, 2, 3], "items": list("aaabbb")}
+    for scores in ([1, 2, 3, 1, 2, 3], [2, 2, 2, 1, 2, 3]):
+        found = at_level(Rated(scores=scores, **rated), average_by="item")
+        assert found.value == pytest.approx(1, abs=1e-12)
+        assert (found.n_groups, found.n_tied_groups, found.n_undefined_groups) == (1, 0, 1)
+
+
+def test_tied_scores_count_in_resamples_of_a_group_too() -> None:
+    """A system whose drawn rows have one score counts as 0, as it would on the whole data."""
+    generator = np.random.default_rng(2)
+    ratings = generator.normal(size=24)
+    scores = (generator.random(24) < 0.15).astype(float)
+    rated = Rated(scores=scores, ratings=ratings, systems=["a"] * 12 + ["b"] * 12, clusters=[*range(12)] * 2)
+    found = at_level(rated, average_by="system", bootstrap=Bootstrap(rounds=200, seed=5))
+
+    def statistic(rows: np.ndarray) -> float:
+        values = []
+        for system in (rows[rows < 12], rows[rows >= 12]):
+            is_tied = np.ptp(scores[system]) == 0
+            values.append(0.0 if is_tied else stats.pearsonr(scores[system], ratings[system]).statistic)
+        return float(np.mean(values))
+
+    expected = interval_by_loop(statistic, rated.clusters, [ratings, scores], rounds=200, seed=5)
+    assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall_b"])
@@ -257,10 +299,11 @@ def test_average_is_that_of_a_loop(coefficient: str, average_by: Any) -> None:
     of = SCIPY[coefficient]
     scores, ratings = np.array(rated.scores), np.array(rated.ratings)
     groups = [np.flatnonzero(np.array(labels) == label) for label in np.unique(np.array(labels))]
-    varied = [rows for rows in groups if np.ptp(scores[rows]) and np.ptp(ratings[rows])]
+    rated_apart = [rows for rows in groups if np.ptp(ratings[rows])]
+    values = [of(scores[rows], ratings[rows]).statistic if np.ptp(scores[rows]) else 0.0 for rows in rated_apart]
     found = at_level(rated, coefficient, average_by=average_by)
-    assert found.value == pytest.approx(np.mean([of(scores[rows], ratings[rows]).statistic for rows in varied]), abs=1e-9)
-    assert (found.n_groups, found.n_undefined_groups) == (len(varied), len(groups) - len(varied))
+    assert found.value == pytest.approx(np.mean(values), abs=1e-9)
+    assert (found.n_groups, found.n_undefined_groups) == (len(values), len(groups) - len(values))
 
 
 def test_items_are_drawn_whole() -> None:

@@ -47,6 +47,8 @@ class Coefficient:
     has_epsilon: bool = False
     """Whether scores that differ by at most an epsilon, chosen on the data, count as tied."""
     epsilon: float | None = None
+    of_tied_scores: float = 0.0
+    """What scores that are all the same are worth where ratings differ: they order nothing, as a guess does on average."""
 
     def of_group(self, x: FloatArray, y: FloatArray) -> float:
         """Return the value of one of many groups, NaN where it is undefined."""
@@ -56,6 +58,23 @@ class Coefficient:
             return float(self.of_samples(x, y)(np.ones((1, len(x))))[0])
         # Constant ratings are no reason to leave a group out.
         return accuracy_at(x, y, self.epsilon)
+
+    def of_group_samples(self, x: FloatArray, y: FloatArray, *, skips_ties: bool) -> Statistic:
+        """Return the values of weighted samples of one of many groups: `of_tied_scores` where only the scores are tied."""
+        if self.epsilon is not None:
+            return self.of_samples(x, y, of_group=True)
+        of_samples = self.of_samples(x, y)
+
+        def statistic(weights: FloatArray) -> FloatArray:
+            values = of_samples(weights)
+            missing = np.isnan(values)
+            if missing.any() and not skips_ties:
+                # Ratings beside themselves are undefined where no scores could be defined.
+                of_ratings = self.of_samples(y, y)(weights[missing])
+                values[missing] = np.where(np.isnan(of_ratings), np.nan, self.of_tied_scores)
+            return values
+
+        return statistic
 
     def calibrated(self, scores: Numbers, ratings: Numbers, groups: Labels | None = None) -> Coefficient:
         """Return the coefficient with its epsilon chosen on this data; itself where it has none."""
@@ -75,7 +94,7 @@ COEFFICIENTS: dict[str, Coefficient] = {
         Coefficient("kendall_c", kendall_c, kendall_c_of_samples),
         Coefficient("pairwise_accuracy", pairwise_accuracy, pairwise_accuracy_of_samples, has_epsilon=True),
         Coefficient("point_biserial", point_biserial, point_biserial_of_samples),
-        Coefficient("auroc", auroc, auroc_of_samples),
+        Coefficient("auroc", auroc, auroc_of_samples, of_tied_scores=0.5),
     )
 }
 

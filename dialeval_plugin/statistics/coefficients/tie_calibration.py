@@ -105,8 +105,10 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
     return TieCalibration(float(candidates[best]), total, len(differences))
 
 
-def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float) -> Statistic:
+def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float, *, of_group: bool = False) -> Statistic:
     """Pairwise accuracy of weighted samples; rows that are copies of each other are tied in both.
+
+    In one of many groups constant scores and constant ratings count, as in `accuracy_at`.
 
     In a bootstrap of n rows such copies raise the accuracy a by about $(1 - a)/n$, which the BCa interval takes out.
     """
@@ -115,7 +117,7 @@ def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float) -
     def statistic(weights: FloatArray) -> FloatArray:
         groups_x, groups_y, counts = agreeing(weights)
         totals = weights.sum(axis=1)
-        undefined = is_undefined(groups_x, groups_y)
+        undefined = totals < 2 if of_group else is_undefined(groups_x, groups_y)
         return np.where(undefined, np.nan, counts / np.where(undefined, 1, totals * (totals - 1) / 2))
 
     return statistic
