@@ -166,6 +166,9 @@ def meta_eval(
     rows: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Which rows, where the ratings have both.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Column of scores; may be repeated.")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Column of the ratings, where the file of scores has them.")] = None,
+    raters: Annotated[
+        str | None, typer.Option(help="Columns of single raters of one quality, as r1,r2,r3.", metavar="COLUMN,COLUMN")
+    ] = None,
     lower: Annotated[list[str] | None, typer.Option(help="Evaluator whose lower scores are better; may be repeated.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Compare the ids that both sides have.")] = False,
     threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
@@ -178,7 +181,7 @@ def meta_eval(
     from dialeval_plugin.reports.rating_report import examine, rating_table
     from dialeval_plugin.reports.score_alignment import AlignedScores, align, rated_items
 
-    asked = agreement.question(threshold)
+    asked, of_people = agreement.question(threshold), tuple(raters.split(",")) if raters else ()
     if not scores:
         if ratings is None:
             raise InputError("meta-eval: there are neither scores nor ratings. Name a file of scores, or one by --ratings.")
@@ -186,7 +189,8 @@ def meta_eval(
         for option, value in {**of_scores, "--threshold": threshold}.items():
             if value is not None:
                 raise InputError(f"{option}: is about scores, and there are none. Name a file of scores, or leave it out.")
-        agreement.show(rating_table(examine(rated_items(ratings, rows), quality or (), asked.bootstrap), asked.bootstrap))
+        items = rated_items(ratings, rows, quality or (), of_people)
+        agreement.show(rating_table(examine(items, quality or (), asked.bootstrap), asked.bootstrap))
         return
     how = AlignedScores(
         ratings=ratings,
@@ -194,6 +198,7 @@ def meta_eval(
         level=rows,
         columns=column or (),
         rating_column=rating_column,
+        raters=of_people,
         lower=lower or (),
         human=agreement.human,
         is_partial=partial,

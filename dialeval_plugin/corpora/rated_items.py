@@ -1,32 +1,43 @@
 """Reads how people rated responses or dialogues, whoever published it: what scores are set beside.
 
-A file of ours has one JSON object or CSV row a response: `id`, and its rating. In JSON that is `rating` or `ratings`: a number,
-the list of the raters' numbers, or an object of either by quality. In CSV every column of numbers is a quality. Labels that may
-be there too: `cluster` (or `dialogue`), `item` (the context that several systems answered), `system`, `level`.
+A file of ours has one JSON object, or row of a table, a response: `id`, and its rating. In JSON that may be `rating` or
+`ratings`: a number, the list of the raters' numbers, or an object of either by quality. Else every column of numbers is a
+quality, and columns that are called after people (`rater1`, `rater2`) are the raters of one. Labels that may be there too:
+`cluster` (or `dialogue`, `dialogue_id`, ...), `item` (the context that several systems answered), `system`, `level`, and
+`rater`, with which an id may have a row a person. Where `context` and `response` are there, `dialeval score` reads them alike.
+Exports of rating tools: see `exports`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
-from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Ratings, context_turns
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import Line, read_json_lines
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Ratings, context_turns
+from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.signature import text_hash
 
+from .columns import Columns
+from .conversations import Reading, RowNames, read_rows
 from .corpus import Beginning
+from .exports import check_suffix, is_export, user_rows
 from .items import context_key, text_key
-from .registry import CORPORA, identify, read_items, read_set
-from .rows import finite_numbers, label_field, number_or_none, read_csv
+from .registry import CORPORA, identify, is_table, read_items, read_set
+from .rows import finite_numbers, number_cell
 
 logger = logging.getLogger(__name__)
 
 
-LABELS = ("id", "cluster", "dialogue", "item", "system", "level")
-"""Names that are no quality."""
+ALL = "all"
+"""Instead of the name of a quality: every one that is rated."""
+
+_FIELDS = ("ratings", "rating")
+"""What a row of JSON calls its ratings."""
 
 _LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 
@@ -62,29 +73,90 @@ class RatedItem:
         return cls(item.id, item.ratings, level, context_key(item), context, item.system, words, text_key(item))
 
 
-def read_rated_items(source: str) -> list[RatedItem]:
+def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
     """Read the ratings of a file in any layout that this package reads, or of a set by its name, see `read_set`.
 
-    A text that was rated again under another id counts again, as its raters were others; how many there are is logged.
+    A text that was rated again under another id counts again, as its raters were others; how many there are is logged. `asked`
+    and `raters`: see `rated_rows`.
     """
     path = Path(source)
     if not path.exists():
         ((name, items),) = read_set(source).items()
-        rated = _rated(items, source, is_chat=any(name in corpus.sets for corpus in CORPORA.values() if corpus.is_chat))
-    elif path.suffix == ".csv":
-        rated = [_bare(row, _numbers(row)) for row in read_csv(path)]
-    elif (corpus := identify(path)) is not None:
-        rated = _rated(read_items(path), source, is_chat=corpus.is_chat)
-    elif (beginning := Beginning.of(path)).is_array or beginning.has("response"):
-        rated = _rated(read_items(path), source)
-    else:
-        rated = [_bare(row, _ratings(row)) for row in read_json_lines(path)]
-    seen: set[str] = set()
-    for item in rated:
-        if item.id in seen:
-            raise InputError(f"{source}: the id {item.id!r} occurs twice. Give every response its own.")
-        seen.add(item.id)
-    return rated
+        return _rated(items, source, is_chat=any(name in corpus.sets for corpus in CORPORA.values() if corpus.is_chat))
+    check_suffix(path)
+    if not is_table(path) and not is_export((beginning := Beginning.of(path)).value):
+        corpus = identify(path)
+        if corpus is not None or (beginning.is_array and not beginning.has("id")):
+            return _rated(read_items(path), source, is_chat=corpus is not None and corpus.is_chat)
+    rows = user_rows(path)
+    if not {"context", "response"} <= rows[0].value.keys():
+        return rated_rows(rows, source, asked, raters)
+    if "id" not in rows[0].value:
+        rows = [Line(row.where, {"id": str(number), **row.value}) for number, row in enumerate(rows)]
+    found = rated_rows(rows, source, asked, raters)
+    # One row of each, where an id has a row a rater.
+    texts = read_rows({str(row.value["id"]): row for row in rows}.values(), Reading(), names=RowNames(), is_table=True)
+    read = [RatedItem.of(cast("Example", example)) for example in texts]
+    return [
+        replace(item, cluster=item.cluster or text.cluster, item=item.item or text.item, words=text.words, text=text.text)
+        for text, item in zip(read, found, strict=True)
+    ]
+
+
+def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
+    """Return the ratings in rows of ours, one an id, see the module.
+
+    `asked` are qualities of which the columns are read, and no others; `ALL`, or names that are no columns, ask for all.
+    `raters` are columns of single raters of one quality, which is called `rating`.
+    InputError: a row has no id or no rating, or it is unclear whose ratings its columns hold.
+    """
+    names = {name for row in rows for name in row.value}
+    for name in raters:
+        if name not in names:
+            raise unknown_name(f"--raters: {source} has no column {name!r}", name, sorted(names))
+    is_nested = any(isinstance(row.value.get(name), (list, dict)) for row in rows for name in _FIELDS)
+    columns = Columns.of(rows, source, known=[*asked, *raters, *(_FIELDS if is_nested else ())])
+    by_quality = {"rating": list(raters)} if raters else {name: [name] for name in asked if name in names}
+    if columns.unclear and not (asked or raters or is_nested):
+        shown = ",".join(columns.unclear)
+        raise InputError(
+            f"{source}: {', '.join(columns.unclear)} may be raters of one quality, or qualities. "
+            f"Say --raters {shown}, or name the qualities with --quality, or --quality {ALL}."
+        )
+    if not by_quality and not is_nested:
+        by_quality = {**{name: [name] for name in columns.numbers}, **columns.raters}
+        columns.warn(source)
+    found: dict[str, RatedItem] = {}
+    people: set[tuple[str, str | None]] = set()
+    for row in rows:
+        item, person = _bare(row, columns, _ratings(row, by_quality)), columns.label(row, "rater")
+        if item.id in found:
+            if person is None or (item.id, person) in people:
+                who = "" if person is None else f" by {person!r}"
+                raise InputError(f"{source}: the id {item.id!r} occurs twice{who}. Give every response its own.")
+            before = found[item.id].ratings
+            merged = {name: before.get(name, ()) + item.ratings.get(name, ()) for name in [*before, *item.ratings]}
+            item = replace(found[item.id], ratings=merged)
+        people.add((item.id, person))
+        found[item.id] = item
+    _warn_of_marks(found.values(), source)
+    return list(found.values())
+
+
+def _warn_of_marks(items: Collection[RatedItem], source: str) -> None:
+    """Say where a number apart from the others may stand for "no rating"."""
+    for quality in qualities(list(items)):
+        counts = Counter(value for item in items for value in item.ratings.get(quality, ()))
+        for mark in (0.0, -1.0, 99.0, 999.0):
+            others = [value for value in counts if value != mark]
+            low, high = min(others, default=0), max(others, default=0)
+            is_scale = all(value.is_integer() for value in others) and 2 < high <= 10 and low >= (mark == 0)
+            if mark in counts and is_scale:
+                logger.warning(
+                    "%s: %s: %d of %d ratings are %g, and the others are on a scale of %g to %g. "
+                    "If it stands for no rating, leave the cell empty, or count only the others by --within %g %g",
+                    *(source, quality, counts[mark], sum(counts.values()), mark, low, high, low, high),
+                )
 
 
 def qualities(items: Sequence[RatedItem]) -> list[str]:
@@ -102,39 +174,28 @@ def _rated(items: Sequence[Item], source: str, *, is_chat: bool = False) -> list
     return [replace(item, cluster=item.id) for item in rated] if is_chat else rated
 
 
-def _bare(row: Line, ratings: Ratings) -> RatedItem:
-    id = label_field(row, "id")
+def _bare(row: Line, columns: Columns, ratings: Ratings) -> RatedItem:
+    id = columns.label(row, "id")
     if not id:
         raise InputError(f"{row.where}: has no 'id'. Name the response that is rated, as its scores do.")
-    level = row.value.get("level") or "turn"
+    level = cast("Level", columns.label(row, "level") or "turn")
     if level not in _LEVELS:
         raise InputError(f"{row.where}: level is {level!r}. Give turn or dialogue.")
-    return RatedItem(id, ratings, level, *labels_of(row))
+    cluster, item, system = (columns.label(row, name) for name in ("cluster", "item", "system"))
+    return RatedItem(id, ratings, level, cluster, item, system)
 
 
-def labels_of(row: Line) -> tuple[str | None, str | None, str | None]:
-    """Cluster, item and system of a row of ours; None where the row does not say."""
-    return label_field(row, "cluster") or label_field(row, "dialogue"), label_field(row, "item"), label_field(row, "system")
-
-
-def _ratings(row: Line) -> dict[str, tuple[float, ...]]:
-    """Ratings in JSON: a number, a list of the raters' numbers, or an object of either by quality."""
-    name = next((name for name in ("ratings", "rating") if name in row.value), None)
-    if name is None:
+def _ratings(row: Line, by_quality: Mapping[str, Sequence[str]]) -> dict[str, tuple[float, ...]]:
+    """Ratings in `rating` or `ratings`, a number, a list of numbers, or an object of either by quality; or in columns."""
+    name = next((name for name in _FIELDS if name in row.value), "")
+    value = row.value.get(name)
+    if isinstance(value, (list, dict)) or (name and not by_quality):
+        ratings = {}
+        for quality, given in (value if isinstance(value, dict) else {"rating": value}).items():
+            raters = given if isinstance(given, list) else [] if given is None else [given]
+            ratings[quality] = finite_numbers(raters, f"{row.where}: {name}[{quality!r}]")
+        return ratings
+    if not by_quality:
         raise InputError(f"{row.where}: has neither 'rating' nor 'ratings', only {', '.join(row.value)}. Give one of them.")
-    value = row.value[name]
-    ratings = {}
-    for quality, given in (value if isinstance(value, dict) else {"rating": value}).items():
-        raters = given if isinstance(given, list) else [] if given is None else [given]
-        ratings[quality] = finite_numbers(raters, f"{row.where}: {name}[{quality!r}]")
-    return ratings
-
-
-def _numbers(row: Line) -> dict[str, tuple[float, ...]]:
-    """Ratings in CSV: every column that is no label and has a number."""
-    found: dict[str, tuple[float, ...]] = {}
-    for name, text in row.value.items():
-        if name not in LABELS:
-            number = number_or_none(text, f"{row.where}: {name}")
-            found[name] = () if number is None else (number,)
-    return found
+    cells = {quality: [number_cell(row, column) for column in columns] for quality, columns in by_quality.items()}
+    return {quality: tuple(number for number in given if number is not None) for quality, given in cells.items()}

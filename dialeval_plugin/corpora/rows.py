@@ -16,6 +16,11 @@ from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix, read_json_lines, read_text
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""Python's `float` reads more: 4_0 as 40, and infinity."""
+MISSING = frozenset({"n/a", "na", "#n/a", "nan", "none", "null", "nil", "-", "--", "?", "inf", "-inf", "infinity"})
+"""Words that stand in the place of a number; they are refused where they stand."""
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
 _SPEAKER = re.compile(r"(?!\d+:\d)([^:]{1,40}):\s*")
@@ -82,10 +87,22 @@ def read_objects(path: Path) -> list[Line]:
 
 
 def read_csv(path: Path, delimiter: str = ",") -> list[Line]:
-    """Return the rows as objects of column name to text."""
+    """Return the rows as objects of column name to text.
+
+    A header without the delimiter, but with semicolons, tabs or commas, has those instead. Where cells are not separated by
+    commas, a column of numbers with decimal commas gets points.
+    """
     # The limit that the module begins with, 131,072 characters, is less than some conversations have.
     csv.field_size_limit(LARGEST_TEXT)
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter, strict=True)
+    text = read_text(path)
+    if "\0" in text:
+        raise InputError(f"{path}: holds zero bytes, as UTF-16 does. Save the file as UTF-8.")
+    if text.startswith("sep="):
+        # Excel's own line; the reader passes over the empty one that is left.
+        delimiter, text = text[4:5], text[5:].lstrip(" \r")
+    header = re.sub(r'"[^"]*"', "", text.lstrip("\n").partition("\n")[0])
+    delimiter = next((one for one in (delimiter, *";\t,") if one in header), delimiter)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[Line] = []
     names: list[str] = []
     start = 1
@@ -106,20 +123,44 @@ def read_csv(path: Path, delimiter: str = ",") -> list[Line]:
         raise InputError(f"{path}:{reader.line_num}: is not CSV ({error}). Was the file cut off?") from None
     if not rows:
         raise InputError(f"{path}: has no rows below a header. Give one row a response.")
+    if delimiter != ",":
+        _set_decimal_points(rows)
     return rows
+
+
+def _set_decimal_points(rows: Sequence[Line]) -> None:
+    for name in rows[0].value:
+        cells = [row.value[name] for row in rows]
+        pointed = [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+        is_of_numbers = all(is_number(cell) or cell.strip().lower() in {"", *MISSING} for cell in pointed)
+        if pointed != cells and is_of_numbers and not any("." in cell for cell in cells):
+            for row, cell in zip(rows, pointed, strict=True):
+                row.value[name] = cell
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of JSON, or the text of a cell, is a number."""
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value.strip()) is not None
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def number_or_none(text: str, where: str) -> float | None:
     """Return the number that a cell holds; None for an empty one."""
     if not text.strip():
         return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
+    number = float(text) if is_number(text) else math.nan
     if not math.isfinite(number):
         raise InputError(f"{where}: expected a finite number, got {text!r}. Leave the cell empty where there is none.")
     return number
+
+
+def number_cell(row: Line, name: str) -> float | None:
+    """Return the number in field `name`, a value of JSON or a cell; None where there is none."""
+    value, where = row.value.get(name), f"{row.where}: {name}"
+    if isinstance(value, str):
+        return number_or_none(value, where)
+    return None if value is None else finite(value, where, "Give null where there is none.")
 
 
 def require(row: Line, *names: str, advice: str = "Is this another file's layout?") -> None:

@@ -28,9 +28,12 @@ from dialeval_plugin.core.files import Line, parse_json_prefix, read_json, read_
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
 from dialeval_plugin.core.signature import text_hash
 
-from .rated_items import LABELS, RatedItem, labels_of
+from .columns import Columns
+from .exports import check_suffix, refuse_columns
+from .rated_items import RatedItem, rated_rows
 from .readers import usr
-from .rows import distinct_ids, finite, label_field, number_or_none, read_array, read_csv
+from .registry import file_rows, is_table
+from .rows import distinct_ids, finite, label_field, number_cell, read_array
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""
@@ -72,23 +75,28 @@ class ScoreFile(NamedTuple):
     ratings: list[RatedItem] | None = None
 
 
-def read_score_file(path: Path, columns: Sequence[str] = (), rating_column: str | None = None) -> ScoreFile:
+def read_score_file(
+    path: Path, columns: Sequence[str] = (), rating_column: str | None = None, raters: Sequence[str] = ()
+) -> ScoreFile:
     """Read the named columns of a file of scores: by default the main one of `dialeval score`, else all that hold numbers.
 
-    `rating_column` names the column that holds the human rating, where the file has one.
+    `rating_column` names the column that holds the human rating, where the file has one; `raters` those of single raters.
     """
-    if path.suffix == ".csv":
-        return _of_rows(path, read_csv(path), columns, rating_column)
+    check_suffix(path)
+    if is_table(path):
+        return _of_rows(path, file_rows(path), columns, rating_column, raters)
     text = read_text(path).lstrip()
     if text.startswith("["):
         rows = read_array(path)
         if "predict_scores" in rows[0].value:
             return _unieval(path, rows)
         glue = _glue(path) if "responses" in rows[0].value else None
-        return glue or _of_rows(path, rows, columns, rating_column)
+        return glue or _of_rows(path, rows, columns, rating_column, raters)
     if _is_one_object(text):
         return _of_object(path, read_json(path))
-    return _of_rows(path, read_json_lines(path), columns, rating_column)
+    rows = read_json_lines(path)
+    refuse_columns(path, rows[0].value)
+    return _of_rows(path, rows, columns, rating_column, raters)
 
 
 def _is_one_object(text: str) -> bool:
@@ -102,6 +110,7 @@ def _is_one_object(text: str) -> bool:
 
 
 def _of_object(path: Path, value: Mapping[str, Any]) -> ScoreFile:
+    refuse_columns(path, value)
     if isinstance(value.get("dialogues"), list):
         return _probabilities(path, value["dialogues"])
     if value and all(isinstance(scores, list) for scores in value.values()):
@@ -114,27 +123,25 @@ def _of_object(path: Path, value: Mapping[str, Any]) -> ScoreFile:
     return ScoreFile([ScoreColumn(path.stem, scores, {id: UNKNOWN for id in value if value[id] is None}, str(path))])
 
 
-def _of_rows(path: Path, rows: Sequence[Line], columns: Sequence[str], rating_column: str | None) -> ScoreFile:
+def _of_rows(
+    path: Path, rows: Sequence[Line], columns: Sequence[str], rating_column: str | None, raters: Sequence[str]
+) -> ScoreFile:
     meta = _meta(path)
     ids = _ids(rows)
-    no_scores = {*LABELS, "unscored", "detail", "rating", "ratings", rating_column}
-    of_numbers = [name for name in rows[0].value if name not in no_scores and _holds_numbers(rows, name)]
-    names = list(columns) or ([meta["main"]] if meta else of_numbers)
+    of_people = [*([rating_column] if rating_column else []), *raters]
+    names = list(columns) or ([meta["main"]] if meta else [])
     if not names:
-        raise InputError(
-            f"{path}: no column but {', '.join(rows[0].value)} is there, and none of them holds numbers. Add scores."
-        )
-    for name in [*names, *([rating_column] if rating_column else [])]:
-        if name not in rows[0].value:
-            raise InputError(f"{rows[0].where}: has no column {name!r}. It has: {', '.join(rows[0].value)}.")
+        found = Columns.of(rows, str(path), known=["rating", "ratings", *of_people])
+        found.warn(str(path), *(name for names in found.raters.values() for name in names))
+        names = found.numbers
+    there = list(dict.fromkeys(name for row in rows for name in row.value))
+    if not names:
+        raise InputError(f"{path}: no column but {', '.join(there)} is there, and none of them holds numbers. Add scores.")
+    for name in [*names, *of_people]:
+        if name not in there:
+            raise InputError(f"{rows[0].where}: has no column {name!r}. It has: {', '.join(there)}.")
     read = [_column(path, rows, ids, name, meta, is_alone=len(names) == 1) for name in names]
-    if not rating_column:
-        return ScoreFile(read)
-    ratings = []
-    for row, id in zip(rows, ids, strict=True):
-        rating = _cell(row, rating_column)
-        ratings.append(RatedItem(id, {rating_column: () if rating is None else (rating,)}, "turn", *labels_of(row)))
-    return ScoreFile(read, ratings)
+    return ScoreFile(read, rated_rows(rows, str(path), of_people[:1], raters) if of_people else None)
 
 
 def _column(
@@ -143,7 +150,7 @@ def _column(
     scores: dict[str, float | None] = {}
     unscored: dict[str, str] = {}
     for row, id in zip(rows, ids, strict=True):
-        scores[id] = _cell(row, name)
+        scores[id] = number_cell(row, name)
         if scores[id] is None:
             unscored[id] = str(row.value.get("unscored") or UNKNOWN)
     return ScoreColumn(
@@ -163,26 +170,6 @@ def _ids(rows: Sequence[Line]) -> list[str]:
             raise InputError(f"{row.where}: has no 'id', a text or a whole number. Give the id of the rated response.")
     distinct_ids(rows, ids, "Give every response one score.")
     return ids
-
-
-def _holds_numbers(rows: Sequence[Line], name: str) -> bool:
-    """Whether the first cell that is not empty is a number: what stands below has to be one too, then."""
-    value = next((row.value[name] for row in rows if row.value.get(name) not in (None, "")), None)
-    if isinstance(value, str):
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _cell(row: Line, name: str) -> float | None:
-    value = row.value.get(name)
-    where = f"{row.where}: {name}"
-    if isinstance(value, str):
-        return number_or_none(value, where)
-    return None if value is None else finite(value, where, _NULL)
 
 
 def _meta(path: Path) -> Mapping[str, Any]:

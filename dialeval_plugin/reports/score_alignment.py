@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
+from dialeval_plugin.corpora.rated_items import ALL, RatedItem, qualities, read_rated_items
 from dialeval_plugin.corpora.score_files import ScoreColumn, read_score_file
 from dialeval_plugin.statistics.raters import aggregate
 
@@ -21,9 +21,6 @@ from .correlation_report import Judgements
 logger = logging.getLogger(__name__)
 
 Label = TypeVar("Label")
-
-ALL = "all"
-"""Instead of the name of a quality: every one that is rated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +33,7 @@ class AlignedScores:
         level: "turn" or "dialogue"; needed where the ratings have both.
         columns: of the score files; see `score_files.read_score_file`.
         rating_column: of the score files, where they have the ratings.
+        raters: columns of single raters of one quality, in the file that has the ratings.
         lower: evaluators whose lower scores are better; `dialeval score` has said so itself.
         human: how one rating is made of several; see `raters.AGGREGATIONS`.
         is_partial: compare the rows that both sides have, and say how many are left out, instead of refusing.
@@ -46,6 +44,7 @@ class AlignedScores:
     level: Level | None = None
     columns: Sequence[str] = ()
     rating_column: str | None = None
+    raters: Sequence[str] = ()
     lower: Sequence[str] = ()
     human: str = "mean"
     is_partial: bool = False
@@ -56,11 +55,11 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
 
     InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
     """
-    shared = None if how.ratings is None else rated_items(how.ratings, how.level)
+    shared = None if how.ratings is None else rated_items(how.ratings, how.level, how.qualities, how.raters)
     found: list[Judgements] = []
     names: set[tuple[str, str | None, str]] = set()
     for path in files:
-        columns, own = read_score_file(path, how.columns, how.rating_column)
+        columns, own = read_score_file(path, how.columns, how.rating_column, how.raters if how.ratings is None else ())
         items = shared if shared is not None else own
         if items is None:
             raise InputError(f"{path}: has scores but no ratings. Name the file of the ratings with --ratings FILE.")
@@ -82,9 +81,9 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
     return found
 
 
-def rated_items(source: str, level: Level | None) -> list[RatedItem]:
+def rated_items(source: str, level: Level | None, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
     """Read the ratings of a level; raises as `read_rated_items`, and InputError where there are both levels or not the one."""
-    return _of_level(read_rated_items(source), level, source)
+    return _of_level(read_rated_items(source, asked, raters), level, source)
 
 
 def _of_level(items: Sequence[RatedItem], level: Level | None, source: str) -> list[RatedItem]:
@@ -186,7 +185,7 @@ def _judgements(
         quality=quality,
         level=items[0].level,
         ids=[item.id for item in items],
-        scores=[None if score is None else sign * score for score in scores],
+        scores=[None if score is None else sign * score + 0.0 for score in scores],
         ratings=aggregate([raters[item.id] for item in items], human),
         raters=raters,
         clusters=known_labels([item.cluster for item in items]),
@@ -208,7 +207,7 @@ def scores_by_rating(
     data: str, scores: Path, column: str | None = None, quality: str | None = None
 ) -> tuple[str, dict[str, list[float]]]:
     """Return the name of a score, and its values by the level of a rating, a mean of raters counting for the nearest one."""
-    items = read_rated_items(data)
+    items = read_rated_items(data, [quality] if quality else ())
     rated = qualities(items)
     if quality is None:
         if len(overall := _overall(rated)) > 1:

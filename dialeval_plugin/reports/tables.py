@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -140,7 +141,7 @@ def _text(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequen
 
 def _latex(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequence[bool], notes: Sequence[str]) -> str:
     def row(cells: Sequence[str]) -> str:
-        return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
+        return " & ".join(re.sub(r"(?<![\w.-])-(?=\d)", "$-$", cell.translate(_LATEX)) for cell in cells) + r" \\"
 
     alignment = "".join("r" if number else "l" for number in is_number)
     body = [r"\begin{tabular}{" + alignment + "}", r"\toprule", row(head), r"\midrule", *map(row, lines), r"\bottomrule"]

@@ -260,8 +260,8 @@ def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: s
     [
         ("--column", "t", "s.jsonl:1: has no column 't'. It has: id, s."),
         ("--quality", "style", "--quality 'style': is not rated. There are: overall."),
-        ("--coefficient", "tau", "there is no coefficient 'tau'. Known are: auroc, kendall_b, kendall_c, "
-         "pairwise_accuracy, pearson, point_biserial, spearman."),
+        ("--coefficient", "kendalltau", "there is no coefficient 'kendalltau'. Did you mean 'kendall_b'? Known are: auroc, "
+         "kendall_b, kendall_c, pairwise_accuracy, pearson, point_biserial, spearman."),
         ("--human", "sum",
          "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum."),
         ("--rows", "dialogue", "ratings.jsonl: has no ratings at dialogue level, only at turn level. Change --rows."),
@@ -281,8 +281,8 @@ def test_bad_options_end_with_2_and_say_why(dialeval: Run, files: Path, option: 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"id": "a", "rating": "4 "}',
-         ":1: rating['rating'][0]: expected a finite number, got '4 '. Leave out what a rater did not answer."),
+        ('{"id": "a", "rating": "four"}',
+         ":1: rating['rating'][0]: expected a finite number, got 'four'. Leave out what a rater did not answer."),
         ('{"id": "a"}', ":1: has neither 'rating' nor 'ratings', only id. Give one of them."),
         ('{"rating": 4}', ":1: has no 'id'. Name the response that is rated, as its scores do."),
         ('{"id": "a", "rating": 4, "level": "system"}', ":1: level is 'system'. Give turn or dialogue."),

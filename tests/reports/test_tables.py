@@ -116,3 +116,9 @@ def test_d19_a_line_break_in_a_name_breaks_no_row(break_: str) -> None:
 def test_d4_no_name_is_a_link_or_an_image_in_markdown(name: str, shown: str) -> None:
     table = Table([{"name": name}], [named_column("name", is_number=False)])
     assert table.render("markdown").split("\n")[2] == f"| {shown} |"
+
+
+def test_latex_sets_a_minus_and_no_hyphen() -> None:
+    rows = [{"name": "a-1", "value": -0.25, "range": "-0.5 to -0.1"}]
+    columns = [named_column("name", is_number=False), named_column("value"), named_column("range")]
+    assert r"a-1 & $-$0.250 & $-$0.5 to $-$0.1 \\" in Table(rows, columns).render("latex")

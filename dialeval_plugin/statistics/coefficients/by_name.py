@@ -102,5 +102,7 @@ COEFFICIENTS: dict[str, Coefficient] = {
 def coefficient_named(name: str) -> Coefficient:
     """Return the coefficient `name`; InputError lists those that there are."""
     if name not in COEFFICIENTS:
-        raise unknown_name(f"there is no coefficient {name!r}", name, sorted(COEFFICIENTS))
+        # scipy's kendalltau and pandas' kendall are tau-b.
+        nearest = "kendall_b" if name.lower().endswith(("kendall", "tau", "tau_b", "taub")) else name
+        raise unknown_name(f"there is no coefficient {name!r}", nearest, sorted(COEFFICIENTS))
     return COEFFICIENTS[name]

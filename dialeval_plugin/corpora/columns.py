@@ -1,0 +1,118 @@
+"""What the columns of a user's own table are: labels of its rows, numbers that somebody gave them, or neither.
+
+A name decides first, in any spelling (`WorkerId`, `worker_id`, `Worker ID`): identifiers, times and texts are no numbers to
+compare. Of the other columns all cells decide, never the first one alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from types import NoneType
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line
+
+from .rows import MISSING, is_number, label_field
+
+logger = logging.getLogger(__name__)
+
+_CLUSTERS = "dialogue|dialog|conversation|conv|chat|session|thread"
+_LABELS = {
+    "id": ("id",),
+    "cluster": ("cluster", *_CLUSTERS.split("|")[:3], *(f"{name}_id" for name in _CLUSTERS.split("|"))),
+    "item": ("item",),
+    "system": ("system", "system_id"),
+    "level": ("level",),
+    "rater": ("rater", "rater_id", "worker", "worker_id", "annotator", "annotator_id", "completed_by"),
+}
+"""Spellings of the labels, the first that is there counts."""
+_TEXT = re.compile("context|response|references?|facts|text|prompt|history|comments?|notes?|feedback|unscored|detail")
+_NO_NUMBERS = re.compile(
+    rf"|(.+_)?(id|ids|uuid|guid)|hitid|index|.+_idx|idx|level_\d|unnamed_\d+(_\d+)*|row(_(number|nr|no))?|{_TEXT.pattern}"
+    r"|(.+_)?(time(stamp)?|date(time)?|duration|seconds)|.+_at|ts|epoch|created|updated|turn(_(number|nr|no))?|seed|fold|batch"
+)
+_PEOPLE = "rater|annotator|worker|coder|turker|human|person|participant"
+_PERSON = re.compile(rf"((?P<before>.+)_)?({_PEOPLE})_?(\d+|[a-z])(_(?P<behind>.+))?")
+_UNCLEAR = re.compile(r"(rating|score|annotation|label|vote|judge|evaluator|expert)_?\d+")
+"""Of people, or of qualities."""
+
+
+class Columns(NamedTuple):
+    """The columns of a table by what they are."""
+
+    labels: Mapping[str, str]
+    """`id`, `cluster`, `item`, `system`, `level` and `rater`, as far as they are there, with the name of the column."""
+    numbers: list[str]
+    raters: dict[str, list[str]]
+    """By quality: columns of single raters; they are not among `numbers`."""
+    unclear: list[str]
+    """Those of `numbers` that may be raters of one quality or qualities."""
+    left_out: list[str]
+    """With numbers that nobody gave, mostly texts, or empty."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Line], source: str, known: Collection[str] = ()) -> Columns:
+        """Tell them apart; those in `known` are named by the user and left out here.
+
+        InputError: two columns say in different ways which rows are of one dialogue.
+        """
+        names = list(dict.fromkeys(name for row in rows for name in row.value))
+        spelled = {name: _spelled(name) for name in names}
+        labels = {label: found[0] for label in _LABELS if (found := _labels(rows, source, label, spelled))}
+        numbers, left_out, raters = [], [], dict[str, list[str]]()
+        for name in (name for name in names if name not in {*labels.values(), *known}):
+            cells = Counter(_kind(row.value.get(name)) for row in rows)
+            if _NO_NUMBERS.fullmatch(spelled[name]) or cells["other"] > cells["number"] or not cells.keys() - {"empty"}:
+                is_plain_text = _TEXT.fullmatch(spelled[name]) or (cells["other"] and not cells["number"])
+                left_out += [] if is_plain_text else [name]
+            elif person := _PERSON.fullmatch(spelled[name]):
+                raters.setdefault(person["before"] or person["behind"] or "rating", []).append(name)
+            else:
+                numbers.append(name)
+        unclear = [name for name in numbers if _UNCLEAR.fullmatch(spelled[name])]
+        return cls(labels, numbers, raters, unclear if len(unclear) > 1 else [], left_out)
+
+    def warn(self, source: str, *others: str) -> None:
+        """Say which columns with numbers, or without anything, are left out, and `others`."""
+        if names := [*self.left_out, *others]:
+            shown = ", ".join(map(repr, names))
+            logger.warning("%s: not read as scores or ratings: %s. To use one, name it by --column or --quality", source, shown)
+
+    def label(self, row: Line, name: str) -> str | None:
+        """Return the label of a row, by its name among `labels`; None where it has none."""
+        return label_field(row, self.labels.get(name, name))
+
+
+def _spelled(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+", "_", name).strip("_").lower()
+
+
+def _labels(rows: Sequence[Line], source: str, label: str, spelled: Mapping[str, str]) -> list[str]:
+    """The columns of a label, the one that counts first."""
+    if label == "id":
+        return [label] if label in spelled else []
+    found = [name for spelling in _LABELS[label] for name in spelled if spelled[name] == spelling]
+    if label != "cluster" or {"cluster", "dialogue"} & {*found}:
+        return found
+    # What is called after a dialogue may be its turns.
+    found = [name for name in found if all(isinstance(row.value.get(name), (str, int, NoneType)) for row in rows)]
+    for other in found[1:]:
+        pairs = {(str(row.value.get(found[0])), str(row.value.get(other))) for row in rows}
+        if not len(pairs) == len({first for first, _ in pairs}) == len({second for _, second in pairs}):
+            raise InputError(
+                f"{source}: {found[0]!r} and {other!r} say in two ways which rows are of one dialogue. "
+                "Call the one that is right 'dialogue'."
+            )
+    return found
+
+
+def _kind(value: Any) -> str:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return "empty"
+    if is_number(value):
+        return "number"
+    return "missing" if isinstance(value, str) and value.strip().lower() in MISSING else "other"

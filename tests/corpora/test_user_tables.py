@@ -1,0 +1,381 @@
+"""Tables of scores and ratings as people have them: what a column is, how numbers are written, and what rating tools export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialeval_plugin.corpora.rated_items import RatedItem, read_rated_items
+from dialeval_plugin.corpora.score_files import read_score_file
+from dialeval_plugin.reports.score_alignment import AlignedScores, align
+from tests.refusals import refused
+
+IDS = "abcde"
+RATINGS = ((5, 4), (2, 2), (4, 3), (3, 3), (1, 1))
+"""Of two people, by id."""
+BY_ID = {id: tuple(map(float, values)) for id, values in zip(IDS, RATINGS, strict=True)}
+
+
+def write(folder: Path, text: str | bytes, name: str = "r.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def table(folder: Path, head: str, *rows: str, name: str = "r.csv") -> Path:
+    return write(folder, "\n".join([head, *rows]) + "\n", name)
+
+
+def rated(path: Path, **options: Any) -> list[RatedItem]:
+    return read_rated_items(str(path), **options)
+
+
+def by_quality(items: Sequence[RatedItem]) -> dict[str, dict[str, tuple[float, ...]]]:
+    names = dict.fromkeys(name for item in items for name in item.ratings)
+    return {name: {item.id: tuple(item.ratings.get(name, ())) for item in items} for name in names}
+
+
+def evaluators(path: Path) -> dict[str, list[float | None]]:
+    return {column.evaluator: list(column.scores.values()) for column in read_score_file(path).columns}
+
+
+# What a column is.
+
+
+@pytest.mark.parametrize("row", range(3))
+@pytest.mark.parametrize("word", ["N/A", "n/a", "NaN", "None", "inf", "-", "4_0", "1e5_0", "infinity", "٤", "0x1F", "1,5"])
+def test_a_word_in_a_column_of_numbers_is_refused_wherever_it_stands(word: str, row: int, tmp_path: Path) -> None:
+    """An N/A in the first row took the column away, and another one appeared under the file's name; 4_0 was 40."""
+    cells = [".1", ".2", ".3"]
+    cells[row] = f'"{word}"'
+    path = table(tmp_path, "id,mine,other", *(f"{id},{cell},1" for id, cell in zip(IDS, cells, strict=False)))
+    message = f"{path}:{row + 2}: mine: expected a finite number, got {word!r}. Leave the cell empty where there is none."
+    with refused(message):
+        read_score_file(path)
+    with refused(message):
+        rated(path)
+
+
+def test_a_column_without_a_single_number_but_na_is_refused_too(tmp_path: Path) -> None:
+    path = table(tmp_path, "id,mine,other", "a,N/A,1", "b,N/A,2")
+    with refused(f"{path}:2: mine: expected a finite number, got 'N/A'. Leave the cell empty where there is none."):
+        read_score_file(path)
+
+
+def test_a_field_that_the_first_row_lacks_is_a_column(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"id": "a", "x": 1}\n{"id": "b", "x": 2, "y": 3}\n', "s.jsonl")
+    assert evaluators(path) == {"s:x": [1, 2], "s:y": [None, 3]}
+
+
+def test_identifiers_times_and_texts_are_no_scores_and_no_ratings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """pandas' index and worker_id were evaluators with ranks, and qualities."""
+    path = table(
+        tmp_path,
+        ",id,Unnamed: 0,worker_id,hit_id,AssignmentId,timestamp,created_at,lead_time,response,remark,empty,mine",
+        *(f"{n},{id},{n},{n % 2},{n},{n},{1700 + n},{n},2.5,{n if n else 'No.'},{n if n == 1 else 'x'},,{n + 1}"
+          for n, id in enumerate(IDS)),
+    )  # fmt: skip
+    left_out = "'', 'Unnamed: 0', 'hit_id', 'AssignmentId', 'timestamp', 'created_at', 'lead_time', 'remark', 'empty'"
+    message = f"{path}: not read as scores or ratings: {left_out}. To use one, name it by --column or --quality"
+    assert evaluators(path) == {"r": [1, 2, 3, 4, 5]}
+    assert list(by_quality(rated(path))) == ["mine"]
+    assert caplog.messages == [message, message]
+    (asked,) = read_score_file(path, ["hit_id"]).columns
+    assert list(asked.scores.values()) == [0, 1, 2, 3, 4]
+    assert list(by_quality(rated(path, asked=["hit_id"]))) == ["hit_id"]
+    assert [text for text in caplog.messages if "not read" in text] == [message, message]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dialogue", "dialogue_id", "dialog_id", "DialogueID", "conversation_id", "conversationId", "Conversation ID", "chat_id"],
+)
+def test_a_dialogue_is_known_by_the_names_that_it_has(name: str, tmp_path: Path) -> None:
+    rows = [f"{id},{n // 2},{n + 1}" for n, id in enumerate(IDS)]
+    items = rated(table(tmp_path, f"id,{name},rating", *rows))
+    assert [item.cluster for item in items] == ["0", "0", "1", "1", "2"]
+    assert list(by_quality(items)) == ["rating"]
+    (one,) = align([table(tmp_path, f"id,{name},mine", *rows, name="s.csv")], AlignedScores(ratings=str(tmp_path / "r.csv")))
+    assert one.clusters == ["0", "0", "1", "1", "2"]
+    assert one.evaluator == "s"
+
+
+def test_two_names_of_a_dialogue_have_to_mean_the_same(tmp_path: Path) -> None:
+    head, rows = "id,conversation_id,dialog_id,rating", [f"{id},c{n // 2},d{n // 2},{n}" for n, id in enumerate(IDS)]
+    assert rated(table(tmp_path, head, *rows))[0].cluster == "d0"
+    path = table(tmp_path, head, *rows[:-1], "e,c2,d0,3")
+    with refused(
+        f"{path}: 'dialog_id' and 'conversation_id' say in two ways which rows are of one dialogue. "
+        "Call the one that is right 'dialogue'."
+    ):
+        rated(path)
+
+
+# Who rated.
+
+
+@pytest.mark.parametrize(
+    "names", ["rater1,rater2", "rater_a,rater_b", "Annotator 1,Annotator 2", "worker1,worker2", "human1,human2"]
+)
+def test_columns_of_people_are_raters_of_one_quality(names: str, tmp_path: Path) -> None:
+    path = table(tmp_path, f"id,{names}", *(f"{id},{first},{second}" for id, (first, second) in zip(IDS, RATINGS, strict=True)))
+    assert by_quality(rated(path)) == {"rating": BY_ID}
+
+
+@pytest.mark.parametrize("form", ["{0}_rater{1}", "rater{1}_{0}"])
+def test_columns_of_people_may_name_a_quality(form: str, tmp_path: Path) -> None:
+    names = [form.format(quality, rater) for quality in ("warm", "clear") for rater in (1, 2)]
+    path = table(tmp_path, ",".join(["id", *names]), *(f"{id},{a},{b},1,2" for id, (a, b) in zip(IDS, RATINGS, strict=True)))
+    assert by_quality(rated(path)) == {"warm": BY_ID, "clear": dict.fromkeys(IDS, (1.0, 2.0))}
+
+
+@pytest.mark.parametrize("name", ["rating", "score", "judge"])
+def test_columns_that_may_be_raters_or_qualities_ask_for_an_option(name: str, tmp_path: Path) -> None:
+    first, second = f"{name}1", f"{name}2"
+    path = table(tmp_path, f"id,{first},{second}", *(f"{id},{a},{b}" for id, (a, b) in zip(IDS, RATINGS, strict=True)))
+    with refused(
+        f"{path}: {first}, {second} may be raters of one quality, or qualities. "
+        f"Say --raters {first},{second}, or name the qualities with --quality, or --quality all."
+    ):
+        rated(path)
+    assert by_quality(rated(path, raters=[first, second])) == {"rating": BY_ID}
+    assert list(by_quality(rated(path, asked=["all"]))) == [first, second]
+    assert list(by_quality(rated(path, asked=[second]))) == [second]
+    with refused(f"--raters: {path} has no column 'rater'. Known are: id, {first}, {second}."):
+        rated(path, raters=["rater"])
+
+
+def test_raters_beside_scores_are_no_evaluators(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = table(tmp_path, "id,mine,rater1,rater2", *(f"{id},.{a},{a},{b}" for id, (a, b) in zip(IDS, RATINGS, strict=True)))
+    columns, ratings = read_score_file(path, raters=["rater1", "rater2"])
+    assert [column.evaluator for column in columns] == ["r"]
+    assert ratings is not None
+    assert by_quality(ratings) == {"rating": BY_ID}
+    assert caplog.messages == []
+    assert [column.evaluator for column in read_score_file(path, rating_column="rater1").columns] == ["r"]
+    assert caplog.messages == [f"{path}: not read as scores or ratings: 'rater2'. To use one, name it by --column or --quality"]
+
+
+def test_an_id_may_have_a_row_a_person(tmp_path: Path) -> None:
+    rows = [f"{id},w{n},{value}" for id, values in BY_ID.items() for n, value in enumerate(values)]
+    path = table(tmp_path, "id,worker_id,rating", *rows)
+    assert by_quality(rated(path)) == {"rating": BY_ID}
+    table(tmp_path, "id,worker_id,rating", *rows, "a,w0,3")
+    with refused(f"{path}: the id 'a' occurs twice by 'w0'. Give every response its own."):
+        rated(path)
+
+
+@pytest.mark.parametrize(("mark", "low"), [(0, 1), (-1, 0), (99, 1)])
+def test_a_number_off_the_scale_may_stand_for_no_rating(
+    mark: int, low: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = table(tmp_path, "id,rating", f"a,{mark}", f"b,{mark}", f"c,{low}", "d,5", "e,2")
+    rated(path)
+    assert caplog.messages == [
+        f"{path}: rating: 2 of 5 ratings are {mark}, and the others are on a scale of {low} to 5. "
+        f"If it stands for no rating, leave the cell empty, or count only the others by --within {low} 5"
+    ]
+    caplog.clear()
+    for values in ((0, 1, 2, 1, 0), (0, 1, 1, 1, 0), (1, 2, 3, 4, 5), (0, 20, 80, 99, 50)):
+        rated(table(tmp_path, "id,rating", *(f"{id},{value}" for id, value in zip(IDS, values, strict=True))))
+    assert caplog.messages == []
+
+
+# How tables are written.
+
+SEMICOLONS = "id;warm;remark\na;1,5;x, y\nb;-0,25;1,5\nc;3;\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("r.csv", SEMICOLONS),
+        ("r.csv", SEMICOLONS.replace("\n", "\r\n").encode("utf-8-sig")),
+        ("r.csv", "sep=;\r\n" + SEMICOLONS),
+        ("r.CSV", SEMICOLONS),
+        ("r.tsv", SEMICOLONS.replace(";", "\t")),
+        ("r.TSV", SEMICOLONS.replace(";", "\t")),
+        ("r.csv", SEMICOLONS.replace(";", "\t")),
+        ("r.tsv", 'id,warm,remark\na,1.5,"x, y"\nb,-0.25,"1,5"\nc,3,\n'),
+    ],
+)
+def test_spreadsheets_of_other_countries(name: str, text: str | bytes, tmp_path: Path) -> None:
+    path = write(tmp_path, text, name)
+    assert by_quality(rated(path)) == {"warm": {"a": (1.5,), "b": (-0.25,), "c": (3.0,)}}
+    assert evaluators(path) == {"r": [1.5, -0.25, 3]}
+
+
+def test_decimal_commas_and_points_in_one_column_are_refused(tmp_path: Path) -> None:
+    path = table(tmp_path, "id;warm", "a;1.5", "b;2,5")
+    with refused(f"{path}:3: warm: expected a finite number, got '2,5'. Leave the cell empty where there is none."):
+        rated(path)
+
+
+@pytest.mark.parametrize("read", [rated, read_score_file])
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("r.xlsx", b"PK\x03\x04\xff", ": a file of this kind is not read here. Save it as CSV (UTF-8), or as JSON lines."),
+        ("r.csv", "id,rating\n".encode("utf-16-le"), ": holds zero bytes, as UTF-16 does. Save the file as UTF-8."),
+        ("r.csv", "id,rating\n".encode("utf-16"), ":1: byte 0 is not UTF-8. Convert the file to UTF-8."),
+        ("r.json", '{"id": {"0": "a"}, "rating": {"0": 5}}',
+         ": is one object, as pandas' to_json writes. Write the rows, by to_json(orient='records')."),
+        ("r.json", '{"columns": ["id", "rating"], "index": [0], "data": [["a", 5]]}',
+         ": is one object, as pandas' to_json writes. Write the rows, by to_json(orient='records')."),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_says_what_to_do(read: Any, name: str, text: str | bytes, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text, name)
+    with refused(f"{path}{message}"):
+        read(path)
+
+
+def test_rows_of_pandas(tmp_path: Path) -> None:
+    rows = [
+        {"id": id, "warm": first, "clear": second, "level": "turn"} for id, (first, second) in zip(IDS, RATINGS, strict=True)
+    ]
+    found = by_quality(rated(write(tmp_path, json.dumps(rows), "r.json")))
+    assert found == by_quality(rated(write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "r.jsonl")))
+    assert found["warm"] == {id: (float(first),) for id, (first, _) in zip(IDS, RATINGS, strict=True)}
+    assert list(found) == ["warm", "clear"]
+
+
+def test_a_table_that_is_scored_is_a_table_of_ratings(tmp_path: Path) -> None:
+    """Its texts were refused as ratings; now they say which rows answer one context, and how long the responses are."""
+    path = table(tmp_path, "context,response,comment,rating", "Hi.,Hello you,fine,5", "Hi.,42,10,2", "Bye.,See you all,,4")
+    items = rated(path)
+    assert [(item.id, item.words, dict(item.ratings)) for item in items] == [
+        ("0", 2, {"rating": (5.0,)}),
+        ("1", 1, {"rating": (2.0,)}),
+        ("2", 3, {"rating": (4.0,)}),
+    ]
+    assert items[0].item == items[1].item != items[2].item
+    assert items[0].cluster == items[1].cluster != items[2].cluster
+
+
+# What rating tools export.
+
+
+def mturk(folder: Path, answers: Sequence[Mapping[str, object]], status: str = "Approved") -> Path:
+    """The CSV of a batch: each of five HITs by two workers."""
+    head = ["HITId", "HITTypeId", "Title", "Reward", "AssignmentId", "WorkerId", "AssignmentStatus", "AcceptTime"]
+    head += ["WorkTimeInSeconds", "LifetimeApprovalRate", "Input.id", "Input.dialogue_id", "Input.response"]
+    lines = [[*head, *answers[0]]]
+    for n, own in enumerate(answers):
+        id, worker = IDS[n // 2], "VW"[n % 2]
+        row = [f"H{id}", "T", "Rate", "$0.05", f"A{n}", worker, status if n == 0 else "Approved", "Mon Dec 02"]
+        lines.append([*row, 31 + n, "100% (3/3)", id, f"d{id}", "Hello.", *own.values()])
+    quoted = (",".join('"' + str(cell).replace('"', '""') + '"' for cell in line) for line in lines)
+    return write(folder, "\n".join(quoted) + "\n")
+
+
+def answers_of(make: Any) -> list[dict[str, object]]:
+    return [make(value) for values in RATINGS for value in values]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda value: {"Answer.warm": value, "Answer.comment": "good"},
+        lambda value: {f"Answer.warm.{level}": str(level == value).lower() for level in range(1, 6)},
+        lambda value: {"Answer.taskAnswers": json.dumps([{"warm": {str(n): n == value for n in range(1, 6)}, "comment": ""}])},
+        lambda value: {"Answer.taskAnswers": json.dumps([{"warm": str(value)}])},
+    ],
+)
+def test_a_batch_of_mechanical_turk(make: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    items = rated(mturk(tmp_path, answers_of(make)))
+    assert by_quality(items) == {"warm": BY_ID}
+    assert [item.cluster for item in items] == [f"d{id}" for id in IDS]
+    assert caplog.messages == []
+    path = mturk(tmp_path, answers_of(make), "Rejected")
+    assert by_quality(rated(path)) == {"warm": BY_ID | {"a": (4.0,)}}
+    assert caplog.messages == [f"{path}: 1 of 10 assignments were rejected, and are left out"]
+
+
+def test_a_worker_who_chose_two_buttons_is_named(tmp_path: Path) -> None:
+    path = mturk(tmp_path, answers_of(lambda _: {"Answer.warm.1": "true", "Answer.warm.2": "true"}))
+    with refused(f"{path}:2: warm: several answers are chosen: 1, 2. Leave the cells empty, or mend the row."):
+        rated(path)
+
+
+def label_studio() -> list[dict[str, Any]]:
+    def annotation(person: Any, value: int, *, is_cancelled: bool = False) -> dict[str, Any]:
+        parts: list[tuple[str, str, Mapping[str, Any]]] = [
+            ("warm", "rating", {"rating": value}),
+            ("clear", "choices", {"choices": [str(value)]}),
+            ("long", "number", {"number": value}),
+            ("why", "textarea", {"text": ["It fits."]}),
+        ]
+        result = [{"from_name": name, "to_name": "text", "type": kind, "value": given} for name, kind, given in parts]
+        return {"id": 9, "completed_by": person, "was_cancelled": is_cancelled, "lead_time": 4.2, "result": result}
+
+    return [
+        {"id": 7 + n, "project": 3, "data": {"id": id, "dialogue": f"d{id}", "text": "Hello."}, "predictions": [],
+         "annotations": [annotation(1, first), annotation({"id": 2}, second), annotation(3, 1, is_cancelled=True)]}
+        for n, (id, (first, second)) in enumerate(zip(IDS, RATINGS, strict=True))
+    ]  # fmt: skip
+
+
+def test_tasks_of_label_studio(tmp_path: Path) -> None:
+    tasks = label_studio()
+    items = rated(write(tmp_path, json.dumps(tasks), "r.json"))
+    assert by_quality(items) == dict.fromkeys(("warm", "clear", "long"), BY_ID)
+    assert [item.cluster for item in items] == [f"d{id}" for id in IDS]
+    tasks[0]["annotations"] = []
+    assert rated(write(tmp_path, json.dumps(tasks), "r.json"))[0].ratings == {"warm": (), "clear": (), "long": ()}
+    path = write(tmp_path, json.dumps([tasks[1], {**tasks[1], "annotations": 3}]), "r.json")
+    with refused(f"{path}:1: is not as the rating tool exports it. Export it again."):
+        rated(path)
+
+
+def test_flat_exports_of_label_studio(tmp_path: Path) -> None:
+    rows = [
+        {"id": id, "text": "Hello.", "warm": [{"rating": value}], "clear": str(value), "annotator": n, "annotation_id": n}
+        for id, values in BY_ID.items()
+        for n, value in enumerate(map(int, values))
+    ]
+    assert by_quality(rated(write(tmp_path, json.dumps(rows), "r.json"))) == {"warm": BY_ID, "clear": BY_ID}
+    lines = [f'{row["annotation_id"]},{row["annotator"]},{row["id"]},"[{{""rating"":{row["clear"]}}}]",Hello.' for row in rows]
+    assert by_quality(rated(table(tmp_path, "annotation_id,annotator,id,warm,text", *lines))) == {"warm": BY_ID}
+
+
+def argilla_1(id: str, values: tuple[float, ...]) -> dict[str, Any]:
+    answers = [
+        {"user_id": f"u{n}", "status": "submitted", "values": {"warm": {"value": value}}} for n, value in enumerate(values)
+    ]
+    answers.append({"user_id": "u9", "status": "discarded", "values": {"warm": {"value": 1}}})
+    return {"external_id": id, "fields": {"text": "Hello."}, "metadata": {"dialogue_id": f"d{id}"}, "responses": answers}
+
+
+def argilla_2(id: str, values: tuple[float, ...]) -> dict[str, Any]:
+    answers = {"warm": [{"value": value, "user_id": f"u{n}"} for n, value in enumerate(values)]}
+    answers["why"] = [{"value": "It fits.", "user_id": "u0"}]  # type: ignore[dict-item]
+    suggestions = {"warm": {"value": 3, "score": 0.5}}
+    fields, about = {"text": "Hello."}, {"dialogue_id": f"d{id}"}
+    return {"id": id, "fields": fields, "metadata": about, "suggestions": suggestions, "responses": answers, "vectors": {}}
+
+
+def argilla_flat(id: str, values: tuple[float, ...]) -> dict[str, Any]:
+    answers = {"warm.responses": [*values, 1], "warm.responses.users": ["u0", "u1", "u9"]}
+    answers["warm.responses.status"] = ["submitted", "submitted", "draft"]
+    return {"id": id, "status": "completed", "text": "Hello.", "warm.suggestion": 3, **answers}
+
+
+@pytest.mark.parametrize("make", [argilla_1, argilla_2, argilla_flat])
+def test_records_of_argilla(make: Any, tmp_path: Path) -> None:
+    rows = [make(id, values) for id, values in BY_ID.items()]
+    found = rated(write(tmp_path, json.dumps(rows), "r.json"))
+    assert by_quality(found) == {"warm": BY_ID}
+    assert found == rated(write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "r.jsonl"))
+    assert [item.cluster for item in found] == [None if make is argilla_flat else f"d{id}" for id in IDS]
+
+
+def test_a_score_of_nothing_has_no_minus(tmp_path: Path) -> None:
+    scores = write(tmp_path, '{"a": 0, "b": 0, "c": 0}', "s.json")
+    ratings = table(tmp_path, "id,rating", "a,1", "b,2", "c,3")
+    (one,) = align([scores], AlignedScores(ratings=str(ratings), lower=["s"]))
+    assert list(map(str, one.scores)) == ["0.0", "0.0", "0.0"]
