@@ -315,7 +315,7 @@ class CachedLanguageModel:
 def _is_kept(asked: Request | Continuation, answer: Any) -> bool:
     """Whether an answer is one for good: a text with a verdict, or a number that is the log of a probability."""
     if isinstance(asked, Request):
-        return bool(text_of(answer).strip()) and (asked.has_verdict is None or asked.has_verdict(answer))
+        return bool(text_of(answer).strip()) and not isinstance(asked.read(answer), Unscored)
     return bool(answer < math.inf)
 
 

@@ -7,10 +7,11 @@ the model under test is lm-eval's, the host, which takes all prompts first and h
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
@@ -30,7 +31,6 @@ Text: TypeAlias = str | CutAnswer
 """What a model said, whole or cut."""
 TextListener: TypeAlias = Callable[[int, Text], None]
 NumberListener: TypeAlias = Callable[[int, float], None]
-Verdict = TypeVar("Verdict")
 Continuation: TypeAlias = tuple[str, str]
 """A prompt and a text whose probability behind it is asked for."""
 
@@ -48,8 +48,8 @@ class Request:
     """0 takes the likeliest token; above it answers are drawn."""
     sample: int = 0
     """Number of a drawn answer; where a backend takes a seed, each number has another."""
-    has_verdict: Callable[[Text], bool] | None = field(default=None, compare=False, repr=False)
-    """Whether an answer can be read. One without a verdict is not kept, and where it was cut it is asked for once more."""
+    read: Callable[[Text | Unscored], Any] = field(default=lambda answer: answer, compare=False, repr=False)
+    """Gives the verdict of an answer. One without a verdict is not kept, and where it was cut it is asked for once more."""
 
 
 class Question(NamedTuple):
@@ -119,19 +119,24 @@ def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval
     return cast("LanguageModel", llm)
 
 
-def read_answer(read: Callable[..., Verdict], answer: Text | Unscored, *asked: object) -> Verdict:
-    """Read an answer with the function `read`, which is told whether it was cut; `asked` are its other arguments."""
-    if not isinstance(answer, CutAnswer):
-        return read(answer, *asked)
-    found = read(answer.text, *asked, is_cut=True)
-    if isinstance(found, Unscored) and found.reason in {Reason.TRUNCATED, Reason.PARSE_FAILURE}:
-        return cast("Verdict", Unscored(Reason.TRUNCATED, f"{found.detail}. {MORE_ROOM}"))
-    return found
+def reader(read: Callable[..., Any], *asked: object) -> Callable[[Text | Unscored], Any]:
+    """What a `Request` reads its answers with, from a function that is told whether a text was cut; each is read once.
 
+    `asked` are the function's arguments behind the text.
+    """
 
-def has_verdict(read: Callable[..., object], *asked: object) -> Callable[[Text], bool]:
-    """The test for a `Request`, from the function that reads its answers; see `read_answer`."""
-    return lambda answer: not isinstance(read_answer(read, answer, *asked), Unscored)
+    @functools.cache
+    def read_once(answer: Text | Unscored) -> Any:
+        if isinstance(answer, Unscored):
+            return answer
+        if not isinstance(answer, CutAnswer):
+            return read(answer, *asked)
+        found = read(answer.text, *asked, is_cut=True)
+        if isinstance(found, Unscored) and found.reason in {Reason.TRUNCATED, Reason.PARSE_FAILURE}:
+            return Unscored(Reason.TRUNCATED, f"{found.detail}. {MORE_ROOM}")
+        return found
+
+    return read_once
 
 
 def text_of(answer: Text) -> str:

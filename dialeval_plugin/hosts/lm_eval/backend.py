@@ -136,8 +136,7 @@ class LmEvalLanguageModel:
             and self._as_chat
             and self._max_tokens is None
             and request.max_tokens < TOKENS_WHEN_CUT
-            and request.has_verdict is not None
-            and not request.has_verdict(answer)
+            and isinstance(request.read(answer), Unscored)
         )
 
     def _generate_all(self, requests: Sequence[Request], on_answer: TextListener) -> list[Text | Unscored]:

@@ -34,8 +34,8 @@ from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.llm.answers import UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import Request
-from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
-from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, read_answers
+from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge, read_interior
+from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, rows_of_answers
 from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
 from dialeval_plugin.methods.slide.fusion import Fusion, FusionReading, Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
@@ -193,10 +193,14 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     if doc["is_absent"]:
         return {}
     interior, plain = map(_answer, results)
-    asked = {"interior": (doc["prompt"], interior), "plain": (doc["plain_prompt"], plain)}
+    example = cast("Example", item_of(doc))
+    read = {
+        "interior": read_interior(interior, doc["prompt"], example),
+        "plain": PLAIN.read(plain, doc["plain_prompt"], example),
+    }
     refinement = Refinement(**json.loads(doc["options"]))
     small = _small_model_row(doc)
-    rows = read_answers(refinement, cast("Example", item_of(doc)), small, asked)
+    rows = rows_of_answers(refinement, small, read)
     of_variants = {name: rows["interior" if name in INTERIOR_VARIANTS else "plain"] for name in DRE_VARIANTS}
     # A plain answer alone gives `non_dre` only: what is missing for `ex_dre` is the small model's score.
     answers = {name: row if isinstance(row, Unscored) else small for name, row in of_variants.items()}

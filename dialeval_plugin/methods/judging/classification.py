@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Turn, is_blank
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.llm.language_model import LanguageModel, Request, has_verdict, read_answer
+from dialeval_plugin.llm.language_model import LanguageModel, Request, reader
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_label
 
@@ -157,14 +157,11 @@ def classify(
     asked = [example for example in examples if not is_blank(example.response.text)]
     texts = [prompt.render(example) for example in asked]
     requests = [
-        Request(text, MAX_TOKENS, STOP, has_verdict=has_verdict(read_label, text, example))
+        Request(text, MAX_TOKENS, STOP, read=reader(read_label, text, example))
         for text, example in zip(texts, asked, strict=True)
     ]
     answers = model.generate(requests) if requests else []
-    labels = (
-        answer if isinstance(answer, Unscored) else read_answer(read_label, answer, request.prompt, example)
-        for example, request, answer in zip(asked, requests, answers, strict=True)
-    )
+    labels = (request.read(answer) for request, answer in zip(requests, answers, strict=True))
     blank = Unscored(Reason.EMPTY_INPUT, "the response is blank")
     return [blank if is_blank(example.response.text) else next(labels) for example in examples]
 

@@ -32,7 +32,6 @@ from dialeval_plugin.llm.language_model import (
     PromptingScorer,
     Question,
     Request,
-    read_answer,
     require_language_model,
 )
 from dialeval_plugin.llm.neutralise import neutralise
@@ -251,14 +250,14 @@ class CriterionJudge(PromptingScorer):
         """All criteria of a response and their mean."""
         ratings: dict[str, CriterionRating] = {}
         size = len(answers) // len(self.criteria)
-        for start, (name, prompt) in zip(range(0, len(answers), size), self.criteria.items(), strict=True):
+        for start, name in zip(range(0, len(answers), size), self.criteria, strict=True):
             part = answers[start : start + size]
             if self.mode == "weighted":
                 rating = weighted_rating(dict(zip(self._forms, part, strict=True)), self._ratings)
             else:
-                text = cast("Request", pending.requests[start]).prompt
-                read = [read_answer(prompt.read, answer, text, pending.item) for answer in part]
-                rating = sampled_rating(read, unparsed=self.unparsed)
+                # All answers to one prompt are read in the same way.
+                read = map(cast("Request", pending.requests[start]).read, part)
+                rating = sampled_rating(list(read), unparsed=self.unparsed)
             if isinstance(rating, Unscored):
                 return Unscored(rating.reason, f"{name}: {rating.detail}")
             ratings[name] = rating

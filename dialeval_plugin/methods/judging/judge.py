@@ -23,8 +23,7 @@ from dialeval_plugin.llm.language_model import (
     Question,
     Request,
     Text,
-    has_verdict,
-    read_answer,
+    reader,
     require_language_model,
 )
 from dialeval_plugin.llm.neutralise import neutralise
@@ -61,7 +60,7 @@ class ScoringPrompt:
     def request(self, example: Example) -> Request:
         """The question about a response."""
         text = self.render(example)
-        return Request(text, self.max_tokens, self.stop, has_verdict=has_verdict(self.read, text, example))
+        return Request(text, self.max_tokens, self.stop, read=reader(self.read, text, example))
 
     def read(self, answer: str | Unscored, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
         """Read the number of an answer to the prompt `text` about an example, or say why there is none."""
@@ -174,8 +173,8 @@ class PromptedJudge(PromptingScorer):
     def finish(self, pending: Pending, answers: Sequence[Text | Unscored]) -> Row:
         """The answer's share of the prompt's scale."""
         (request,) = cast("Sequence[Request]", pending.requests)
-        share = read_answer(self.prompt.share, answers[0], request.prompt, cast("Example", pending.item))
-        return share if isinstance(share, Unscored) else {COLUMN: share}
+        rating = request.read(answers[0])
+        return rating if isinstance(rating, Unscored) else {COLUMN: share_of(rating, self.prompt.scale)}
 
     def questions(self) -> Sequence[Question]:
         """One, about the response as a whole."""
@@ -238,7 +237,7 @@ class InteriorPrompt:
     def request(self, example: Example, probability: float, similarity: float) -> Request:
         """The question about a response; see `render`."""
         text = self.render(example, probability, similarity)
-        return Request(text, max_tokens=64, has_verdict=has_verdict(read_interior, text, example))
+        return Request(text, max_tokens=64, read=reader(read_interior, text, example))
 
     def render(self, example: Example, probability: float, similarity: float) -> str:
         """The prompt's text.

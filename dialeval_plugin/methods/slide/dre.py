@@ -20,15 +20,14 @@ from dialeval_plugin.llm.language_model import (
     Question,
     Request,
     Text,
-    read_answer,
     require_language_model,
 )
 from dialeval_plugin.methods.judging.judge import (
     OVERALL_QUALITY,
     SCORING_PROMPTS,
+    InteriorAnswer,
     InteriorPrompt,
     MeasuredAccuracy,
-    read_interior,
 )
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision
 
@@ -63,26 +62,26 @@ def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
     return MeasuredAccuracy(threshold, *(figures[name] for name in names))
 
 
-def read_answers(
-    refinement: Refinement, example: Example, small: Row, asked: Mapping[str, tuple[str, Text | Unscored]]
+def rows_of_answers(
+    refinement: Refinement, small: Row, answers: Mapping[str, float | InteriorAnswer | Unscored]
 ) -> dict[str, Row]:
     """The scores that follow from each answer, with what they are made of, or why there are none.
 
-    `asked` has of "plain" and "interior" those that were asked, each with its prompt and the answer. Without the small model's
-    columns the plain prompt gives `non_dre` alone, and of a blank response nothing counts.
+    `answers` has of "plain" and "interior" those that were asked, as they were read. Without the small model's columns the
+    plain prompt gives `non_dre` alone, and of a blank response nothing counts.
     """
     slm = None if isinstance(small, Unscored) else small.get("slm")
     rows: dict[str, Row] = {}
-    for name, (prompt, answer) in asked.items():
+    for name, answer in answers.items():
         if isinstance(small, Unscored) and (name == "interior" or small.reason is Reason.EMPTY_INPUT):
             rows[name] = small
-        elif name == "plain":
-            llm = read_answer(PLAIN.read, answer, prompt, example)
-            rows[name] = llm if isinstance(llm, Unscored) else {**refinement.plain(slm, llm=llm), "llm": llm}
+        elif isinstance(answer, Unscored):
+            rows[name] = answer
+        elif isinstance(answer, InteriorAnswer):
+            said = answer._asdict()
+            rows[name] = {**refinement.interior(cast("float", slm), **said), **said}
         else:
-            read = read_answer(read_interior, answer, prompt, example)
-            said = {} if isinstance(read, Unscored) else read._asdict()
-            rows[name] = read if isinstance(read, Unscored) else {**refinement.interior(cast("float", slm), **said), **said}
+            rows[name] = {**refinement.plain(slm, llm=answer), "llm": answer}
     return rows
 
 
@@ -225,9 +224,9 @@ class DreScorer(PromptingScorer):
 
     def finish(self, pending: Pending, answers: Sequence[Text | Unscored]) -> Row:
         """All columns of a response, or the reason why the variant's own prompt, the last one asked, gave none."""
-        texts = [request.prompt for request in cast("Sequence[Request]", pending.requests)]
-        asked = dict(zip(self.prompts, zip(texts, answers, strict=True), strict=True))
-        found = read_answers(self.refinement, cast("Example", pending.item), pending.row, asked)
+        asked = zip(self.prompts, cast("Sequence[Request]", pending.requests), answers, strict=True)
+        read = {name: request.read(answer) for name, request, answer in asked}
+        found = rows_of_answers(self.refinement, pending.row, read)
         own = found[self.prompts[-1]]
         if isinstance(own, Unscored):
             return own

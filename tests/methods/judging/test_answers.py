@@ -423,6 +423,14 @@ def test_a_blank_text_is_handed_on_and_asked_for_again(blank: str, cache: Answer
     assert [model.generate(requests_for(["a"])) for _ in range(3)] == [[blank], ["4"], ["4"]]
 
 
+def test_an_answer_is_read_once(cache: AnswerCache, caplog: Caplog) -> None:
+    """`--show-unparsed` prints what is logged where an answer is read; a file of answers, and whoever asks, read it as well."""
+    caplog.set_level(logging.DEBUG, "dialeval_plugin.llm.parsing")
+    model = CachedLanguageModel(ScriptedLanguageModel(lambda prompt: "no number"), cache)
+    PromptedJudge(model, prompt="dre").score(mini.read_examples("test")[:1])
+    assert [text for text in caplog.messages if "no number" in text] == ["unread answer (parse_failure): 'no number'"]
+
+
 def test_an_answer_without_a_verdict_is_asked_for_again_by_the_next_run(cache: AnswerCache) -> None:
     """FAULTS a214: a server that was mended, and the same command."""
     examples = mini.read_examples("test")[:2]
