@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from dialeval_plugin import ScoreBatches
+from dialeval_plugin.core.journal import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
@@ -137,6 +140,32 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
     once_more = start()
     assert (once_more.returncode, once_more.stdout) == (0, again.stdout)
     assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
+
+
+def test_another_version_of_the_input_has_a_folder_of_its_own(tmp_path: Path, source: Path) -> None:
+    words, scorer = ["rows.jsonl"], load_scorer("response_length")
+    first = ShardedRun.of(words, scorer, str(source), tmp_path / "scores.jsonl", 3)
+    assert ShardedRun.of(words, scorer, str(source), tmp_path / "scores.jsonl", 3) == first
+    source.write_text(json.dumps(ROWS[0]) + "\n", encoding="utf-8")
+    assert ShardedRun.of(words, scorer, str(source), tmp_path / "scores.jsonl", 3).folder != first.folder
+
+
+def test_a_task_takes_what_a_process_that_outlived_another_finishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = ShardedRun((), tmp_path / "scores.jsonl", 1, tmp_path)
+    monkeypatch.setattr(subprocess, "run", lambda *words, **options: pytest.fail("the shard is scored again"))
+    lock = FileLock(lock_file(run.parts[0]))
+    lock.acquire()
+
+    def finish() -> None:
+        run.parts[0].touch()
+        lock.release(force=True)
+
+    with ThreadPoolExecutor() as pool:
+        task = pool.submit(ScoreShard(run, n_threads=1, n_gpus=0), None, 0, 1)
+        with pytest.raises(TimeoutError):
+            task.result(0.3)
+        finish()
+        task.result(60)
 
 
 @pytest.mark.parametrize(

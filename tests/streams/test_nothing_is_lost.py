@@ -9,7 +9,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
+from filelock import FileLock
 from typer.testing import Result
 
 from dialeval_plugin.core.dialogue import Example
@@ -87,6 +90,53 @@ def test_an_output_may_be_there_whatever_kind_of_name_the_input_has(tmp_path: Pa
         assert refusal(dialeval, "score", name, *words[2:], "--output", source.name, "--overwrite") == (
             f"{source.name}: is the input. Choose another name for the scores."
         )
+
+
+def test_everything_that_a_file_of_scores_is_of_is_compared(tmp_path: Path, source: Source) -> None:
+    output = tmp_path / "out.jsonl"
+    score_file(LENGTH, source, output)
+    before = files(tmp_path, "out")
+    write_rows(Path(source.name), [{**row, "response": "y" * len(str(row["response"]))} for row in ROWS])
+    assert refusal(score_file, LENGTH, source, output) == f"{output}: {OTHER}{OVERWRITE}"
+    write_rows(Path(source.name), ROWS)
+    assert refusal(score_file, load_scorer("random"), source, output) == f"{output}: {OTHER}{OVERWRITE}"
+    assert refusal(score_file, LENGTH, source, output, shard=Shard(1, 2)) == f"{output}: {OTHER}{OVERWRITE}"
+    assert files(tmp_path, "out") == before
+
+
+def test_a_finished_block_is_of_these_texts(tmp_path: Path, source: Source) -> None:
+    output = tmp_path / "out.jsonl"
+    assert killed("score", "os", "replace", 2, "before", source.name, output) == -9
+    write_rows(Path(source.name), [{**row, "response": f"{row['response']}y"} for row in ROWS])
+    assert "this unfinished run has other inputs or settings" in refusal(score_file, LENGTH, source, output, shard=Shard(1, 2))
+
+
+def test_two_processes_never_write_one_output(tmp_path: Path, source: Source) -> None:
+    parts, output = shards_of(source, tmp_path), tmp_path / "out.jsonl"
+    message = f"{output}: another process is at work on this run. Wait until it ends, or choose another output."
+    with FileLock(lock_file(output)):
+        assert refusal(merge, parts, output) == message
+        assert refusal(score_file, LENGTH, source, output) == message
+        words = ("score", source.name, "--scorer", "response_length", "--output", output)
+        assert refusal(dialeval, *words) == message
+    run = launched(source, output)
+    run.folder.mkdir(parents=True)
+    with FileLock(lock_file(run.folder)):
+        assert refusal(launch, run, LENGTH, source, "local", 2, {}) == message.replace(str(output), str(run.folder))
+    assert not output.exists()
+
+
+def test_the_last_rows_of_a_shard_may_not_be_missing(tmp_path: Path, source: Source) -> None:
+    parts = shards_of(source, tmp_path, 1)
+    parts[0].write_text("".join(parts[0].read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+    assert refusal(merge, parts, tmp_path / "m.jsonl") == (
+        "shards: have 59 rows, and their source 60. Were files changed? Score the shards again."
+    )
+
+
+def test_a_place_in_parquet_holds_any_number_of_rows(tmp_path: Path, source: Source) -> None:
+    score_file(LENGTH, source, part := tmp_path / "part.parquet", shard=Shard(1, 2))
+    assert pyarrow.parquet.read_schema(part).field("place").type == pyarrow.int64()
 
 
 @pytest.fixture

@@ -18,12 +18,13 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
+from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import read_input
 from dialeval_plugin.streams import run, sources
 from dialeval_plugin.streams.output import merge, read_rows
 from dialeval_plugin.streams.run import score_file
-from dialeval_plugin.streams.sources import Shard, Source
+from dialeval_plugin.streams.sources import Shard, Source, is_streamed
 from tests.refusals import refusal
 
 ROWS = [
@@ -361,6 +362,7 @@ def test_what_needs_the_whole_run_is_not_streamed(tmp_path: Path) -> None:
         ('{"context": ["a"], "response": 3}\n', ":1: Example"),
         ("", ": has nothing to score."),
         ('{"conversation": "a", "text": "b"}\n', ":1: is one turn, and a stream never has a whole conversation of such rows."),
+        ('{"role": "user", "content": "b"}\n', ":1: is one turn, and a stream never has a whole conversation of such rows."),
     ],
 )
 def test_a_malformed_row_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -380,6 +382,49 @@ def test_a_source_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 CHAT = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]
+
+
+def test_json_lines_are_streamed_from_100_megabytes_on(tmp_path: Path) -> None:
+    for n_bytes in (99_999_999, 100_000_000):
+        with (tmp_path / "rows.jsonl").open("wb") as file:
+            file.truncate(n_bytes)
+        assert is_streamed(str(tmp_path / "rows.jsonl")) == (n_bytes == 100_000_000)
+
+
+def test_what_is_left_out_is_counted_anew_by_each_iteration(tmp_path: Path) -> None:
+    rows = [{"id": "a", "messages": [{"role": "system", "content": "x"}, *CHAT]}, {"id": "b", "messages": [{"role": "user"}]}]
+    source = Source(str(json_lines(tmp_path / "chats.jsonl", rows)))
+    for _ in range(2):
+        assert len(list(source.items("turn"))) == 1
+        assert source.left_out == {"system message": 1, "malformed conversation": 1}
+        assert len(source.malformed) == 1
+
+
+def test_conversations_with_the_same_turns_are_in_one_shard(tmp_path: Path) -> None:
+    source = Source(str(json_lines(tmp_path / "chats.jsonl", [{"id": f"c{number}", "messages": CHAT} for number in range(20)])))
+    assert sorted(sum(item is not None for item in source.items("turn", Shard(number, 2))) for number in (1, 2)) == [0, 20]
+
+
+class Lower(Scorer):
+    """Of its numbers lower is better."""
+
+    name = "lower"
+    columns = ("x",)
+    orientation = "lower"
+    range = (0.0, 10.0)
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        return [{"x": float(item.response.text)} for item in items if isinstance(item, Example)]
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        return {"method": self.name}
+
+
+def test_the_worst_of_a_stream_are_the_highest_where_lower_is_better(tmp_path: Path) -> None:
+    rows = [{"context": ["Hi."], "response": str(place * 7 % 10)} for place in range(100)]
+    found = score_file(Lower(), Source(str(json_lines(tmp_path / "rows.jsonl", rows))), tmp_path / "scores.jsonl", n_worst=11)
+    assert [one.row.score for one in found.worst] == [9.0] * 10 + [8.0]
+    assert [one.row.item.id for one in found.worst[:3]] == ["7", "17", "27"]
 
 
 def test_two_rows_of_one_id_are_refused_however_far_apart(tmp_path: Path) -> None:
