@@ -78,6 +78,8 @@ class ScoreBatches:
         ]
         found = read_rows(rows, Reading(), names=RowNames(), columns=self._columns, choice=self._turns, is_table=True)
         items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in found]
+        if len(items) != len(rows):
+            raise InputError("a batch: its rows are turns of conversations. Give a response, or a whole conversation, a row.")
         for row, of_row in zip(rows, items, strict=True):
             if len(of_row) != 1:
                 raise InputError(f"{row.where}: has {len(of_row)} responses to score, and gets one score. Choose turns='last'.")

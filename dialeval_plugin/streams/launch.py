@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.journal import lock_file, sole_process
 from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_text
-from dialeval_plugin.core.scorer import Scorer, refuse_streams, run_signature
+from dialeval_plugin.core.scorer import Scorer, refuse_streams
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.reports.scored_output import meta_file, percentiles_of
+from dialeval_plugin.reports.scored_output import meta_file
 from dialeval_plugin.terminal.progress import say
 
 from .output import DELETE_IT, merge
-from .run import score_file, stored_run
+from .run import run_identity, score_file, stored_run
 from .sources import Shard, Source
 
 logger = logging.getLogger(__name__)
@@ -72,8 +71,7 @@ class ShardedRun:
             InputError: the source cannot be found, or the scorer needs all rows at once.
         """
         refuse_streams(scorer)
-        settings = [str(run_signature(scorer)), to_json(percentiles_of(scorer.percentiles))]
-        identity = text_hash(*words, *settings, _version(source), str(n_shards))
+        identity = text_hash(*words, run_identity(scorer), _version(source), str(n_shards))
         return cls(tuple(words), output.absolute(), n_shards, (output.parent / f"{output.name}.shards" / identity).resolve())
 
     @property

@@ -7,15 +7,16 @@ import heapq
 import itertools
 import math
 import operator
-import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from typing_extensions import NotRequired, TypedDict
+
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json, write_lines
+from dialeval_plugin.core.files import atomic_path, checked, parse_json, read_json, to_json, write_lines
 from dialeval_plugin.core.journal import not_written, sole_process
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.reports.scored_output import SHA256, meta_file, stored_meta, write_meta
@@ -28,8 +29,25 @@ _WHY = ("unscored", "detail")
 _PARQUET = ".parquet"
 _ROWS_AT_ONCE = 16_384
 
-_PLACED_LINE = re.compile(rf'{{"{PLACE}": ([0-9]{{1,18}}), (?=.*}}\n\Z)')
-"""How the line of a shard's row begins, and ends."""
+_PLACED = f'{{"{PLACE}": '
+"""How the line of a shard's row begins, before its place and a comma."""
+
+
+class _ShardMeta(TypedDict):
+    """What has to be known of a shard; the other fields are taken as they are."""
+
+    shard: str
+    signature: str
+    source: str
+    n_source: int
+    percentiles: NotRequired[str | None]
+    columns: list[str]
+    mean: float | None
+    n_total: int
+    n_scored: int
+    unscored: dict[str, int]
+    sha256: str
+
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -121,11 +139,11 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
         if stored_meta(output, meta, DELETE_IT) is not None:
             return meta
         if any(path.name.endswith(_PARQUET) for path in [output, *shards]):
-            write_rows(output, _unchanged(_in_order(map(_placed_rows, shards), n_source), shards, metas), meta)
+            write_rows(output, _in_order(map(_placed_rows, shards), n_source), meta)
         else:
             # Lines stay as they are: to read and to write each row's JSON takes six times as long.
             with _written(output, meta) as temporary:
-                write_lines(temporary, _unchanged(_in_order(map(_placed_lines, shards), n_source), shards, metas))
+                write_lines(temporary, _in_order(map(_placed_lines, shards), n_source))
     return meta
 
 
@@ -136,6 +154,9 @@ def _shard_meta(path: Path) -> dict[str, Any]:
     meta = read_json(beside)
     if not isinstance(meta, dict) or not meta.get("shard"):
         raise InputError(f"{path}: is no shard. Give what `dialeval score --shard` wrote.")
+    checked(meta, _ShardMeta, str(beside), advice=_AGAIN)
+    if meta[SHA256] != file_hash(path):
+        raise InputError(f"{path}: is not the file that was written when it was scored. {_AGAIN}")
     return meta
 
 
@@ -159,10 +180,9 @@ def _placed_rows(path: Path) -> Iterator[tuple[int, Row]]:
 
 def _placed_lines(path: Path) -> Iterator[tuple[int, str]]:
     with path.open(encoding="utf-8", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
-            if (start := _PLACED_LINE.match(line)) is None:
-                raise InputError(f"{path}:{number}: is no row of a shard. {_AGAIN}")
-            yield int(start[1]), "{" + line[start.end() :]
+        for line in file:
+            start, _, rest = line.partition(", ")
+            yield int(start.removeprefix(_PLACED)), "{" + rest
 
 
 def _in_order(shards: Iterable[Iterator[tuple[int, T]]], n_source: int) -> Iterator[T]:
@@ -177,14 +197,6 @@ def _in_order(shards: Iterable[Iterator[tuple[int, T]]], n_source: int) -> Itera
         yield row
     if expected != n_source:
         raise InputError(f"shards: have {expected} rows, and their source {n_source}. {_AGAIN}")
-
-
-def _unchanged(rows: Iterator[T], shards: Sequence[Path], metas: Sequence[Mapping[str, Any]]) -> Iterator[T]:
-    """The rows, and an error behind the last where a shard is not what was written: a digit of a score may have changed."""
-    yield from rows
-    for path, meta in zip(shards, metas, strict=True):
-        if meta.get(SHA256) != file_hash(path):
-            raise InputError(f"{path}: is not the file that was written when it was scored. {_AGAIN}")
 
 
 _AGAIN = "Were files changed? Score the shards again."

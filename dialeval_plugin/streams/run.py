@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json_lines, to_json, write_json_lines
+from dialeval_plugin.core.files import read_json_lines, write_json_lines
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.scorer import (
@@ -71,7 +71,7 @@ def score_file(
             written, or it holds something else and `overwrite` is not given.
     """
     refuse_streams(scorer)
-    folder, identity = output.with_name(output.name + ".blocks"), to_json(_about(scorer, shard))
+    folder, identity = output.with_name(output.name + ".blocks"), run_identity(scorer)
     summary = RunningSummary(scorer, n_worst)
     blocks = _blocks(source, scorer, shard)
     first = list(itertools.islice(blocks, 1))  # a source that cannot be read leaves nothing behind
@@ -85,7 +85,7 @@ def score_file(
             for block in itertools.chain(first, blocks):
                 path = folder / block.file_name(identity)
                 _refuse_other_blocks(path, overwrite=overwrite)
-                scores = _read_block(path, scorer) if path.is_file() else _write_block(path, scorer, block, shard)
+                scores = _read_block(path, scorer, block) if path.is_file() else _write_block(path, scorer, block, shard)
                 summary.add(scores, block.items, n_cut(scorer, scores))
                 parts.append(path)
                 bar.update(len(block.items))
@@ -112,6 +112,12 @@ def stored_run(
             pass
         about |= _of_source(again)
     return stored_meta(output, about, remedy)
+
+
+def run_identity(scorer: Scorer) -> str:
+    """Return what tells scores of one scorer from those of another: its signature, and its table of percentiles."""
+    signature = str(run_signature(scorer))
+    return signature if scorer.percentiles is None else f"{signature}|percentiles:{scorer.percentiles.digest}"
 
 
 def _about(scorer: Scorer, shard: Shard | None) -> dict[str, Any]:
@@ -146,9 +152,14 @@ def _write_block(path: Path, scorer: Scorer, block: _Block, shard: Shard | None)
     return scores
 
 
-def _read_block(path: Path, scorer: Scorer) -> Scores:
-    rows = [line.value for line in read_json_lines(path)]
-    return scores_of(rows, scorer)
+def _read_block(path: Path, scorer: Scorer, block: _Block) -> Scores:
+    try:
+        scores = scores_of([line.value for line in read_json_lines(path)], scorer)
+        if list(scores.ids) != [item.id for item in block.items]:
+            raise ValueError("its rows are others")
+    except (InputError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: is damaged ({error}). Delete the file; its rows are then scored again.") from error
+    return scores
 
 
 def scores_of(rows: Sequence[Mapping[str, Any]], scorer: Scorer) -> Scores:

@@ -16,6 +16,7 @@ import pytest
 
 from dialeval_plugin import scorer_names
 from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.version import __version__
@@ -147,7 +148,15 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     ]
     meta = json.loads((tmp_path / "out" / "scores.jsonl.meta.json").read_text())
     assert re.fullmatch(r"[0-9a-f]{64}", meta.pop("run"))
-    kind = {"schema_version": 1, "main": "length", "level": "turn", "orientation": "higher", "signature": signature}
+    assert meta.pop("sha256") == file_hash(tmp_path / "out" / "scores.jsonl")
+    kind = {
+        "percentiles": None,
+        "schema_version": 1,
+        "main": "length",
+        "level": "turn",
+        "orientation": "higher",
+        "signature": signature,
+    }
     assert meta == {**kind, "mean": 2.0, "n_total": 4, "n_scored": 4, "unscored": {}, "complete": True}
     assert names(tmp_path / "out") == ["scores.jsonl", "scores.jsonl.meta.json"]
 

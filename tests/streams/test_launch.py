@@ -289,6 +289,9 @@ def test_a_row_without_a_score_says_why() -> None:
 
 
 def test_what_is_no_batch_of_responses_is_refused() -> None:
+    assert refusal(ScoreBatches("response_length"), batch(role=["user", "bot"], content=["Hi.", "Ho."])) == (
+        "a batch: its rows are turns of conversations. Give a response, or a whole conversation, a row."
+    )
     chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}] * 2
     score = ScoreBatches("response_length")
     assert refusal(score, batch(messages=[chat])) == (

@@ -20,6 +20,7 @@ from dialeval_plugin.core.files import remove_half_written, write_text
 from dialeval_plugin.core.journal import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.verdicts import ItemKey
 from dialeval_plugin.llm.language_model import Question
 from dialeval_plugin.methods.judging.recording import Recorder
@@ -129,6 +130,9 @@ def test_two_processes_never_write_one_output(tmp_path: Path, source: Source) ->
 def test_the_last_rows_of_a_shard_may_not_be_missing(tmp_path: Path, source: Source) -> None:
     parts = shards_of(source, tmp_path, 1)
     parts[0].write_text("".join(parts[0].read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+    beside = tmp_path / "part-1.jsonl.meta.json"
+    meta = {**json.loads(beside.read_text(encoding="utf-8")), "sha256": file_hash(parts[0])}
+    beside.write_text(json.dumps(meta), encoding="utf-8")
     assert refusal(merge, parts, tmp_path / "m.jsonl") == (
         "shards: have 59 rows, and their source 60. Were files changed? Score the shards again."
     )

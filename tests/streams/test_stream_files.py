@@ -18,7 +18,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
-from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.core.signature import SignatureValue, file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import read_input
 from dialeval_plugin.streams import run, sources
@@ -125,23 +125,45 @@ _AGAIN = "Were files changed? Score the shards again."
 
 
 @pytest.mark.parametrize(
-    ("damage", "problem"),
+    "damage",
     [
-        (lambda line: line[:-9] + "\n", f":5: is no row of a shard. {_AGAIN}"),
-        (lambda line: line.replace('{"place": ', "{"), f":5: is no row of a shard. {_AGAIN}"),
-        (lambda line: "\n", f":5: is no row of a shard. {_AGAIN}"),
-        (lambda line: line.replace('"id": ', '"id" '), f": is not the file that was written when it was scored. {_AGAIN}"),
-        (lambda line: line.replace(".0", ".5"), f": is not the file that was written when it was scored. {_AGAIN}"),
+        lambda line: line[:-9] + "\n",
+        lambda line: line.replace('{"place": ', "{"),
+        lambda line: "\n",
+        lambda line: line.replace('"id": ', '"id" '),
+        lambda line: line.replace(".0", ".5"),
+        lambda line: line.replace("r4", "r\udcff"),
     ],
-    ids=["cut off", "no place", "blank", "no JSON", "another score"],
+    ids=["cut off", "no place", "blank", "no JSON", "another score", "no UTF-8"],
 )
-def test_a_damaged_row_of_a_shard_is_named(tmp_path: Path, damage: Callable[[str], str], problem: str) -> None:
+@pytest.mark.parametrize("merged", ["merged.jsonl", "merged.parquet"])
+def test_a_shard_that_was_changed_is_named(tmp_path: Path, damage: Callable[[str], str], merged: str) -> None:
     part = tmp_path / "part.jsonl"
     lengths(json_lines(tmp_path / "rows.jsonl"), part, shard=Shard(1, 1))
     rows = part.read_text(encoding="utf-8").splitlines(keepends=True)
-    part.write_text("".join([*rows[:4], damage(rows[4]), *rows[5:]]), encoding="utf-8")
-    assert refusal(merge, [part], tmp_path / "merged.jsonl") == f"{part}{problem}"
-    assert not (tmp_path / "merged.jsonl").exists()
+    part.write_bytes("".join([*rows[:4], damage(rows[4]), *rows[5:]]).encode("utf-8", "surrogateescape"))
+    assert refusal(merge, [part], tmp_path / merged) == (
+        f"{part}: is not the file that was written when it was scored. {_AGAIN}"
+    )
+    assert not (tmp_path / merged).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"n_scored": None}, "n_scored: input should be a valid integer."),
+        ({"shard": 1}, "shard: input should be a valid string."),
+        ({"shard": "1/0"}, None),
+        ({"unscored": {"empty_input": "x"}}, "unscored.empty_input: input should be a valid integer."),
+        ({"sha256": "0"}, None),
+    ],
+)
+def test_what_belongs_to_a_shard_is_checked(tmp_path: Path, change: dict[str, object], problem: str | None) -> None:
+    lengths(json_lines(tmp_path / "rows.jsonl"), part := tmp_path / "part.jsonl", shard=Shard(1, 1))
+    beside = tmp_path / "part.jsonl.meta.json"
+    beside.write_text(json.dumps({**json.loads(beside.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    message = refusal(merge, [part], tmp_path / "merged.jsonl")
+    assert problem is None or message == f"{beside}: {problem} {_AGAIN}"
 
 
 def test_responses_to_one_context_are_in_one_shard(tmp_path: Path) -> None:
@@ -168,6 +190,14 @@ def test_of_a_response_of_another_shard_the_context_alone_is_read(tmp_path: Path
     assert message.startswith(f"{source}:4: Example 'r3': response: expected a string, got 7 (int).")
 
 
+def sealed(part: Path) -> None:
+    """Say of a changed shard that it was written so."""
+    beside = part.with_name(f"{part.name}.meta.json")
+    beside.write_text(
+        json.dumps({**json.loads(beside.read_text(encoding="utf-8")), "sha256": file_hash(part)}), encoding="utf-8"
+    )
+
+
 def test_shards_of_different_runs_are_not_merged(tmp_path: Path) -> None:
     source, other = json_lines(tmp_path / "rows.jsonl"), json_lines(tmp_path / "other.jsonl", ROWS[:100])
     one, two, strange, random = (tmp_path / f"{name}.jsonl" for name in ("one", "two", "strange", "random"))
@@ -183,10 +213,12 @@ def test_shards_of_different_runs_are_not_merged(tmp_path: Path) -> None:
     rows = two.read_text(encoding="utf-8").splitlines(keepends=True)
     place = json.loads(rows[3])["place"]
     two.write_text("".join(rows[:3] + rows[4:]), encoding="utf-8")
+    sealed(two)
     assert refusal(merge, [one, two], target) == (
         f"shards: row {place} is missing. Were files changed? Score the shards again."
     )
     two.write_text("".join(rows[:4] + rows[3:]), encoding="utf-8")
+    sealed(two)
     assert refusal(merge, [one, two], target) == (
         f"shards: row {place} is there twice. Were files changed? Score the shards again."
     )
@@ -262,6 +294,21 @@ def test_finished_blocks_are_not_scored_again(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(type(load_scorer("response_length")), "score_batch", counting)
     assert lengths(source, output) == [dict(row) for row in EXPECTED.rows()]
     assert sum(scored) == 30
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x\n", "{}\n", '{"id": "r0"}\n', '{"id": "r0", "words": 1.0, "characters": 1.0}\n', '{"id": 3}\n\xff']
+)
+def test_a_damaged_block_is_named(tmp_path: Path, text: str) -> None:
+    source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
+    assert driven(source, output, "", "replace", 3, "after") == -9
+    block = min((tmp_path / "scores.jsonl.blocks").iterdir())
+    block.write_bytes(text.encode("latin-1"))
+    message = refusal(lengths, source, output)
+    assert message.startswith(f"{block}: is damaged (")
+    assert message.endswith("). Delete the file; its rows are then scored again.")
+    block.unlink()
+    assert lengths(source, output) == [dict(row) for row in EXPECTED.rows()]
 
 
 def test_another_input_does_not_go_on_with_the_blocks_of_the_first(tmp_path: Path) -> None:
