@@ -52,6 +52,8 @@ def not_written(path: Path, error: OSError) -> InputError:
     advice = "Finished parts are kept; repeat the command when there is room."
     if error.errno == errno.ENAMETOOLONG:
         advice = "Choose a shorter name for the output, beside which this file stands."
+    elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        advice = "Choose another place, or ask for permission to write there."
     return InputError(f"{path}: cannot be written ({error.strerror}). {advice}")
 
 

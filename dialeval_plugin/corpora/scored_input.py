@@ -65,6 +65,8 @@ def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[st
     """
     left_out: Counter[str] = Counter()
     malformed: list[str] = []
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: is a pipe or a device, which can be read once, and a file is looked at first. Write one.")
     if not path.is_dir():
         found = read_scored(path, Reading(left_out, malformed), stem=path.stem, choice=choice, columns=columns)
         if malformed and not found:

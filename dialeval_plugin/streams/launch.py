@@ -28,7 +28,7 @@ from dialeval_plugin.terminal.progress import say
 
 from .output import DELETE_IT, merge
 from .run import run_identity, score_file, stored_run
-from .sources import Shard, Source
+from .sources import Shard, Source, files_of, reading
 
 logger = logging.getLogger(__name__)
 
@@ -298,13 +298,9 @@ def _connect() -> None:
 
 def _version(source: str) -> str:
     """What changes when a source does, as far as its file system says so."""
-    import fsspec
-
-    try:
-        files, path = fsspec.core.url_to_fs(source)
+    with reading(source):
+        files, path = files_of(source)
         return str(files.checksum(path))
-    except FileNotFoundError:
-        raise InputError(f"{source}: there is no such file.") from None
 
 
 def _forget_lost(run: ShardedRun, logs: Path) -> None:

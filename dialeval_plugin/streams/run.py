@@ -26,6 +26,7 @@ from dialeval_plugin.core.scorer import (
     warn_of_losses,
 )
 from dialeval_plugin.core.scores import Reason, Scores, Unscored
+from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.reports.scored_output import meta_of, percentiles_of, stored_meta
 from dialeval_plugin.terminal.progress import Progress, say
 
@@ -35,6 +36,9 @@ from .summary import RunningSummary
 
 logger = logging.getLogger(__name__)
 
+_TEXT_IN_BLOCK = 1 << 26
+"""Characters of items that are scored together, at least one item."""
+
 
 class _Block(NamedTuple):
     """Items that are scored together, and where they stand among all of the source."""
@@ -42,13 +46,12 @@ class _Block(NamedTuple):
     number: int
     places: list[int]
     items: list[Item]
+    digest: str
+    """Of the places and the items."""
 
     def file_name(self, identity: str) -> str:
         """A name that no block of other items, or of another scorer, has."""
-        digest = hashlib.sha256(identity.encode())
-        for place, item in zip(self.places, self.items, strict=True):
-            digest.update(repr((place, item.id, content(item))).encode())
-        return f"{self.number:08d}-{digest.hexdigest()[:16]}.jsonl"
+        return f"{self.number:08d}-{text_hash(identity, self.digest)}.jsonl"
 
 
 def score_file(
@@ -136,10 +139,17 @@ def _of_source(source: Source) -> dict[str, Any]:
 def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Block]:
     own = (placed for placed in source.items(scorer.level, shard) if placed is not None)
     for number in itertools.count():
-        taken = list(itertools.islice(own, BLOCK))
-        if not taken:
+        places, items, digest, size = [], [], hashlib.sha256(), 0
+        for place, item in itertools.islice(own, BLOCK):
+            text = repr((place, item.id, content(item)))
+            digest.update(text.encode())
+            places.append(place)
+            items.append(item)
+            if (size := size + len(text)) >= _TEXT_IN_BLOCK:
+                break
+        if not items:
             return
-        yield _Block(number, [place for place, _ in taken], [item for _, item in taken])
+        yield _Block(number, places, items, digest.hexdigest())
 
 
 def _write_block(path: Path, scorer: Scorer, block: _Block, shard: Shard | None) -> Scores:

@@ -56,8 +56,15 @@ class Shard:
     @classmethod
     def of_process(cls) -> Shard | None:
         """Return the part of this process where `accelerate launch` or torchrun has started several; else None."""
-        rank, n_processes = os.environ.get("RANK"), int(os.environ.get("WORLD_SIZE", "1"))
-        return None if rank is None or n_processes < 2 else cls(int(rank) + 1, n_processes)
+        rank, n_processes = os.environ.get("RANK"), os.environ.get("WORLD_SIZE", "1")
+        if rank is None or n_processes == "1":
+            return None
+        if not (rank.isdecimal() and n_processes.isdecimal() and int(rank) < int(n_processes)):
+            raise InputError(
+                f"RANK={rank}, WORLD_SIZE={n_processes}: expected the number of this process, from 0, and how many there are. "
+                "Unset both, or start the command by torchrun or accelerate launch, which set them."
+            )
+        return cls(int(rank) + 1, int(n_processes))
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -195,10 +202,18 @@ class Source:
         return (_parquet_rows(self.name), True) if self.name.endswith(_PARQUET) else (_json_rows(self.name), False)
 
 
-def _json_rows(name: str) -> Iterator[Line]:
+def files_of(name: str) -> tuple[Any, str]:
+    """Return the file system of fsspec that has a source, and its path there; of a file that is here no letter is a sign."""
     import fsspec
 
-    with _reading(name), fsspec.open(name, "rt", encoding="utf-8-sig", newline="\n", compression="infer") as file:
+    return (fsspec.filesystem("file"), name) if Path(name).exists() else fsspec.core.url_to_fs(name)
+
+
+def _json_rows(name: str) -> Iterator[Line]:
+    from fsspec.core import OpenFile, get_compression
+
+    kind = get_compression(name, "infer")
+    with reading(name), OpenFile(*files_of(name), "rt", kind, encoding="utf-8-sig", newline="\n") as file:
         # Only "\n" ends a record.
         for number, text in enumerate(iter(partial(file.readline, LARGE), ""), start=1):
             where = f"{name}:{number}"
@@ -213,10 +228,10 @@ def _json_rows(name: str) -> Iterator[Line]:
 
 
 def _parquet_rows(name: str) -> Iterator[Line]:
-    import fsspec
     import pyarrow.parquet
+    from fsspec.core import OpenFile
 
-    with _reading(name), fsspec.open(name, "rb") as file:
+    with reading(name), OpenFile(*files_of(name), "rb") as file:
         parquet = pyarrow.parquet.ParquetFile(file)
         yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_UNPACKED) for row in batch.to_pylist()))
 
@@ -224,7 +239,7 @@ def _parquet_rows(name: str) -> Iterator[Line]:
 def _arrow_rows(path: Path) -> Iterator[Line]:
     from datasets import Dataset, load_from_disk
 
-    with _reading(str(path)):
+    with reading(str(path)):
         data = Dataset.from_file(str(path)) if path.is_file() else load_from_disk(str(path))
         if not isinstance(data, Dataset):
             raise InputError(f"{path}: holds several data sets ({', '.join(data)}). Name the folder of one of them.")
@@ -236,7 +251,7 @@ def _numbered(name: str, rows: Iterable[Any]) -> Iterator[Line]:
 
 
 @contextlib.contextmanager
-def _reading(name: str) -> Iterator[None]:
+def reading(name: str) -> Iterator[None]:
     """Say which source it is that cannot be read."""
     try:
         yield

@@ -166,3 +166,33 @@ def test_r64_a_journal_that_cannot_be_written_is_named(tmp_path: Path, monkeypat
             Journal(path, "id").read(same)
         with refused(said), Journal(path, "id").lock():
             Journal(path, "id").read(same)
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (errno.EACCES, "Choose another place, or ask for permission to write there."),
+        (errno.EROFS, "Choose another place, or ask for permission to write there."),
+        (errno.EDQUOT, "Finished parts are kept; repeat the command when there is room."),
+    ],
+)
+def test_the_advice_is_about_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, advice: str) -> None:
+    journal = Journal(tmp_path / "journal", "id")
+    journal.read(same)
+
+    def denied(self: Path, mode: str = "r", **options: Any) -> Any:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "open", denied)
+    with refused(f"{journal.path}: cannot be written ({os.strerror(code)}). {advice}"):
+        journal.append([1])
+
+
+def test_overwrite_replaces_the_journal_of_another_run_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first = Journal(path, "id")
+    first.read(same)
+    first.append([1])
+    assert Journal(path, "id", overwrite=True).read(same) == [[1]]
+    assert Journal(path, "other", overwrite=True).read(same) == []
+    assert path.read_text(encoding="utf-8") == '{"run": "other"}\n'

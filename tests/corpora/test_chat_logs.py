@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -335,6 +336,13 @@ def test_a_wrong_message_costs_its_conversation_alone(case: str, tmp_path: Path)
     )
     # A file of which no conversation can be read is no file of conversations.
     assert refusal(read_input, alone) == f"{alone}:2: conversation 'c', message 2: {problem}"
+
+
+def test_what_can_be_read_once_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(path := tmp_path / "pipe")
+    assert refusal(read_input, path) == (
+        f"{path}: is a pipe or a device, which can be read once, and a file is looked at first. Write one."
+    )
 
 
 def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -45,7 +47,8 @@ def json_lines(path: Path, rows: Sequence[object] = ROWS) -> Path:
 
 
 def parquet(path: Path, rows: Sequence[object] = ROWS) -> Path:
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=30)
+    with path.open("wb") as file:  # which takes any name
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, row_group_size=30)
     return path
 
 
@@ -450,6 +453,58 @@ def test_what_is_left_out_is_counted_anew_by_each_iteration(tmp_path: Path) -> N
 def test_conversations_with_the_same_turns_are_in_one_shard(tmp_path: Path) -> None:
     source = Source(str(json_lines(tmp_path / "chats.jsonl", [{"id": f"c{number}", "messages": CHAT} for number in range(20)])))
     assert sorted(sum(item is not None for item in source.items("turn", Shard(number, 2))) for number in (1, 2)) == [0, 20]
+
+
+def test_small_files_that_are_large_in_memory_are_read_in_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text of half a megabyte that 200 rows of a dictionary share; whatever they take, no part of them does."""
+    monkeypatch.setattr(sources, "_TEXT_AT_ONCE", 2_000_000)
+    monkeypatch.setattr(sources, "_ROWS_UNPACKED", 4)
+    monkeypatch.setattr(run, "_TEXT_IN_BLOCK", 4_000_000)
+    response = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 200, pyarrow.int32()), pyarrow.array(["x" * 500_000]))
+    table = pyarrow.table({"context": [["Hi."]] * 200, "response": response})
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet", compression="zstd")
+    assert (tmp_path / "rows.parquet").stat().st_size < 10_000
+    tracemalloc.start()
+    found = score_file(load_scorer("response_length"), Source(str(tmp_path / "rows.parquet")), tmp_path / "scores.jsonl")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.n_total == 200
+    assert peak < 40_000_000
+
+
+def test_a_row_without_end_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LARGE", 2_000_000)
+    path = tmp_path / "rows.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write(json.dumps(ROWS[0]) + '\n{"context": ["Hi."], "response": "' + "a" * 50_000_000)
+    tracemalloc.start()
+    assert refusal(lengths, path, tmp_path / "scores.jsonl") == f"{path}:2: holds more than 2 MB, the limit of a row. Split it."
+    assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["b::c", "b*", "b[1]", "b#c?d", "b%20c", "~b"])
+@pytest.mark.parametrize(("write", "suffix"), [(parquet, ".parquet"), (json_lines, ".jsonl")], ids=["parquet", "jsonl"])
+def test_no_letter_of_a_files_name_is_a_sign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, write: Callable[[Path], Path], suffix: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(Path(name + suffix))
+    assert len(lengths(name + suffix, tmp_path / "scores.jsonl")) == 180
+
+
+@pytest.mark.parametrize(("rank", "n"), [("x", "2"), ("0", "abc"), ("5", "2"), ("-1", "2"), ("0", "0")])
+def test_a_process_that_is_none_of_those_it_is_of_is_refused(monkeypatch: pytest.MonkeyPatch, rank: str, n: str) -> None:
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", n)
+    assert refusal(Shard.of_process) == (
+        f"RANK={rank}, WORLD_SIZE={n}: expected the number of this process, from 0, and how many there are. "
+        "Unset both, or start the command by torchrun or accelerate launch, which set them."
+    )
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert Shard.of_process() is None
 
 
 class Lower(Scorer):
