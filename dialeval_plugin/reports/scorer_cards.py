@@ -1,25 +1,23 @@
-"""What each scorer is, takes and needs, from its class alone: no model is made, and a list reads sources instead of modules.
+"""What each scorer is, takes and needs, from its class alone: no model is made.
 
-To import every scorer takes seconds, for torch and the packages behind the baselines. What a list shows stands in a class as
-plain values, so it is read out of the source; a class that is written in another way is imported.
+To import every scorer takes seconds, for torch and the packages behind the baselines. So what a list shows of ours is kept in
+`scorers.json`, which a test compares with the classes; scorers of others are imported.
 """
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import math
 import re
-import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from importlib import util
 from pathlib import Path
 from typing import Any
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import DialevalError
+from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.options import ModelOptions, bounds_of, choices_of, in_words, option_kinds
 from dialeval_plugin.core.registry import declaration, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import pretrained_path
@@ -27,6 +25,8 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation
 from dialeval_plugin.core.signature import PROVENANCE_FILE
 
+KEPT = Path(__file__).with_name("scorers.json")
+OURS = "dialeval-plugin"
 _ATTRIBUTES = ("needs", "packaged_model", "levels", "level", "range", "orientation", "citation")
 _SECTION = re.compile(r"^(?:Args|Attributes):\n((?:(?:    .*)?(?:\n|$))+)", re.MULTILINE)
 _ENTRY = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
@@ -69,7 +69,7 @@ class ScorerCard:
         needs = [need for need in self.needs if not (models and need.endswith("model"))]
         facts = [" or ".join(self.levels) + " level", f"{extent}, {self.orientation} is better"]
         facts += [f"needs {' and '.join(needs)}" if needs else "needs nothing else", *models]
-        if self.declared_by not in {None, "dialeval-plugin"}:
+        if self.declared_by not in {None, OURS}:
             facts.append(f"from {self.declared_by}")
         if self.problem is not None:
             facts = [self.problem]
@@ -115,8 +115,8 @@ def scorer_card(name: str) -> ScorerCard:
     declared = declaration(name)
     package = None if declared is None or declared.dist is None else declared.dist.name
     try:
-        found = None if declared is None else _written(declared.module, declared.attr)
-        return _card(name, package, _of_class(scorer_factory(name)) if found is None else found)
+        kept = read_json(KEPT).get(name) if package == OURS else None
+        return _card(name, package, of_class(scorer_factory(name)) if kept is None else kept)
     except (DialevalError, TypeError, ValueError) as error:
         if name not in scorer_names():
             raise
@@ -124,15 +124,14 @@ def scorer_card(name: str) -> ScorerCard:
 
 
 def _card(name: str, package: str | None, found: Mapping[str, Any]) -> ScorerCard:
-    low, high = (float(end) if math.isfinite(end) else None for end in found["range"])
     packaged = found["packaged_model"]
     return ScorerCard(
         name,
-        found["doc"].strip().partition("\n")[0],
+        found["summary"],
         tuple(found["needs"]),
         packaged if packaged is not None and (pretrained_path() / packaged / PROVENANCE_FILE).is_file() else None,
         tuple(found["levels"] or (found["level"],)),
-        (low, high),
+        tuple(found["range"]),
         found["orientation"],
         found["citation"],
         package,
@@ -180,66 +179,10 @@ def _documented(factory: Callable[..., Any]) -> dict[str, str]:
     return found
 
 
-def _of_class(factory: Any) -> dict[str, Any]:
-    """What `_written` gives, of a class or function that is imported."""
+def of_class(factory: Any) -> dict[str, Any]:
+    """What a card says of a class or function; an end of a range that there is not is None."""
     found = {name: getattr(factory, name, getattr(Scorer, name)) for name in _ATTRIBUTES}
     # An instance's property says nothing of the class.
     found |= {name: getattr(Scorer, name) for name, value in found.items() if isinstance(value, property)}
-    return {**found, "doc": inspect.getdoc(factory) or ""}
-
-
-def _written(module: str, name: str) -> dict[str, Any] | None:
-    """The attributes and the docstring of a class as its source has them; None where they are no plain values there.
-
-    A module that is imported already is asked itself, and none is imported but the packages that it lies in.
-    """
-    if module in sys.modules:
-        known = getattr(sys.modules[module], name, None)
-        return _of_class(known) if isinstance(known, type) and issubclass(known, Scorer) else None
-    try:
-        spec = util.find_spec(module)
-        body = ast.parse(Path(spec.origin).read_bytes()).body if spec is not None and spec.origin is not None else []
-    except (ImportError, OSError, SyntaxError, ValueError, AttributeError):
-        return None
-    written = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == name), None)
-    if written is None or written.decorator_list:
-        return None
-    origins = _imports(body, module)
-    for base in written.bases:
-        named = base.value if isinstance(base, ast.Subscript) else base
-        if isinstance(named, ast.Name) and (found := _written(*origins.get(named.id, (module, named.id)))) is not None:
-            break
-    else:
-        return None
-    for node in written.body:
-        if isinstance(node, ast.Assign):
-            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names = {node.target.id} if node.value is not None else set()
-        elif isinstance(node, ast.FunctionDef) and node.name in _ATTRIBUTES:
-            return None
-        else:
-            continue
-        try:
-            found |= {attribute: _value(node.value) for attribute in names.intersection(_ATTRIBUTES)}
-        except ValueError:
-            return None
-    return {**found, "doc": ast.get_docstring(written) or found["doc"]}
-
-
-def _imports(body: list[ast.stmt], module: str) -> dict[str, tuple[str, str]]:
-    """Name to the module and the name there that it is imported from."""
-    found: dict[str, tuple[str, str]] = {}
-    for node in body:
-        if isinstance(node, ast.ImportFrom):
-            package = module.split(".")[: -node.level] if node.level else []
-            origin = ".".join([*package, *filter(None, [node.module])])
-            found |= {alias.asname or alias.name: (origin, alias.name) for alias in node.names}
-    return found
-
-
-def _value(node: ast.expr | None) -> Any:
-    """A literal, in which `math.inf` is one; a ValueError where it is none."""
-    text = "None" if node is None else ast.unparse(node)
-    # A number that no float can hold is read as infinite.
-    return ast.literal_eval(re.sub(r"\bmath\.inf\b", "1e999", text))
+    ends = [float(end) if math.isfinite(end) else None for end in found["range"]]
+    return {**found, "range": ends, "summary": (inspect.getdoc(factory) or "").strip().partition("\n")[0]}
