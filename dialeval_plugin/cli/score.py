@@ -24,6 +24,7 @@ from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
+from dialeval_plugin.terminal.progress import say
 
 from .agreement import check_share
 from .examples import say_next
@@ -177,6 +178,7 @@ def _score_whole(
     method: Scorer, found: ScoredInput, path: Path, wanted: _Wanted, model: CachedLanguageModel | None, *, dry_run: bool
 ) -> None:
     """Score what was read of `path`, with a judge where there is one; in a dry run say what it would be asked."""
+    from dialeval_plugin.llm.language_model import PromptingScorer
     from dialeval_plugin.methods.judging.recording import Recorder
     from dialeval_plugin.reports.conversations import check_table_file, report_conversations
 
@@ -193,6 +195,8 @@ def _score_whole(
         return
     if wanted.explain:
         method.explain([])  # one that cannot says so before hours of work
+    if isinstance(method, PromptingScorer) and (each := len(method.questions())) > 1:
+        say(f"{method.name}: {each} questions a response, up to {each * len(items)} in all; --dry-run counts them, asks none")
     scores = _scores(method, items, wanted)
     _show(scores, items, method, worst=wanted.worst, explain=wanted.explain)
     if (table := report_conversations(scores, places, wanted.by_conversation)) is not None:

@@ -166,3 +166,11 @@ def test_answers_that_cannot_be_read_are_shown_where_asked(
     score("--llm", "scripted-judge", "--llm-args", "garble=Cats", "--no-answers", "--max-unscored", "1", *words)
     shown = [record.getMessage() for record in caplog.records if record.name == "dialeval_plugin.llm.parsing"]
     assert shown == (["unread answer (parse_failure): '%& ##'"] if is_shown else [])
+
+
+def test_how_often_a_judge_is_asked_is_said_before_it_is_asked(asked: list[str], tmp_path: Path) -> None:
+    rows = running.write_rows(tmp_path / "in.jsonl", ROWS)
+    done = running.run("score", rows, "--scorer", "g_eval", "--llm", "scripted-judge", "--no-answers")
+    # One response is there twice.
+    said = "g_eval: 80 questions a response, up to 320 in all; --dry-run counts them, asks none"
+    assert (done.stderr.splitlines()[0], len(asked)) == (said, 240)

@@ -237,6 +237,7 @@ class DialogueRatingScorer(PromptingScorer):
     """
 
     name: ClassVar[str] = "dialogue_rating"
+    needs = ("llm", "log probabilities")
     levels = ("turn", "dialogue")
     range = (0.0, 4.0)
     citation: ClassVar[str] = """\
