@@ -352,8 +352,8 @@ _RANGE = re.compile(r"(?P<low>\d+(?:\.\d+)?) ?(?:-|–|to) ?(?P<high>\d+(?:\.\d+
 _RANGE_BEHIND = re.compile(rf" ?\( ?{_RANGE.pattern}\b[^()\n]*\)")
 _SCALE = re.compile(
     rf"\bscale\W{{1,4}}(?:(?:of|from|is) )?({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL})"
-    rf"|({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL}) scale\b"
-    r"|(\d+)[- ]point scale\b|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
+    rf"|(?<![\d.])({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL}) scale\b"
+    r"|(?<!\d)(\d+)[- ]point scale\b|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
 )
 """Another way to name a scale: "on a scale of 1 to 10", "a 1-10 scale", "a 10-point scale", `"max": 10`."""
 _CONDITION = re.compile(

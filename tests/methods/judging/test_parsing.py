@@ -299,7 +299,22 @@ def test_an_answer_of_many_pages_is_not_read() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["1,", "1 of ", "( ", "score (", "\n", "<think>", "4 4", "Score: 4 ", '{"score": ', "not comfortable ", "a*", "'a ", '"'],
+    [
+        "9",
+        "1,",
+        "1 of ",
+        "( ",
+        "score (",
+        "\n",
+        "<think>",
+        "4 4",
+        "Score: 4 ",
+        '{"score": ',
+        "not comfortable ",
+        "a*",
+        "'a ",
+        '"',
+    ],
 )
 def test_time_grows_with_the_length_and_not_faster(piece: str) -> None:
     """FAULTS D15: four times the length took sixteen times the time."""
