@@ -215,14 +215,20 @@ def test_a_served_model_is_told_what_its_chat_template_is_given() -> None:
         assert silent.identity != plain.identity
 
 
+AS_JSON = 'Give a JSON object, as {"thinking": false}.'
+
+
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
         ("max_gen_toks", "0", "max_gen_toks is 0. Give a whole number from 1."),
         ("max_gen_toks", "many", "max_gen_toks is 'many'. Give a whole number from 1."),
         ("apply_chat_template", "qwen", "apply_chat_template is 'qwen'. Give true or false."),
-        ("chat_template_kwargs", "[1]", "chat_template_kwargs: input should be an object. Give a JSON object."),
-        ("chat_template_kwargs", "{no", "chat_template_kwargs: input should be an object. Give a JSON object."),
+        ("chat_template_kwargs", "[1]", f"chat_template_kwargs: input should be an object. {AS_JSON}"),
+        (
+            *("chat_template_kwargs", "{no"),
+            f"chat_template_kwargs: invalid JSON: key must be a string at line 1 column 2. {AS_JSON}",
+        ),
     ],
 )
 def test_an_argument_of_ours_that_makes_no_sense_is_refused(name: str, value: str, problem: str) -> None:
@@ -245,6 +251,27 @@ def test_a_model_in_this_process_says_which_answers_it_was_cut_in(tmp_path: Path
     rating = loaded("hf", pretrained=write_rating_language_model(tmp_path / "rating"), device="cpu", apply_chat_template=False)
     assert rating.generate(requests_for(["Response:"], max_tokens=8)) == [" 4"]
     assert rating.generate(requests_for(["Response:"], max_tokens=1)) == [CutAnswer(" 4")]
+
+
+@pytest.mark.parametrize(
+    ("window", "n_tokens", "reason"), [(4096, [32, 2048], Reason.TRUNCATED), (1024, [32], Reason.CONTEXT_TOO_LONG)]
+)
+def test_a_model_in_this_process_is_asked_again_as_far_as_its_window_goes(
+    window: int, n_tokens: list[int], reason: Reason, tmp_path: Path
+) -> None:
+    folder = write_random_language_model(tmp_path / "noise", n_positions=window)
+    model = loaded("hf", pretrained=folder, device="cpu", apply_chat_template=True)
+    asked: list[int] = []
+    generate = model.lm._model_generate
+
+    def watched(**given: Any) -> object:
+        asked.append(given["max_length"] - given["context"].shape[1])
+        return generate(**given)
+
+    model.lm._model_generate = watched
+    scores = PromptedJudge(model, prompt="dre").score(EXAMPLES[:1])
+    assert asked == n_tokens
+    assert scores.unscored[0].reason is reason
 
 
 def test_a_model_of_vllm_says_it_itself() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
+
+from pydantic import Json
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import checked
@@ -40,11 +41,8 @@ def split_arguments(
     """
     of_host, where = dict(arguments), f"llm {model!r}"
     own = make_options(OwnArguments, where, **{name: of_host.pop(name) for name in _OWN if name in of_host})
-    try:
-        template = json.loads(own.chat_template_kwargs or "{}")
-    except ValueError:
-        template = None
-    template = checked(template, dict[str, Any], f"{where}: chat_template_kwargs", advice="Give a JSON object.")
+    given, place = own.chat_template_kwargs or "{}", f"{where}: chat_template_kwargs"
+    template = checked(given, Json[dict[str, Any]], place, advice='Give a JSON object, as {"thinking": false}.')
     if not _is_served(kind):
         return own, of_host | ({"chat_template_args": template} if template else {}), {}
     if "enable_thinking" in of_host:

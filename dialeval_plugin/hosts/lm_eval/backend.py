@@ -109,33 +109,34 @@ class LmEvalLanguageModel:
             if on_answer is not None and not self._is_asked_again(requests[place], answer):
                 on_answer(place, answer)
 
-        def hear_again(index: int, answer: Text) -> None:
-            if on_answer is not None:
-                on_answer(again[index], answer)
-
         answers = self._generate_all(requests, hear)
         again = [place for place, answer in enumerate(answers) if self._is_asked_again(requests[place], answer)]
         if again:
-            window = self._window()
-            n_tokens = TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
+            n_tokens = self._tokens_when_cut
             logger.warning(
                 "%d of %d answers were cut before their verdict; they are asked for once more, with %d tokens. "
                 "max_gen_toks=%d in llm_args asks with as many at once.",
                 *(len(again), len(requests), n_tokens, n_tokens),
             )
-            longer = self._generate_all([replace(requests[place], max_tokens=n_tokens) for place in again], hear_again)
-            # A prompt that has no room for so many tokens keeps its first answer.
-            found = ((place, answer) for place, answer in zip(again, longer, strict=True) if not isinstance(answer, Unscored))
-            for place, answer in found:
-                answers[place] = answer
+            longer = [replace(requests[place], max_tokens=n_tokens) for place in again]
+            found = self._generate_all(longer, _at(again, on_answer or (lambda *_: None)))
+            for place, answer in zip(again, found, strict=True):
+                # A server whose window has no room for so many tokens refuses: the first answer stays.
+                if not isinstance(answer, Unscored) or answer.reason is not Reason.API_ERROR:
+                    answers[place] = answer
         return answers
+
+    @property
+    def _tokens_when_cut(self) -> int:
+        window = self._window()
+        return TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
 
     def _is_asked_again(self, request: Request, answer: Text | Unscored) -> bool:
         return (
             isinstance(answer, CutAnswer)
             and self._as_chat
             and self._max_tokens is None
-            and request.max_tokens < TOKENS_WHEN_CUT
+            and request.max_tokens < self._tokens_when_cut
             and isinstance(request.read(answer), Unscored)
         )
 
