@@ -15,7 +15,7 @@ import pytest
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.methods.proxy_indicators.regression import FeatureRange, LinearRegression, ProxyModel
+from dialeval_plugin.methods.proxy_indicators.regression import Feature, FeatureRange, LinearRegression, ProxyModel
 from dialeval_plugin.methods.proxy_indicators.tasks import Choice, IndicatorSettings
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.reconstruction import write_tiny_model
@@ -33,7 +33,7 @@ def proxy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("proxy")
     write_classifier(folder / "cola", ("unacceptable", "acceptable"))
     settings = IndicatorSettings(("cola",), {"cola": Choice("cola")})
-    regression = LinearRegression(("cola",), (FeatureRange(0.0, 1.0),), (0.5,), 0.1, FeatureRange(1.0, 5.0), 9)
+    regression = LinearRegression((Feature(0.0, 1.0, "cola", 0.5),), 0.1, FeatureRange(1.0, 5.0), 9)
     ProxyModel(settings, regression, "overall", {}).save(folder / "proxy.json")
     return folder
 

@@ -24,7 +24,7 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
     figure = new_figure(7.0, 1.8 + 0.3 * len(regression.features), title or f"fitted on {regression.n_rows} responses")
     from matplotlib.patches import Patch
 
-    names = regression.features
+    names = regression.names
     axes = figure.subplots()
     kinds = [_kind(name) for name in names]
     bars = axes.barh(range(len(names)), regression.weights, color=[_COLOURS[kind] for kind in kinds])

@@ -80,12 +80,12 @@ def test_the_format_is_checked_before_a_model_is_run(data: Path, tmp_path: Path)
 
 
 def test_the_weights_of_a_regression_are_drawn(tmp_path: Path) -> None:
-    from dialeval_plugin.methods.proxy_indicators.regression import FeatureRange, LinearRegression, ProxyModel
+    from dialeval_plugin.methods.proxy_indicators.regression import Feature, FeatureRange, LinearRegression, ProxyModel
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, subset
 
     features = subset("single")
-    unit = FeatureRange(0.0, 1.0)
-    regression = LinearRegression(features, (unit,) * len(features), (0.5,) * len(features), 0.1, unit, 20)
+    columns = tuple(Feature(0.0, 1.0, name, 0.5) for name in features)
+    regression = LinearRegression(columns, 0.1, FeatureRange(0.0, 1.0), 20)
     ProxyModel(IndicatorSettings(features), regression, "Overall", {}).save(tmp_path / "proxy.json")
     run("plot", "weights", tmp_path / "proxy.json", "--output", tmp_path / "weights.svg")
     assert (tmp_path / "weights.svg").read_text().count("+0.50") == len(features)

@@ -65,7 +65,7 @@ def test_a_trained_regression_scores_a_file(
     assert "held out, 4 folds of contexts" in printed
     assert plot.exists()
     trained = ProxyModel.load(output)
-    assert trained.regression.features == FEATURES
+    assert trained.regression.names == FEATURES
     assert set(trained.hashes) == set(TASKS)
     monkeypatch.setenv("DIALEVAL_GLUE_PROXY", str(output))
     scores = GlueProxyScorer().score(usr.read_examples(rated))
@@ -93,7 +93,7 @@ def test_published_scores_are_fitted_without_a_classifier(rated: Path, tmp_path:
     assert trained.hashes == {}
     scored = usr.read_scored(rated)
     # Columns keep their names whatever their order in the file.
-    assert trained.regression.ranges[0].high == max(scored.scores["cola"])
+    assert trained.regression.features[0].high == max(scored.scores["cola"])
 
 
 WRONG = {

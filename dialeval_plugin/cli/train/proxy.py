@@ -56,7 +56,7 @@ def proxy(
         raise InputError("--entailment: the published scores are of not_entailment. Leave one of the options out.")
     settings = IndicatorSettings(
         features=subset(features),
-        choices=read_choices(models, labels),
+        classifiers=read_choices(models, labels),
         entailment=entailment or ("not_entailment" if published_scores else "entailment"),
         # The published scores of the responses without a fact are those of this text.
         absent_fact="_nofact" if published_scores else absent_fact,
@@ -79,7 +79,7 @@ def proxy(
     model.save(output)
     typer.echo(f"{output}: fitted on {fitted.n_rows} responses, {quality}")
     say_how_to_use(output, REGRESSION, "--option regression")
-    for name, weight in zip((*fitted.features, "(intercept)"), (*fitted.weights, fitted.intercept), strict=True):
+    for name, weight in zip((*fitted.names, "(intercept)"), (*fitted.weights, fitted.intercept), strict=True):
         typer.echo(f"{name:14}{weight:+9.4f}")
     _print_correlations(
         predicted, rows.examples, "on the rows of the fit" if in_sample else f"held out, {folds} folds of contexts"

@@ -87,7 +87,7 @@ def find_folder(choice: Choice) -> Path:
 
 def load_classifier(task: str, settings: IndicatorSettings, *, device: str | None = None) -> GlueClassifier:
     """Open the classifier of a task."""
-    choice = settings.choices[task]
+    choice = settings.classifiers[task]
     model, tokenizer = open_transformer(
         AutoModelForSequenceClassification,
         find_folder(choice),
@@ -106,7 +106,7 @@ def label_place(task: str, config: Any, settings: IndicatorSettings) -> int | No
     The names are those that the user gives, else those of the classifier's config.json, else, for the published classifiers,
     those of GLUE. They are compared without regard to case, hyphens and blanks.
     """
-    choice, wanted = settings.choices[task], settings.wanted_label(task)
+    choice, wanted = settings.classifiers[task], settings.wanted_label(task)
     n_outputs = int(config.num_labels)
     if wanted is None:
         if n_outputs != 1:
@@ -154,7 +154,7 @@ class IndicatorModels:
     @functools.cached_property
     def hashes(self) -> dict[str, str]:
         """Hash of each task's classifier."""
-        return {task: content_hash(find_folder(self.settings.choices[task])) for task in self.settings.tasks}
+        return {task: content_hash(find_folder(self.settings.classifiers[task])) for task in self.settings.tasks}
 
     def indicate(self, examples: Sequence[Example]) -> Indicators:
         """Return every column of the settings for the examples; a value that cannot be had says why."""

@@ -7,19 +7,18 @@ Columns and rating are first brought to [0, 1] by the lowest and highest value o
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 
-from .tasks import DEFAULT_CHOICES, Choice, Entailment, IndicatorSettings, Truncate
+from .tasks import DEFAULT_CHOICES, IndicatorSettings
 
 FeatureTable: TypeAlias = Sequence[Sequence[float]] | npt.NDArray[Any]
 
@@ -45,22 +44,38 @@ class FeatureRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Feature(FeatureRange):
+    """A column of a regression: its range in the rows of the fit, its name, and its weight."""
+
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class LinearRegression:
     """A fitted regression: rating = intercept + sum of weight times column, all on [0, 1] (equation 6.6)."""
 
-    features: tuple[str, ...]
-    ranges: tuple[FeatureRange, ...]
-    weights: tuple[float, ...]
+    features: tuple[Feature, ...]
     intercept: float
     target: FeatureRange
     """Of the mean ratings."""
     n_rows: int
     """It was fitted on."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(feature.name for feature in self.features)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Weights of the columns."""
+        return tuple(feature.weight for feature in self.features)
+
     def predict(self, table: FeatureTable) -> FloatArray:
         """Return a prediction a row of a table of shape (rows, features), not clipped: 0 for the worst rated row of the fit."""
         values = _table(table, len(self.features))
-        scaled = [extent.scale(values[:, place]) for place, extent in enumerate(self.ranges)]
+        scaled = [feature.scale(values[:, place]) for place, feature in enumerate(self.features)]
         return np.asarray(self.intercept + np.stack(scaled, axis=1) @ np.array(self.weights))
 
 
@@ -80,14 +95,14 @@ def fit(features: Sequence[str], table: FeatureTable, ratings: Sequence[float] |
         raise InputError(
             f"regression: {len(values)} rows for {len(features)} indicators and an intercept. Give more rated responses."
         )
-    ranges = tuple(_range(name, values[:, place]) for place, name in enumerate(features))
+    ranges = [_range(name, values[:, place]) for place, name in enumerate(features)]
     target_range = _range("the rating", target)
     scaled = np.stack([extent.scale(values[:, place]) for place, extent in enumerate(ranges)], axis=1)
     design = np.column_stack([scaled, np.ones(len(scaled))])
     solution, *_ = np.linalg.lstsq(design, target_range.scale(target), rcond=None)
-    return LinearRegression(
-        tuple(features), ranges, tuple(map(float, solution[:-1])), float(solution[-1]), target_range, len(values)
-    )
+    fitted = zip(features, ranges, map(float, solution), strict=False)  # the last one is the intercept
+    columns = tuple(Feature(extent.low, extent.high, name, weight) for name, extent, weight in fitted)
+    return LinearRegression(columns, float(solution[-1]), target_range, len(values))
 
 
 def predict_held_out(
@@ -151,25 +166,14 @@ class ProxyModel:
 
     def save(self, path: Path) -> None:
         """Write the file, whole or not at all."""
-        fitted, settings = self.regression, self.settings
-        columns = zip(fitted.features, fitted.ranges, fitted.weights, strict=True)
+        settings = self.settings
+        used = {task: settings.classifiers[task] for task in settings.tasks}
         stored = {
             "kind": KIND,
             "schema_version": SCHEMA_VERSION,
             "quality": self.quality,
-            "regression": {
-                "features": [{"name": name, **asdict(extent), "weight": weight} for name, extent, weight in columns],
-                "intercept": fitted.intercept,
-                "target": asdict(fitted.target),
-                "n_rows": fitted.n_rows,
-            },
-            "settings": {
-                "features": settings.features,
-                "classifiers": {task: asdict(settings.choices[task]) for task in settings.tasks},
-                "entailment": settings.entailment,
-                "absent_fact": settings.absent_fact,
-                "truncate": settings.truncate,
-            },
+            "regression": asdict(self.regression),
+            "settings": asdict(replace(settings, classifiers=used)),
             "hashes": dict(self.hashes),
         }
         write_text(path, to_json(stored, indent=2) + "\n")
@@ -185,54 +189,8 @@ class ProxyModel:
                 f"{path}: schema_version is {data.get('schema_version')!r}, this release reads {SCHEMA_VERSION}. "
                 "Update dialeval-plugin or train again."
             )
-        found = checked(data, _File, str(path), advice="Copy it again.")
-        stored, regression = found["settings"], found["regression"]
-        columns = regression["features"]
-        names = tuple(column["name"] for column in columns)
-        if names != stored["features"]:
+        found = checked(data, cls, str(path), advice="Copy it again.")
+        settings = found.settings
+        if found.regression.names != settings.features:
             raise InputError(f"{path}: the columns of regression and settings differ. Copy it again.")
-        settings = IndicatorSettings(
-            features=names,
-            choices={**DEFAULT_CHOICES, **stored["classifiers"]},
-            entailment=stored["entailment"],
-            absent_fact=stored["absent_fact"],
-            truncate=stored["truncate"],
-        )
-        fitted = LinearRegression(
-            features=names,
-            ranges=tuple(FeatureRange(column["low"], column["high"]) for column in columns),
-            weights=tuple(column["weight"] for column in columns),
-            intercept=regression["intercept"],
-            target=regression["target"],
-            n_rows=regression["n_rows"],
-        )
-        return cls(settings, fitted, found["quality"], found["hashes"])
-
-
-class _Column(TypedDict):
-    name: str
-    low: float
-    high: float
-    weight: float
-
-
-class _Regression(TypedDict):
-    features: list[_Column]
-    intercept: float
-    target: FeatureRange
-    n_rows: int
-
-
-class _Settings(TypedDict):
-    features: tuple[str, ...]
-    classifiers: dict[str, Choice]
-    entailment: Entailment
-    absent_fact: str | None
-    truncate: Truncate
-
-
-class _File(TypedDict):
-    settings: _Settings
-    regression: _Regression
-    quality: str
-    hashes: dict[str, str]
+        return replace(found, settings=replace(settings, classifiers={**DEFAULT_CHOICES, **settings.classifiers}))

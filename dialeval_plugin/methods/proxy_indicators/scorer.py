@@ -132,7 +132,7 @@ class GlueProxyScorer(Scorer):
             "regression": None if trained is None else text_hash(repr(trained.regression), trained.quality),
             "quality": None if trained is None else trained.quality,
             "features": "+".join(settings.features),
-            "models": text_hash(*(f"{task} {hashes[task]} {settings.choices[task].labels}" for task in settings.tasks)),
+            "models": text_hash(*(f"{task} {hashes[task]} {settings.classifiers[task].labels}" for task in settings.tasks)),
             "entailment": settings.entailment,
             "absent_fact": settings.absent_fact,
             "truncation": settings.truncate,
@@ -149,7 +149,7 @@ class GlueProxyScorer(Scorer):
         ]
 
     def _row(self, indicators: Mapping[str, float | Unscored], n_cut: int) -> Row:
-        needed = [self.variant] if self.trained is None else list(self.trained.regression.features)
+        needed = [self.variant] if self.trained is None else list(self.trained.regression.names)
         for name in needed:
             value = indicators[name]
             if isinstance(value, Unscored):
@@ -174,8 +174,8 @@ def _load(path: Path, options: Mapping[str, object], models: Models, labels: Lab
                 f"glue_proxy: {name} is {value!r}, but a regression has its own. Leave it out, or train another one."
             )
     trained = ProxyModel.load(path)
-    choices = read_choices(models, labels, {**DEFAULT_CHOICES, **trained.settings.choices})
-    return replace(trained, settings=replace(trained.settings, choices=choices))
+    choices = read_choices(models, labels, {**DEFAULT_CHOICES, **trained.settings.classifiers})
+    return replace(trained, settings=replace(trained.settings, classifiers=choices))
 
 
 def _check_hashes(trained: ProxyModel, indicators: IndicatorModels) -> None:
@@ -185,6 +185,6 @@ def _check_hashes(trained: ProxyModel, indicators: IndicatorModels) -> None:
     for task, found in indicators.hashes.items():
         if found != trained.hashes.get(task):
             raise InputError(
-                f"glue_proxy: the classifier {indicators.settings.choices[task].model!r} of {task} is not the one that the "
+                f"glue_proxy: the classifier {indicators.settings.classifiers[task].model!r} of {task} is not the one that the "
                 "regression was fitted on. Give that one under models, or train again."
             )

@@ -105,7 +105,7 @@ class IndicatorSettings:
     """
 
     features: tuple[str, ...] = FEATURES
-    choices: Mapping[str, Choice] = field(default_factory=lambda: DEFAULT_CHOICES)
+    classifiers: Mapping[str, Choice] = field(default_factory=lambda: DEFAULT_CHOICES)
     entailment: Entailment = "entailment"
     absent_fact: str | None = None
     truncate: Truncate = "right"

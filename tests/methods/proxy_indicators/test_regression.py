@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialeval_plugin.methods.proxy_indicators.regression import FeatureRange, ProxyModel, fit, predict_held_out
-from dialeval_plugin.methods.proxy_indicators.tasks import SUBSETS, IndicatorSettings
+from dialeval_plugin.methods.proxy_indicators.regression import Feature, FeatureRange, ProxyModel, fit, predict_held_out
+from dialeval_plugin.methods.proxy_indicators.tasks import DEFAULT_CHOICES, SUBSETS, Choice, IndicatorSettings
 from tests.refusals import refusal
 
 RANDOM = np.random.default_rng(0)
@@ -46,11 +46,35 @@ def test_a_model_that_was_stored_is_the_same(tmp_path: Path) -> None:
     assert (read.regression.predict(TABLE) == model.regression.predict(TABLE)).all()
 
 
+def test_the_file_names_each_column_with_its_range_and_the_classifiers_that_are_used(tmp_path: Path) -> None:
+    column = {"name": "cola", "low": 0.1, "high": 0.9, "weight": 0.5}
+    stored = {
+        "kind": "glue_proxy",
+        "schema_version": 1,
+        "quality": "Overall",
+        "regression": {"features": [column], "intercept": 0.25, "target": {"low": 1.0, "high": 5.0}, "n_rows": 9},
+        "settings": {
+            "features": ["cola"],
+            "classifiers": {"cola": {"model": "my/cola", "labels": ["no", "yes"]}},
+            "entailment": "entailment",
+            "absent_fact": None,
+            "truncate": "left",
+        },
+        "hashes": {"cola": "0123"},
+    }
+    path = tmp_path / "proxy.json"
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    read = ProxyModel.load(path)
+    assert read.regression.features == (Feature(0.1, 0.9, "cola", 0.5),)
+    assert read.settings.classifiers == {**DEFAULT_CHOICES, "cola": Choice("my/cola", ("no", "yes"))}
+    read.save(path)
+    assert json.loads(path.read_text(encoding="utf-8")) == stored
+
+
 def test_the_ranges_are_those_of_the_fit() -> None:
     fitted = fit(NAMES, TABLE, RATINGS)
-    assert fitted.ranges == tuple(
-        FeatureRange(low, high) for low, high in zip(TABLE.min(axis=0), TABLE.max(axis=0), strict=True)
-    )
+    ranges = [(feature.low, feature.high) for feature in fitted.features]
+    assert ranges == list(zip(TABLE.min(axis=0), TABLE.max(axis=0), strict=True))
     assert fitted.target == FeatureRange(RATINGS.min(), RATINGS.max())
     together = fitted.predict([[0.5, 0.5, 2.5], [90.0, 0.5, 2.5]])
     assert together[0] == fitted.predict([[0.5, 0.5, 2.5]])[0]
