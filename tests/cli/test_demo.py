@@ -12,7 +12,8 @@ import typer
 
 from dialeval_plugin.cli.demo import NEXT
 from dialeval_plugin.cli.main import app
-from tests.cli.running import names, run_installed
+from tests.cli.running import names, run, run_installed
+from tests.refusals import refusal
 
 STEPS = [
     "score demo_output/responses.jsonl --output demo_output/general.jsonl --overwrite",
@@ -61,3 +62,17 @@ def test_what_to_type_next_is_a_command_with_these_options(words: str) -> None:
         name, found, left = command.resolve_command(context, rest)  # type: ignore[attr-defined]
         with found.make_context(name, left, parent=context):
             pass
+
+
+def test_the_files_of_the_documentation_are_written_and_no_other_file_is_replaced(tmp_path: Path) -> None:
+    done = run("demo", "--files", tmp_path / "here")
+    written = {path.relative_to(tmp_path / "here").as_posix() for path in (tmp_path / "here").rglob("*") if path.is_file()}
+    assert done.exit_code == 0
+    assert done.stderr == f"{len(written)} files in {tmp_path / 'here'}: {', '.join(sorted(written))}\n"
+    assert {"chat.jsonl", "logs/monday.jsonl", "rated.csv", "test.json"} <= written
+    assert run("demo", "--files", tmp_path / "here").exit_code == 0
+    (tmp_path / "other" / "logs").mkdir(parents=True)
+    (own := tmp_path / "other" / "logs" / "monday.jsonl").write_text("mine\n", encoding="utf-8")
+    message = f"{own}: exists already and is another file. Choose another folder."
+    assert refusal(run, "demo", "--files", tmp_path / "other") == message
+    assert [path for path in (tmp_path / "other").rglob("*") if path.is_file()] == [own]
