@@ -21,7 +21,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora.readers.cgdialog import CausePair, read_causes
 from dialeval_plugin.methods.causalscore.data import HORIZON, OtherUtterances, pair_hash
-from dialeval_plugin.reports.contrast import ContrastPair, contrast_table, order_pairs
+from reproduction.contrasts.measures import ContrastPair, contrast_table, order_pairs
 from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
 

@@ -15,7 +15,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.files import checked, read_json, read_text
 from dialeval_plugin.corpora.identity import opening_key
 from dialeval_plugin.corpora.rows import split_speaker
-from dialeval_plugin.reports.contrast import ContrastPair
+from reproduction.contrasts.measures import ContrastPair
 from reproduction.data import data_folder
 
 RESPONSES, LONG = (

@@ -14,7 +14,8 @@ from typing import NamedTuple, cast
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.reports.contrast import (
+from dialeval_plugin.reports.tables import Table
+from reproduction.contrasts.measures import (
     OVERALL,
     ContrastPair,
     OrderedPair,
@@ -24,7 +25,6 @@ from dialeval_plugin.reports.contrast import (
     read_contrasts,
     shares_of_right_pairs,
 )
-from dialeval_plugin.reports.tables import Table
 from reproduction.documents import script_parser, write_tables
 from reproduction.pretrained.figures import packaged_folders, rows_of
 

@@ -23,10 +23,10 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dailydialog_pp, dstc10, fed, usr
 from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
-from dialeval_plugin.reports.contrast import Share, order_pairs, pairs_of, read_contrasts, shares_of_right_pairs
 from dialeval_plugin.reports.slm import classify
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
+from reproduction.contrasts.measures import Share, order_pairs, pairs_of, read_contrasts, shares_of_right_pairs
 from reproduction.contrasts.pairs import RESPONSES
 from reproduction.kept_results import kept_scores
 from reproduction.results.evaluators import Evaluator, evaluators, plan

@@ -8,9 +8,9 @@ from pathlib import Path
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.reports.contrast import OVERALL
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets, number_text
+from reproduction.contrasts.measures import OVERALL
 from reproduction.documents import with_tables
 from reproduction.results.write import TURN_LEVEL
 

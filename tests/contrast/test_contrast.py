@@ -19,7 +19,7 @@ from dialeval_plugin import Scorer, load_scorer
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.files import read_json_lines
 from dialeval_plugin.core.scores import Row
-from dialeval_plugin.reports.contrast import (
+from reproduction.contrasts.measures import (
     OVERALL,
     ContrastSet,
     OrderedPair,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.reports.contrast import ContrastPair
 from reproduction.causalscore.interventions import EARLIER, FALLS, LATER, interventions
+from reproduction.contrasts.measures import ContrastPair
 
 HISTORY = ["Hi.", "Do you like tea?", "Yes.", "It rains.", "I see."]
 OTHERS = ["Snow!", "How cold.", "Very."]

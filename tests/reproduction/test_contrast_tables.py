@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example
-from dialeval_plugin.reports.contrast import OrderedPair, pairs_of, read_contrasts
 from reproduction.contrasts import pairs, write
+from reproduction.contrasts.measures import OrderedPair, pairs_of, read_contrasts
 from reproduction.contrasts.pairs import DECODE, DECODE_FILES, FED_FILE, FED_FILES, RESPONSES, TURN_FILES
 from reproduction.contrasts.write import COSINE, PairSet
 

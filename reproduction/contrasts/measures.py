@@ -16,10 +16,9 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.files import checked, read_json_lines
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora.rows import distinct_ids
+from dialeval_plugin.reports.tables import Table, TableColumn, TableRow, named_column
 from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.means import mean_interval
-
-from .tables import Table, TableColumn, TableRow, named_column
 
 OVERALL = "all"
 """Name of the row of all kinds together."""
