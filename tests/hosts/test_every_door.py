@@ -6,6 +6,7 @@ TRIAL S1, issue G 2.
 from __future__ import annotations
 
 import hashlib
+import html
 import inspect
 import json
 import re
@@ -31,17 +32,14 @@ from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, load_metric, metric_names
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
-from dialeval_plugin.leaderboard.build import build
-from dialeval_plugin.leaderboard.rescoring import rescore
-from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.exports import FORMATS
 from dialeval_plugin.methods.baselines.overlap import Bleu, Rouge
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
-from dialeval_plugin.reports.correlation_report import ReportOptions
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer, overlap_log_probability
-from tests.hosts.through_lm_eval import evaluate, metrics
+from tests.hosts.through_lm_eval import evaluate, everywhere, metrics
 from tests.refusals import refusal
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.likelihood import write_likelihood_model
@@ -287,9 +285,11 @@ def test_every_coefficient_is_that_of_the_scores(
     expected = correlations(values, ratings, coefficients=statistics, clusters=clusters, bootstrap=Bootstrap(rounds=0))
     found = evaluate(DialogueMetricLM(scorer), task, output=tmp_path / "out")
     computed = metrics(found, task)
-    (run,) = read_runs([tmp_path / "out"])
-    again = {one.statistic: one.value for one in rescore([run], ReportOptions(coefficients=statistics))}
-    (cell,) = build([tmp_path / "out"], rank_rounds=0).board.cells
+    made = everywhere(tmp_path / "out", tmp_path / "board")
+    (run,), (cell,), (findings,) = made.runs, made.board.cells, made.findings
+    again = {one.statistic: one.value for one in findings}
+    assert html.escape(run.evaluator) in made.page
+    assert made.exported == {name: {run.evaluator} for name in FORMATS}
     assert run.rows is not None
     assert {row.id: row.score for row in run.rows} == {item.id: value for item, value in zip(items, values, strict=True)}
     for printed, coefficient in COEFFICIENTS.items():

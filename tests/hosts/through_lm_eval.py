@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import lm_eval
 from lm_eval.api.instance import Instance
@@ -19,6 +19,14 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.hosts.registration import register_models
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
+from dialeval_plugin.leaderboard.board import Leaderboard
+from dialeval_plugin.leaderboard.build import build, read, write
+from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
+from dialeval_plugin.leaderboard.hub import write_space
+from dialeval_plugin.leaderboard.rescoring import rescore
+from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import TaskRun
+from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
 
 
 class LikelihoodLM(LM):  # type: ignore[misc]  # the host is not typed
@@ -108,3 +116,30 @@ def samples_of(output: Path, task: str) -> list[dict[str, Any]]:
     """Read the one file of samples of a task."""
     (path,) = output.glob(f"*/samples_{task}_*.jsonl")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+class Everywhere(NamedTuple):
+    """Everything that is made of result files."""
+
+    runs: list[TaskRun]
+    findings: list[list[Finding]]
+    """Of each run."""
+    board: Leaderboard
+    page: str
+    exported: dict[str, set[str]]
+    """The evaluators that have files, by format."""
+
+
+def everywhere(output: Path, folder: Path) -> Everywhere:
+    """Make everything of the results in `output`: rescore them, build the leaderboard, and export it in every format."""
+    runs = read_runs([output])
+    findings = [rescore([run], ReportOptions(permutations=0)) for run in runs]
+    page = write(build([output], rank_rounds=0), folder)[-1].read_text(encoding="utf-8")
+    board, options = read(folder), ExportOptions(dataset_id="owner/name")
+    exported = {}
+    for format in FORMATS:
+        made = export(board, format, folder / format, options)
+        folders = {path.relative_to(folder / format).parts[0] for path in made.paths}
+        exported[format] = {evaluator for evaluator in board.evaluators if slug(evaluator) in folders}
+    write_space(folder, folder / "space")
+    return Everywhere(runs, findings, board, page, exported)
