@@ -311,7 +311,9 @@ def _renamed(lines: list[Line], columns: Mapping[str, str], known: Mapping[str, 
             raise InputError(
                 f"{lines[0].where}: has no column {theirs!r}, which is to be {ours!r}. There are: {', '.join(map(str, known))}."
             )
-    # What is not named is not taken by chance: beside the column that is the text there may be another called `text`.
+    # What is not named is not taken by chance: beside the column that is the text there may be another called `text`. An id is.
+    if "id" in known and "id" not in columns.values():
+        columns = {"id": "id", **columns}
     return [
         Line(line.where, {ours: line.value[name] for ours, name in columns.items() if name in line.value}) for line in lines
     ]

@@ -2,7 +2,8 @@
 
 What a user and an assistant said are turns; `user` and `assistant` are then their speakers, however the log calls them. What
 the system, a developer or a tool put in is no turn, and neither is what has no text, an image say: both are left out and
-counted. Any other role is the name of a speaker.
+counted, as are the reasoning that an assistant wrote before its answer, and tokens that end it. Any other role is the name of a
+speaker.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Turn, check_text
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.llm.reasoning import split_reasoning
+
+from .rows import tagged_turn
 
 USER, ASSISTANT = "user", "assistant"
 SYSTEM = "system"
@@ -23,13 +27,14 @@ TEXTLESS = "textless message"
 
 _SPEAKERS = {
     **dict.fromkeys(("user", "human"), USER),
-    **dict.fromkeys(("assistant", "gpt", "chatgpt", "chatbot", "model", "bot"), ASSISTANT),
+    **dict.fromkeys(("assistant", "ai", "gpt", "chatgpt", "chatbot", "model", "bot"), ASSISTANT),
 }
 _NO_SPEAKERS = frozenset(
     {"developer", "tool", "tool_call", "tool_response", "function", "function_call", "function_response", "observation"}
 )
-_LAYOUTS = (("role", "content"), ("from", "value"), ("speaker", "text"))
+_LAYOUTS = (("role", "content"), ("type", "content"), ("from", "value"), ("speaker", "text"))
 """The field of who says something and the field of what, as each layout names them."""
+_CALLS = frozenset({"tool_calls", "function_call"})
 _TEXT_PARTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 """The parts of a content that are text, by type, each with the field that holds it."""
 
@@ -59,10 +64,23 @@ def turn_of(value: object, where: str, left_out: Counter[str]) -> Turn | None:
         left_out[f"{role} message"] += 1
         return None
     text = _text(value.get(text_field), f"{where}: {text_field}", left_out)
-    if text is None:
+    # Many servers write "" beside a call.
+    if text is None or (not text.strip() and any(map(value.get, _CALLS))):
         left_out[TEXTLESS] += 1
         return None
-    return Turn(text, _SPEAKERS.get(role, SYSTEM if role == SYSTEM else speaker) or None)
+    speaker = _SPEAKERS.get(role, SYSTEM if role == SYSTEM else speaker) or None
+    return Turn(_answer(text, left_out) if speaker == ASSISTANT else text, speaker)
+
+
+def _answer(text: str, left_out: Counter[str]) -> str:
+    """What an assistant said to the user; "" where it was cut off while it reasoned."""
+    if not any(mark in text for mark in "<[◁") and not text.lstrip().startswith("analysis"):
+        return text  # without a mark of any kind
+    reply = split_reasoning(text)
+    if not reply.has_reasoning and reply.text == text.strip():
+        return text
+    left_out["reasoning passage" if reply.has_reasoning else "end token"] += 1
+    return reply.text
 
 
 _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
@@ -105,7 +123,8 @@ def context_and_response(
 ) -> tuple[tuple[Turn, ...], Turn]:
     """Return the turns before a response, and the response, each given as a string or a chat message.
 
-    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score.
+    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. Where
+    a plain response begins with `System: `, as those of FED do, it and the plain turns lose such tags.
 
     Args:
         context: oldest first.
@@ -113,6 +132,10 @@ def context_and_response(
         names: what errors call the two.
         left_out: counts what is no turn.
     """
+    if isinstance(response, str):
+        if response.startswith("System: "):
+            context, response = [_untagged(value, left_out) for value in context], _untagged(response, left_out)
+        response = _answer(check_text(response, names[1]), left_out)
     places = ((f"{names[0]}[{index}]", value) for index, value in enumerate(context))
     turns = tuple(turn for _, turn in numbered_turns(places, left_out))
     without_text = left_out[TEXTLESS]
@@ -125,6 +148,13 @@ def context_and_response(
     if answer is None or (answer.speaker is None and is_chat):
         answer = Turn("" if answer is None else answer.text, ASSISTANT)
     return turns, answer
+
+
+def _untagged(value: object, left_out: Counter[str]) -> object:
+    if not isinstance(value, str) or (turn := tagged_turn(value)) is None:
+        return value
+    left_out["speaker tag"] += 1
+    return turn.text
 
 
 def left_out_text(left_out: Mapping[str, int]) -> str:
@@ -142,9 +172,10 @@ def _role(message: object) -> object:
 
 
 def _layout(value: Mapping[Any, Any], where: str) -> tuple[str, str]:
-    layout = next((layout for layout in _LAYOUTS if layout[1] in value), None)
+    layouts = [layout for layout in _LAYOUTS if layout[1] in value]
+    layout = next((layout for layout in layouts if layout[0] in value), layouts[0] if layouts else None)
     # A call of a tool may come without any content.
-    if layout is None and "role" in value and {"tool_calls", "function_call"} & value.keys():
+    if layout is None and "role" in value and value.keys() & _CALLS:
         layout = _LAYOUTS[0]
     if layout is None:
         known = ", ".join(map(repr, value)) or "nothing"

@@ -13,7 +13,7 @@ from dialeval_plugin.core.errors import InputError
 
 from .conversations import Conversation, Place, Reading, TurnChoice, is_conversation
 from .corpus import Beginning
-from .messages import left_out_text
+from .messages import ASSISTANT, USER, left_out_text
 from .registry import file_rows, identify, is_table, read_scored
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
@@ -45,9 +45,11 @@ class ScoredInput(NamedTuple):
         if self.left_out:
             lines.append(f"no turns, left out: {left_out_text(self.left_out)}")
         lines += [f"malformed, left out: {problem}" for problem in self.malformed]
-        silent = sum(isinstance(one, Conversation) and not one.places() for one in self.sources)
+        silent = [one for one in self.sources if isinstance(one, Conversation) and not one.places()]
         if silent:
-            lines.append(f"without a turn to score: {silent} of {len(self.sources)} conversations")
+            others = sorted({turn.speaker for one in silent for turn in one.turns if turn.speaker} - {USER, ASSISTANT})
+            names = f" (call the assistant {ASSISTANT!r}; unknown are {', '.join(map(repr, others))})" if others else ""
+            lines.append(f"without a turn to score: {len(silent)} of {len(self.sources)} conversations{names}")
         return "".join(f"{line}\n" for line in lines)
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -441,3 +442,89 @@ def test_long_cells_are_read(tmp_path: Path) -> None:
     (found,) = read_items(write(tmp_path / "x.csv", f"context,response\nHi.,{text}\n"))
     assert isinstance(found, Example)
     assert found.response.text == text
+
+
+# What a model wrote that no user read. FAULTS_FOUND_2 F9; olmo-eval#348, AssetOpsBench#417, FED#2
+
+HARMONY = "<|channel|>analysis<|message|>Show sympathy.<|end|><|start|>assistant<|channel|>final<|message|>I do.<|return|>"
+
+
+@pytest.mark.parametrize(
+    ("logged", "read", "counted"),
+    [
+        (HARMONY, "I do.", "1 reasoning passage"),
+        ("<think>The user asks for tea.</think>\n\nI do.", "I do.", "1 reasoning passage"),
+        ("The user asks for tea.\n</think>\n\nI do.", "I do.", "1 reasoning passage"),
+        ("[THINK]Tea?[/THINK]I do.", "I do.", "1 reasoning passage"),
+        ("<mm:think>Tea?</mm:think>I do.", "I do.", "1 reasoning passage"),
+        ("<think>The user asks for", "", "1 reasoning passage"),
+        ("I do.<|im_end|>\n<|im_start|>user\nWhy?", "I do.", "1 end token"),
+        ("  I do. [sic] <b>Yes</b>. ", "  I do. [sic] <b>Yes</b>. ", ""),
+        ("analysis is what I do.", "analysis is what I do.", ""),
+    ],
+)
+def test_an_assistant_said_what_its_user_read(logged: str, read: str, counted: str) -> None:
+    left_out: Counter[str] = Counter()
+    rows = [
+        openai([("user", "Do you like <think>tea</think>?"), ("assistant", logged)]),
+        sharegpt([("user", "Do you like <think>tea</think>?"), ("assistant", logged)]),
+        {"context": [{"role": "user", "content": "Do you like <think>tea</think>?"}], "response": logged},
+    ]
+    for row in rows:
+        left_out.clear()
+        (one,) = read_rows([Line("here", row)], Reading(left_out), names=RowNames())
+        (example,) = one.examples() if isinstance(one, Conversation) else [one]
+        assert (example.context[0].text, example.response.text) == ("Do you like <think>tea</think>?", read)
+        assert left_out_text(left_out) == counted
+
+
+def test_langchains_roles_are_known_and_an_unknown_one_is_named(tmp_path: Path) -> None:
+    # agentUniverse#1084.
+    for names in (("role", "content"), ("type", "content")):
+        chat = [dict(zip(names, pair, strict=True)) for pair in (("human", "Hi."), ("ai", "Hello."))]
+        (example,) = examples_from([{"messages": chat}])
+        assert (example.context[0].speaker, example.response) == ("user", Turn("Hello.", "assistant"))
+    rows = [openai([("user", "Hi."), (name, "Hello.")]) for name in ("Aria", "assistant", "Bert")]
+    found = read_input(write(tmp_path / "log.jsonl", *rows))
+    assert found.remarks() == (
+        "without a turn to score: 2 of 3 conversations (call the assistant 'assistant'; unknown are 'Aria', 'Bert')\n"
+    )
+
+
+@pytest.mark.parametrize("content", ["", " \n", None, []])
+def test_a_call_of_a_tool_is_no_empty_answer(content: object) -> None:
+    # TRIAL_2 F11: many servers write "" beside a call.
+    call = {"role": "assistant", "content": content, "tool_calls": [{"id": "1"}]}
+    said = {"role": "assistant", "content": "It is warm.", "tool_calls": None}
+    (example,) = examples_from([[{"role": "user", "content": "Hi."}, call, {"role": "tool", "content": "20"}, said]])
+    assert (example.id, [turn.text for turn in example.context], example.response.text) == ("0:4", ["Hi."], "It is warm.")
+
+
+def test_a_tag_that_names_the_system_is_no_word_of_its_response() -> None:
+    left_out: Counter[str] = Counter()
+    rows = [
+        {"context": ["User: Hi.", "System: Hello."], "response": "System: I do.", "id": "a"},
+        {"context": ["Which system?"], "response": "System: Windows 11.", "id": "b"},
+        {"context": ["User: Hi."], "response": "User: Hello.", "id": "c"},
+    ]
+    found = read_rows([Line("here", row) for row in rows], Reading(left_out), names=RowNames())
+    assert [([turn.text for turn in one.context], one.response.text) for one in found if isinstance(one, Example)] == [
+        (["Hi.", "Hello."], "I do."),
+        (["Which system?"], "Windows 11."),
+        (["User: Hi."], "User: Hello."),
+    ]
+    assert left_out_text(left_out) == "4 speaker tags"
+
+
+@pytest.mark.parametrize(
+    ("columns", "ids"),
+    [
+        ({"context": "history", "response": "answer"}, ["a7", "b8"]),
+        ({"context": "history", "response": "answer", "id": "number"}, ["1", "2"]),
+        ({"context": "history", "response": "id"}, ["0", "1"]),
+    ],
+)
+def test_an_id_is_kept_where_other_columns_are_named(columns: dict[str, str], ids: list[str]) -> None:
+    # TRIAL_2 F12: rows were numbered in silence, and joined with the ratings of other rows.
+    rows = [{"id": id, "number": str(n), "history": "Hi.", "answer": "Hello."} for n, id in enumerate(("a7", "b8"), start=1)]
+    assert [example.id for example in examples_from(pandas.DataFrame(rows), columns=columns)] == ids
