@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,11 +20,16 @@ from dialeval_plugin.version import __version__
 from .dialogue import Dialogue, Example, Item, Level, is_blank
 from .errors import DialevalError, InputError
 from .journal import Journal
+from .language import WARNED_FROM, is_foreign
 from .percentiles import PERCENTILE, PercentileTable, read_tables
 from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
 from .signature import RUNTIME_FIELDS, Signature, SignatureValue
 
 logger = logging.getLogger(__name__)
+
+_FOREIGN = "foreign texts"
+_PACKAGED = re.compile(r"[\w.-]+@[0-9a-f]{16,}")
+"""A model in the box, all of which know English alone, as signatures call it."""
 
 BLOCK = 16_384
 """Items of a stream that are scored, and written, together."""
@@ -138,7 +144,7 @@ def run(
         with log.lock():
             rows = _score_windows(scorer, items, log, progress=progress)
     scores = _table(scorer, items, scorer.normalise_rows(rows))
-    warn_of_losses(scorer, scores.n_total, scores.unscored_by_reason, n_cut(scorer, scores))
+    warn_of_losses(scorer, scores.n_total, scores.unscored_by_reason, n_cut(scorer, scores, items))
     return scores
 
 
@@ -167,9 +173,11 @@ def refuse_streams(scorer: Scorer) -> None:
         )
 
 
-def n_cut(scorer: Scorer, scores: Scores) -> Counter[str]:
-    """Of each column that counts what did not fit into a window: in how many rows something did not."""
-    return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.cuts})
+def n_cut(scorer: Scorer, scores: Scores, items: Sequence[Item]) -> Counter[str]:
+    """Of each column that counts what did not fit into a window: in how many rows something did not; and of foreign texts."""
+    is_packaged = any(_PACKAGED.fullmatch(str(value)) for value in scorer.signature_fields().values())
+    n_foreign = sum(map(is_foreign, items)) if is_packaged else 0
+    return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.cuts} | {_FOREIGN: n_foreign})
 
 
 def warn_of_losses(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cut: Mapping[str, int]) -> None:
@@ -179,6 +187,9 @@ def warn_of_losses(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cu
     for column, lost in scorer.cuts.items():
         if cut[column]:
             logger.warning("%s: in %d of %d examples %s", scorer.name, cut[column], n_total, lost)
+    if cut[_FOREIGN] > WARNED_FROM * n_total:
+        text = "%s: %d of %d examples do not look like English, the only language that its model was trained and measured on"
+        logger.warning(text, scorer.name, cut[_FOREIGN], n_total)
 
 
 def run_signature(scorer: Scorer) -> Signature:

@@ -89,7 +89,7 @@ def score_file(
                 path = folder / block.file_name(identity)
                 _refuse_other_blocks(path, overwrite=overwrite)
                 scores = _read_block(path, scorer, block) if path.is_file() else _write_block(path, scorer, block, shard)
-                summary.add(scores, block.items, n_cut(scorer, scores))
+                summary.add(scores, block.items, n_cut(scorer, scores, block.items))
                 parts.append(path)
                 bar.update(len(block.items))
         columns = [*scorer.columns, *([] if scorer.percentiles is None else [PERCENTILE])]
