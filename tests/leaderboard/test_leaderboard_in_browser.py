@@ -178,6 +178,9 @@ def test_two_evaluators_are_compared_on_each_set_and_by_the_cases_on_which_they_
     assert response[:20] in page.evaluate("document.querySelector('#shown').textContent")
     choose(page, "#second", "2")
     assert page.evaluate(rows)[1][3] == "not run"
+    choose(page, "#second", page.evaluate("document.querySelector('#first').value"))
+    assert [row[3] for row in page.evaluate(rows)] == ["the same evaluator"] * 2
+    assert page.evaluate("document.querySelector('#compare-note').textContent") == "Choose two evaluators that differ."
 
 
 def test_the_address_holds_what_is_shown_and_shows_it_to_others(page: Page, address: str, browser: Page) -> None:

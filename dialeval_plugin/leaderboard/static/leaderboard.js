@@ -246,14 +246,15 @@
       return make("tr", null, "", head, ...values.map((value) => make("td", value ? three(value[0]) : "–", "number")), difference, plot);
     };
     const ofColumn = (i, column) => (evaluators[i] ? data.values[main]?.[i][column.place] : 0);
-    const why = (column) => [a, b].map((i) => evaluators[i] && !ofColumn(i, column) && data.lacks[i][column.place]).filter(Boolean)[0] || "no rows in common";
+    const nothing = a === b ? "the same evaluator" : "no rows in common";
+    const why = (column) => [a, b].map((i) => evaluators[i] && !ofColumn(i, column) && (data.lacks[i][column.place] || "no value")).filter(Boolean)[0] || nothing;
     body.replaceChildren(...known.map(([column, figure]) => row(label(column), [ofColumn(a, column), ofColumn(b, column)], figure, why(column))));
     if (mean) body.append(row(`mean of ${sets.length} sets`, [a, b].map((i) => evaluators[i] && overSets(sets.map((set) => setMean(i, set)))), mean, ""));
     const told = known.filter(([, figure]) => figure && figure.length > 2 && (figure[1] > 0 || figure[2] < 0)).length;
     one("#compare-note").textContent = figures.length
       ? `${one("#coefficient option")?.textContent} of ${names[0]} less that of ${names[1]}, on the rows that both have scored, with 95 % intervals: `
         + `${told} of ${figures.length} hold no 0.`
-      : "These two have no rows in common on the sets that count.";
+      : a === b ? "Choose two evaluators that differ." : "These two have no figures in common on the sets that count.";
     showApart(sets, a, b, names);
   }
 
