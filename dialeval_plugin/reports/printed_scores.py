@@ -14,8 +14,8 @@ import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.percentiles import PERCENTILE
-from dialeval_plugin.core.plain_text import one_line
 from dialeval_plugin.core.scores import Scores
+from dialeval_plugin.terminal.plain_text import one_line
 
 from .scored_output import Counted
 

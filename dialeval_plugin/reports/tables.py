@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.core.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.terminal.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.terminal.tables import print_table
 
 CellValue: TypeAlias = str | int | float | bool | None

@@ -23,13 +23,13 @@ from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_json_lines, write_text
 from dialeval_plugin.core.journal import Journal
-from dialeval_plugin.core.plain_text import for_spreadsheet
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.llm.language_model import LanguageModel, Request, text_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
+from dialeval_plugin.terminal.plain_text import for_spreadsheet
 from dialeval_plugin.terminal.progress import Progress, say
 from dialeval_plugin.version import __version__
 

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.plain_text import for_spreadsheet
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
@@ -39,6 +38,7 @@ from dialeval_plugin.methods.augmentation.prompts import generation_prompt
 from dialeval_plugin.methods.judging.classification import ClassificationPrompt
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.terminal.plain_text import for_spreadsheet
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.version import __version__
 from tests.refusals import refusal
