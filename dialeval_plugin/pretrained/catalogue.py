@@ -30,7 +30,7 @@ from dialeval_plugin.methods.likelihood.scorer import LANGUAGE_MODEL
 from dialeval_plugin.methods.slide import model as slide_model
 from dialeval_plugin.methods.slide.judging import SLM_FOLDER
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
-from dialeval_plugin.methods.slide.sides import SLM
+from dialeval_plugin.methods.slide.small_model import SLM
 from dialeval_plugin.models.folders import DefaultModel, check_new, check_weights, checked_model_file, resolve
 from dialeval_plugin.models.runtimes.exporting import write_export
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice

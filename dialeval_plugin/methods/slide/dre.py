@@ -11,6 +11,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.scorer import score_rows
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.llm.language_model import (
@@ -33,7 +34,7 @@ from dialeval_plugin.models.runtimes.runtime import Backend, Precision
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
 from .judging import SLM_FOLDER
-from .scorer import SlideScorer
+from .small_model import SLM_COLUMNS, SlideOptions, SlmScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
 
@@ -43,7 +44,6 @@ PLAIN_VARIANTS: tuple[str, ...] = ("ex_dre", "non_dre")
 VARIANTS = (*INTERIOR_VARIANTS, *PLAIN_VARIANTS)
 
 PLAIN = SCORING_PROMPTS["dre"]
-_EVIDENCE = ("slm_probability", "slm_distance", "slm")
 
 
 def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
@@ -159,15 +159,8 @@ class DreScorer(PromptingScorer):
         self.range = LLM_SCALE if options.variant in {"in_dre", "non_dre"} else self.refinement.clamp or (0.0, 2 * LLM_SCALE[1])
         self._slm = self._interior = None
         if self.variants != ("non_dre",):
-            self._slm = SlideScorer(
-                options.slm,
-                variant="slm",
-                clip=options.clip,
-                backend=options.backend,
-                dtype=options.dtype,
-                device=options.device,
-                revision=options.revision,
-            )
+            shared = ("slm", "clip", "backend", "dtype", "device", "revision")
+            self._slm = SlmScorer(SlideOptions(**{name: getattr(options, name) for name in shared}))
             if not {*INTERIOR_VARIANTS}.isdisjoint(self.variants):
                 self._interior = InteriorPrompt(measured_accuracy(self._slm.folder))
         asks_plain = not {*PLAIN_VARIANTS}.isdisjoint(self.variants)
@@ -178,7 +171,7 @@ class DreScorer(PromptingScorer):
     def columns(self) -> tuple[str, ...]:
         """The variant's own first."""
         interior = ("llm", "influence", "coefficient") if self._interior else ("llm",)
-        return (*self.variants, *interior, *(_EVIDENCE if self._slm else ()), *self.cuts)
+        return (*self.variants, *interior, *(SLM_COLUMNS if self._slm else ()), *self.cuts)
 
     def new_block(self) -> None:
         """Have the small model forget."""
@@ -201,9 +194,8 @@ class DreScorer(PromptingScorer):
         }
         if self._slm is None:
             return fields
-        evidence = {name: value for name, value in self._slm.signature_fields().items() if name not in {"method", "variant"}}
         interior = self._interior.id if self._interior else None
-        return {**fields, "interior_prompt": interior, **self.refinement.signature_fields(), **evidence}
+        return {**fields, "interior_prompt": interior, **self.refinement.signature_fields(), **self._slm.signature_fields()}
 
     def questions(self) -> Sequence[Question | None]:
         """The plain prompt's; the interior prompt asks for two numbers, of which one is about the small model's findings."""
@@ -216,7 +208,7 @@ class DreScorer(PromptingScorer):
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """The small model's columns of each response, and the prompts; nobody is asked about a response without columns."""
-        rows = self._slm.small_model_rows(items) if self._slm else [{} for _ in items]
+        rows = score_rows(self._slm, items) if self._slm else [{} for _ in items]
         return [
             Pending(item, () if isinstance(row, Unscored) else self._requests(cast("Example", item), row), row)
             for item, row in zip(items, rows, strict=True)

@@ -4,70 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import cast
 
-from annotated_types import Ge, Le
-
-from dialeval_plugin.core.dialogue import Item, Level
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 
-from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, Fusion, FusionReading
-from .sides import ContrastiveSide, ScorerSide, SmallSide, check_range, share_of_range
+from .fusion import POSITIVE_FROM, DistanceRange, Fusion
+from .small_model import SLM_COLUMNS, SlideOptions, SlmScorer, check_range, load_small, share_of_range
 
 logger = logging.getLogger(__name__)
 
-SlideVariant: TypeAlias = Literal["slide", "slm", "slm_probability", "slm_distance"]
 _OF_THE_SLM = ("slm", "clip", "normalise", "round3", "revision", "slm_scale")
-
-
-@dataclass(frozen=True)
-class SlideOptions:
-    """Options of `slide`.
-
-    Attributes:
-        slm: folder or hub id of the small model; see `DefaultModel`.
-        variant: "slide" fuses and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model only. By
-            default "slide" with an `llm`, "slm" without.
-        llm: a scorer whose main column is the large model's score.
-        small: name of a scorer that takes the place of the SLM, as "general"; its score counts as a share of its range.
-        level: "turn", or "dialogue" where `small` and `llm` score whole dialogues.
-        fusion: see `Fusion`; by default "first_match", and "mixture" with `small`.
-        small_weight: of the small model in a mixture.
-        cascade: how far from 0.5 the small model's score may be for the large one to be asked. Beyond, it stands alone, and
-            the column `llm` is empty. None asks always.
-        slm_scale: multiplies Score_SLM before it is fused; 0.5 puts both scores on [0, 1].
-        clip: keep the normalised distance in [0, 1].
-        normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
-            paper that normalises over its evaluation set does.
-        round3: round s_p to three decimals, as the published notebook does.
-        backend: what runs the small model, see `Backend`.
-        dtype: in which its encoder multiplies, see `Precision`.
-        device: a torch device.
-        revision: of a small model on the hub.
-    """
-
-    slm: str | None = None
-    _: KW_ONLY
-    variant: SlideVariant | None = None
-    llm: Scorer | None = None
-    small: str | None = None
-    level: Level = "turn"
-    fusion: FusionReading | None = None
-    small_weight: Annotated[float, Ge(0), Le(1)] = SMALL_WEIGHT
-    cascade: Annotated[float, Ge(0)] | None = None
-    slm_scale: float = 1.0
-    clip: bool = False
-    normalise: Literal["training", "population"] = "training"
-    round3: bool = False
-    backend: Backend = "torch"
-    dtype: Precision = "float32"
-    device: str | None = None
-    revision: str | None = None
 
 
 class SlideScorer(Scorer):
@@ -110,43 +60,38 @@ class SlideScorer(Scorer):
             options.fusion or ("first_match" if options.small is None else "mixture"), options.slm_scale, options.small_weight
         )
         self.orientation = "lower" if self.variant == "slm_distance" else "higher"
-        self.side: SmallSide
-        if options.small is None:
-            self.side = slm = ContrastiveSide(
-                options.slm,
-                clip=options.clip,
-                normalise=options.normalise,
-                round3=options.round3,
-                runtime=RuntimeChoice(options.backend, options.dtype, options.device),
-                revision=options.revision,
-            )
+        self.slm = SlmScorer(options) if options.small is None else None
+        self.small = self.slm or load_small(options)
+        self._fused = "slm" if self.slm else "small"
+        self.range = (0.0, 1.0)
+        if self.slm is not None:
             highest = {"slide": max(1.0, 2.0 * options.slm_scale), "slm": 2.0, "slm_probability": 1.0, "slm_distance": 2.0}
             self.range = (0.0, highest[self.variant])
-            self.folder, self.model_hash = slm.folder, slm.model_hash
-            self.positive_from = slm.positive_from(self.variant)
-            self.percentiles = read_percentiles(self, slm.folder)
-        else:
-            self.side = ScorerSide(options.small, options.level, RuntimeChoice(options.backend, options.dtype, options.device))
-            self.range = (0.0, 1.0)
+            self.folder, self.model_hash = self.slm.folder, self.slm.model_hash
+            self.positive_from = self.slm.threshold(self.variant)
+            self.percentiles = self.slm.percentiles = read_percentiles(self, self.folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the variant's first."""
-        parts = [*self.side.columns, *(["llm"] if self.llm else []), *self.cuts]
+        small = SLM_COLUMNS if self.slm else ("small", *(name for name in self.small.columns if name not in self.cuts))
+        parts = [*small, *(["llm"] if self.llm else []), *self.cuts]
         return (self.variant, *(name for name in parts if name != self.variant))
 
     @property
     def cuts(self) -> Mapping[str, str]:
         """Tokens that the small model did not read."""
-        return self.side.cuts
+        return self.small.cuts
 
     def unscorable(self, item: Item) -> Unscored | None:
         """As the small model says."""
-        return self.side.scorer.unscorable(item) if isinstance(self.side, ScorerSide) else super().unscorable(item)
+        return self.small.unscorable(item)
 
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
-        """Method, variant, the small model's side, fusion and judge."""
-        own = {"method": "slide", "variant": self.variant, **self.side.signature_fields()}
+        """Method, variant, the small model, fusion and judge."""
+        prefix = "" if self.slm else "small_"
+        of_small = {f"{prefix}{name}": value for name, value in self.small.signature_fields().items()}
+        own = {"method": "slide", "variant": self.variant, **of_small}
         if self.llm is None:
             return own
         return {
@@ -163,13 +108,13 @@ class SlideScorer(Scorer):
 
     def new_block(self) -> None:
         """Have the small model, and the large one, forget."""
-        self.side.new_block()
+        self.small.new_block()
         if self.llm is not None:
             self.llm.new_block()
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the items by the small model, and have the large one judge those that the cascade lets through."""
-        rows = self.side.rows(items)
+        rows = self.small_model_rows(items)
         if self.llm is None:
             return rows
         main = self.llm.columns[0]
@@ -179,36 +124,40 @@ class SlideScorer(Scorer):
             place: row if isinstance(row, Unscored) else share_of_range(self.llm, cast("float", row[main]))
             for place, row in zip(asked, found, strict=True)
         }
-        return [self.fusion.rows(row, answers.get(place), self.side.fused) for place, row in enumerate(rows)]
+        return [self.fusion.rows(row, answers.get(place), self._fused) for place, row in enumerate(rows)]
 
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """Return for each item what the small model says of it and, with a table of percentiles, of people's median one."""
-        medians = {} if self.percentiles is None else self.percentiles.medians
+        """Return for each item what the small model says of it."""
         missing = [self.unscorable(item) for item in items]
-        said = iter(self.side.explain([item for item, why in zip(items, missing, strict=True) if why is None], medians))
+        said = iter(self.small.explain([item for item, why in zip(items, missing, strict=True) if why is None]))
         return [next(said) if why is None else why.detail for why in missing]
 
     def small_model_rows(self, items: Sequence[Item]) -> list[Row]:
-        """The small model's columns of responses, blank ones among them."""
-        missing = [self.unscorable(item) for item in items]
-        judged = iter(self.side.rows([item for item, why in zip(items, missing, strict=True) if why is None]))
-        return [why or next(judged) for why in missing]
+        """The small model's columns of items, blank ones among them; another scorer's begin with `small`."""
+        rows = score_rows(self.small, items)
+        if self.slm is not None:
+            return rows
+        main = self.small.columns[0]
+        return [
+            row if isinstance(row, Unscored) else {"small": share_of_range(self.small, cast("float", row[main])), **row}
+            for row in rows
+        ]
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
         """With normalise="population", score again with the extremes of these rows' distances."""
-        if self.options.normalise == "training" or not isinstance(self.side, ContrastiveSide):
+        if self.slm is None or self.options.normalise == "training":
             return rows
         distances = [cast("float", row["slm_distance"]) for row in rows if not isinstance(row, Unscored)]
         if not distances:
             return rows
         population = DistanceRange(min(distances), max(distances))
-        again = [row if isinstance(row, Unscored) else self.side.with_range(row, population) for row in rows]
+        again = [row if isinstance(row, Unscored) else self.slm.with_range(row, population) for row in rows]
         if self.llm is None:
             return list(again)
         return [row if isinstance(row, Unscored) else self.fusion.rows(row, row["llm"]) for row in again]
 
     def _asks(self, row: Mapping[str, float | None]) -> bool:
-        distance = abs(self.fusion.alone(cast("float", row[self.side.fused])) - POSITIVE_FROM)
+        distance = abs(self.fusion.alone(cast("float", row[self._fused])) - POSITIVE_FROM)
         return self.options.cascade is None or distance <= self.options.cascade
 
 

@@ -66,7 +66,7 @@ def test_the_general_evaluator_fuses_at_both_levels() -> None:
     assert judge.asked == ["0"]
     assert scores.columns["small"][0] == scores.columns["general"][0]
     assert "fit" in scores.columns
-    assert scorer.explain(EXAMPLES[:1])[0].startswith(scorer.side.explain(EXAMPLES[:1], {})[0][:10])
+    assert scorer.explain(EXAMPLES[:1])[0].startswith(scorer.small.explain(EXAMPLES[:1])[0][:10])
     whole = SlideScorer(small="general", llm=NotingJudge("dialogue"), level="dialogue").score([CHAT])
     assert whole.level == "dialogue"
     small = whole.columns["small"][0]

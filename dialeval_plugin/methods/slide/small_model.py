@@ -1,27 +1,28 @@
-"""What stands on the small model's side of SLIDE's fusion: the papers' contrastive model, or any other scorer."""
+"""SLIDE's small model as a scorer, and what any other scorer needs to take its place."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal, cast
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+
+from annotated_types import Ge, Le
 
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import option_names
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer, score_rows
-from dialeval_plugin.core.scores import Row, Unscored, finite_or_unscored, share_of
+from dialeval_plugin.core.scores import Row, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import Runtime, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice
 
-from .fusion import POSITIVE_FROM, DistanceRange, slm_score
+from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, FusionReading, slm_score
 from .judging import HEAD_FILE, SLM_FOLDER, SmallModelJudge, distance_range
 
 if TYPE_CHECKING:
@@ -30,72 +31,69 @@ if TYPE_CHECKING:
 SLM = DefaultModel("slide", "DIALEVAL_SLM", packaged="slide")
 SLM_COLUMNS = ("slm_probability", "slm_distance", "slm")
 
-
-class SmallSide(ABC):
-    """A model that judges before the large one is asked."""
-
-    fused: str
-    """The column that is fused."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Names of its columns but those of `cuts`."""
-
-    @property
-    @abstractmethod
-    def cuts(self) -> Mapping[str, str]:
-        """As of a scorer."""
-
-    @abstractmethod
-    def rows(self, items: Sequence[Item]) -> list[Row]:
-        """Its columns of items that the fusion does not call unscorable."""
-
-    @abstractmethod
-    def new_block(self) -> None:
-        """As of a scorer."""
-
-    @abstractmethod
-    def explain(self, items: Sequence[Item], medians: Mapping[str, float]) -> list[str]:
-        """As of a scorer, with people's median values."""
-
-    @abstractmethod
-    def signature_fields(self) -> dict[str, SignatureValue]:
-        """Everything of it that can move a number."""
+SlideVariant: TypeAlias = Literal["slide", "slm", "slm_probability", "slm_distance"]
 
 
-class ContrastiveSide(SmallSide):
-    """The papers' small model.
+@dataclass(frozen=True)
+class SlideOptions:
+    """Options of `slide`.
 
-    Args:
-        slm: folder or hub id; see `DefaultModel`.
+    Attributes:
+        slm: folder or hub id of the small model; see `DefaultModel`.
+        variant: "slide" fuses and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model only. By
+            default "slide" with an `llm`, "slm" without.
+        llm: a scorer whose main column is the large model's score.
+        small: name of a scorer that takes the place of the SLM, as "general"; its score counts as a share of its range.
+        level: "turn", or "dialogue" where `small` and `llm` score whole dialogues.
+        fusion: see `Fusion`; by default "first_match", and "mixture" with `small`.
+        small_weight: of the small model in a mixture.
+        cascade: how far from 0.5 the small model's score may be for the large one to be asked. Beyond, it stands alone, and
+            the column `llm` is empty. None asks always.
+        slm_scale: multiplies Score_SLM before it is fused; 0.5 puts both scores on [0, 1].
         clip: keep the normalised distance in [0, 1].
-        normalise: what the signature says of it; "population" takes `with_range` over the rows of a run.
-        round3: round s_p to three decimals.
-        runtime: what runs it.
+        normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
+            paper that normalises over its evaluation set does.
+        round3: round s_p to three decimals, as the published notebook does.
+        backend: what runs the small model, see `Backend`.
+        dtype: in which its encoder multiplies, see `Precision`.
+        device: a torch device.
+        revision: of a small model on the hub.
     """
 
-    fused = "slm"
-    columns = SLM_COLUMNS
+    slm: str | None = None
+    _: KW_ONLY
+    variant: SlideVariant | None = None
+    llm: Scorer | None = None
+    small: str | None = None
+    level: Level = "turn"
+    fusion: FusionReading | None = None
+    small_weight: Annotated[float, Ge(0), Le(1)] = SMALL_WEIGHT
+    cascade: Annotated[float, Ge(0)] | None = None
+    slm_scale: float = 1.0
+    clip: bool = False
+    normalise: Literal["training", "population"] = "training"
+    round3: bool = False
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
+    device: str | None = None
+    revision: str | None = None
 
-    def __init__(
-        self,
-        slm: str | None,
-        *,
-        clip: bool,
-        normalise: Literal["training", "population"],
-        round3: bool,
-        runtime: RuntimeChoice,
-        revision: str | None,
-    ) -> None:
-        self.folder = resolve(SLM.find(slm), revision=revision)
+
+class SlmScorer(Scorer):
+    """The papers' small model, by those of the options that are about it; see `SlideScorer` for its columns."""
+
+    name = "slide"
+
+    def __init__(self, options: SlideOptions) -> None:
+        self.options = options
+        self.folder = resolve(SLM.find(options.slm), revision=options.revision)
         settings = SLM_FOLDER.read_settings(self.folder)
         self._thresholds: dict[str, float] = settings["thresholds"]
         self._distance_range = distance_range(self.folder, settings)
-        self._model = SmallModelJudge(self._runtime(runtime), settings["config"])
+        choice = RuntimeChoice(options.backend, options.dtype, options.device)
+        self._model = SmallModelJudge(self._runtime(choice), settings["config"])
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)
-        self._clip, self._normalise, self._round3 = clip, normalise, round3
 
     def _runtime(self, choice: RuntimeChoice) -> Runtime:
         def load(choice: RuntimeChoice) -> TorchRuntime:
@@ -107,6 +105,11 @@ class ContrastiveSide(SmallSide):
         return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=HEAD_FILE)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """What it says of a response, and what it did not read."""
+        return (*SLM_COLUMNS, *self.cuts)
+
+    @property
     def cuts(self) -> Mapping[str, str]:
         """Tokens of contexts and responses."""
         config = self._model.config
@@ -116,7 +119,7 @@ class ContrastiveSide(SmallSide):
             "response_tokens_cut": f"the response is longer than {longest}; its end was not read",
         }
 
-    def positive_from(self, variant: str) -> float:
+    def threshold(self, variant: str) -> float:
         """The variant's threshold on the model's validation contexts, else the papers' rule."""
         thresholds = self._thresholds
         if variant != "slm_distance":
@@ -125,18 +128,16 @@ class ContrastiveSide(SmallSide):
         extremes = self._distance_range
         return -thresholds.get("slm_distance", -(extremes.low + extremes.high) / 2)
 
-    def rows(self, items: Sequence[Item]) -> list[Row]:
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Distance, probability and Score_SLM of responses, all those to one context judged together."""
-        if not items:
-            return []
         examples = cast("Sequence[Example]", items)
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
         names = ("slm_distance", "slm_probability", *self.cuts)
         judgement = self._model.judge(pairs)
         rows = [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
-        if self._round3:
+        if self.options.round3:
             rows = [{**row, "slm_probability": round(row["slm_probability"], 3)} for row in rows]
-        return [finite_or_unscored(self.with_range(row, self._distance_range)) for row in rows]
+        return [self.with_range(row, self._distance_range) for row in rows]
 
     def new_block(self) -> None:
         """Forget the contexts' vectors."""
@@ -145,10 +146,11 @@ class ContrastiveSide(SmallSide):
     def with_range(self, row: Mapping[str, float | None], distance_range: DistanceRange) -> dict[str, float | None]:
         """The row with the Score_SLM that follows from these extremes of distances."""
         distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
-        return {**row, "slm": slm_score(distance_range.normalise(distance, clip=self._clip), probability)}
+        return {**row, "slm": slm_score(distance_range.normalise(distance, clip=self.options.clip), probability)}
 
-    def explain(self, items: Sequence[Item], medians: Mapping[str, float]) -> list[str]:
-        """Probability and distance of each response."""
+    def explain(self, items: Sequence[Item]) -> list[str]:
+        """Probability and distance of each response and, with a table of percentiles, people's median ones."""
+        medians = {} if self.percentiles is None else self.percentiles.medians
         return [
             row.detail
             if isinstance(row, Unscored)
@@ -156,7 +158,7 @@ class ContrastiveSide(SmallSide):
                 f"{words} {row[name]:.2f}" + (f" (people's {medians[name]:.2f})" if name in medians else "")
                 for words, name in (("probability", "slm_probability"), ("distance", "slm_distance"))
             )
-            for row in self.rows(items)
+            for row in score_rows(self, items)
         ]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
@@ -174,60 +176,29 @@ class ContrastiveSide(SmallSide):
             "response_windows": config.max_response_windows if config.max_response_windows > 1 else None,
             "truncation": "oldest",
             **self._model.runtime.signature_fields(),
-            "normalise": self._normalise,
+            "normalise": self.options.normalise,
             "d_min": extremes.low,
             "d_max": extremes.high,
-            "clip": self._clip or None,
-            "round3": self._round3 or None,
+            "clip": self.options.clip or None,
+            "round3": self.options.round3 or None,
         }
 
 
-class ScorerSide(SmallSide):
-    """Any scorer, by its name; the column `small` is its score as a share of its range, 1 for the best.
+def load_small(options: SlideOptions) -> Scorer:
+    """Open the scorer that the option `small` names; what the options say of level and runtime it gets where it takes it.
 
     Raises:
         InputError: there is no such scorer, it does not score at this level, or its range has no two ends.
     """
-
-    fused = "small"
-
-    def __init__(self, name: str, level: Level, runtime: RuntimeChoice) -> None:
-        accepted = option_names(scorer_factory(name)) or ()
-        given: dict[str, Any] = {"level": level if level != "turn" else None, **asdict(runtime)}
-        self.scorer = load_scorer(name, **{key: value for key, value in given.items() if value is not None and key in accepted})
-        if self.scorer.level != level:
-            raise InputError(f"slide: small={name!r} does not score at level {level!r}. Name another scorer or level.")
-        check_range(self.scorer, "small")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """`small`, and the scorer's own."""
-        return (self.fused, *(name for name in self.scorer.columns if name not in self.cuts))
-
-    @property
-    def cuts(self) -> Mapping[str, str]:
-        """The scorer's own."""
-        return self.scorer.cuts
-
-    def rows(self, items: Sequence[Item]) -> list[Row]:
-        """The scorer's columns."""
-        main = self.scorer.columns[0]
-        return [
-            row if isinstance(row, Unscored) else {self.fused: share_of_range(self.scorer, cast("float", row[main])), **row}
-            for row in score_rows(self.scorer, items)
-        ]
-
-    def new_block(self) -> None:
-        """The scorer's own."""
-        self.scorer.new_block()
-
-    def explain(self, items: Sequence[Item], medians: Mapping[str, float]) -> list[str]:
-        """The scorer's own explanation."""
-        return self.scorer.explain(items)
-
-    def signature_fields(self) -> dict[str, SignatureValue]:
-        """The scorer's own."""
-        return {f"small_{name}": value for name, value in self.scorer.signature_fields().items()}
+    name, level = options.small or "", options.level
+    accepted = option_names(scorer_factory(name)) or ()
+    given: dict[str, Any] = {field: getattr(options, field) for field in ("backend", "dtype", "device")}
+    given["level"] = level if level != "turn" else None
+    scorer = load_scorer(name, **{key: value for key, value in given.items() if value is not None and key in accepted})
+    if scorer.level != level:
+        raise InputError(f"slide: small={name!r} does not score at level {level!r}. Name another scorer or level.")
+    check_range(scorer, "small")
+    return scorer
 
 
 def check_range(scorer: Scorer, option: str) -> None:
