@@ -138,10 +138,6 @@ class AnswerCache:
             raise InputError(f"{self.path}: is the database of another program. Name another file for the answers.")
         if version > SCHEMA_VERSION:
             raise InputError(f"{self.path}: was written by a later release. Install it, or name another file for the answers.")
-        if not is_new and version < SCHEMA_VERSION:
-            (n_old,) = connection.execute("SELECT count(*) FROM answers").fetchone()
-            logger.warning("%s: %d answers of an earlier release were dropped", self.path, n_old)
-            connection.execute("DROP TABLE answers")
         connection.execute(
             "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum TEXT NOT NULL)"
         )

@@ -172,9 +172,9 @@ def test_what_a_server_refuses_is_renamed_or_left_out_from_then_on(concurrent: i
         assert model.generate(requests_for(["d"], max_tokens=7)) == ["7 tokens"]
     assert len(server.asked) == n_asked + 1
     assert [text for text in caplog.messages if text.startswith("the server does not take")] == [
-        "the server does not take 'max_tokens': requests are sent with 'max_completion_tokens' in its place",
-        "the server does not take 'temperature': requests are sent without it",
-        "the server does not take 'stop': requests are sent without it",
+        "the server does not take 'max_tokens': it is sent as 'max_completion_tokens' from here on",
+        "the server does not take 'temperature': it is not sent from here on",
+        "the server does not take 'stop': it is not sent from here on",
     ]
 
 

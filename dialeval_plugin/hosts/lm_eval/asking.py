@@ -175,8 +175,7 @@ def take_over_requests(lm: Any, budget: RetryBudget, parameters: RequestParamete
     `Unscored` among the answers. A request is sent as the server takes it, and an answer says whether it was cut.
     """
     lm.max_retries = 1
-    lm.parse_generations = _telling_cut_answers(_refusing_errors(lm.parse_generations))
-    lm.parse_logprobs = _refusing_errors(lm.parse_logprobs)
+    lm.parse_generations, lm.parse_logprobs = map(_reading_replies, (lm.parse_generations, lm.parse_logprobs))
     create, one_by_one, original = lm._create_payload, lm.model_call, lm.amodel_call
     lm._create_payload = lambda *args, generate=False, **kwargs: parameters.adapted(
         create(*args, generate=generate, **kwargs), generate=generate
@@ -204,36 +203,31 @@ def take_over_requests(lm: Any, budget: RetryBudget, parameters: RequestParamete
     lm.amodel_call = ask
 
 
-def _refusing_errors(parse: Callable[..., Result]) -> Callable[..., Result]:
-    """Let the host read replies that are answers only: of a chat API it reads any other as an empty text."""
+def _reading_replies(parse: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Let the host read replies that are answers only, and of those the text without the thinking; mark what was cut.
 
-    def parsed(*, outputs: Any, **kwargs: Any) -> Result:
+    Of a chat API the host reads any other reply as an empty text. Log probabilities are of one token, and cut by no limit.
+    """
+
+    def parsed(*, outputs: Any, **kwargs: Any) -> list[Any]:
+        are_cut = []
         for output in outputs if isinstance(outputs, list) else [outputs]:
             if isinstance(output, dict) and (sent := output.get("error")):
                 # The log alone has the server's own words, which may differ from one run to the next.
                 logger.warning("the server sent an error in the place of an answer: %s", redacted(str(sent))[:_LONGEST_ERROR])
                 raise ErrorReply("the server sent an error in the place of an answer")
-        return parse(outputs=outputs, **kwargs)
-
-    return parsed
-
-
-def _telling_cut_answers(parse: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """Let the host read the texts of a reply alone, without the thinking beside them, and mark those that were cut."""
-
-    def parsed(*, outputs: Any, **kwargs: Any) -> list[Any]:
-        are_cut = []
-        for output in outputs if isinstance(outputs, list) else [outputs]:
             # Anthropic's replies are one message, and the others' have a list of choices.
-            choices = output.get("choices") or [output]
-            for choice in sorted(choices, key=lambda choice: choice.get("index", 0)):
+            for choice in sorted(output.get("choices") or [output], key=lambda choice: choice.get("index", 0)):
                 message = choice.get("message") or choice
                 if isinstance(parts := message.get("content"), list):
                     text = "".join(part["text"] for part in parts if part.get("type") == "text")
                     message["content"] = text if message is not output else [{"text": text}]
                 are_cut.append((choice.get("finish_reason") or choice.get("stop_reason")) in _USED_UP)
         answers = parse(outputs=outputs, **kwargs)
-        return [CutAnswer(text or "") if is_cut else text for text, is_cut in zip(answers, are_cut, strict=True)]
+        return [
+            CutAnswer(answer or "") if is_cut and not isinstance(answer, tuple) else answer
+            for answer, is_cut in zip(answers, are_cut, strict=True)
+        ]
 
     return parsed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -97,6 +98,8 @@ class LmEvalLanguageModel:
         else:
             note_cut_answers(lm)
             self._budget = RetryBudget(retries + 1, wait, NEVER_REPEATED_LOCALLY)
+        window = self._window()
+        self._tokens_when_cut = TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
         """Continue each prompt. What a prompt is answered greedily depends neither on the others nor on their order.
@@ -109,27 +112,21 @@ class LmEvalLanguageModel:
             if on_answer is not None and not self._is_asked_again(requests[place], answer):
                 on_answer(place, answer)
 
-        answers = self._generate_all(requests, hear)
+        answers = self._generate(requests, hear)
         again = [place for place, answer in enumerate(answers) if self._is_asked_again(requests[place], answer)]
         if again:
-            n_tokens = self._tokens_when_cut
             logger.warning(
                 "%d of %d answers were cut before their verdict; they are asked for once more, with %d tokens. "
                 "max_gen_toks=%d in llm_args asks with as many at once.",
-                *(len(again), len(requests), n_tokens, n_tokens),
+                *(len(again), len(requests), self._tokens_when_cut, self._tokens_when_cut),
             )
-            longer = [replace(requests[place], max_tokens=n_tokens) for place in again]
-            found = self._generate_all(longer, _at(again, on_answer or (lambda *_: None)))
+            longer = [replace(requests[place], max_tokens=self._tokens_when_cut) for place in again]
+            found = self._generate(longer, _at(again, on_answer or (lambda *_: None)))
             for place, answer in zip(again, found, strict=True):
                 # A server whose window has no room for so many tokens refuses: the first answer stays.
                 if not isinstance(answer, Unscored) or answer.reason is not Reason.API_ERROR:
                     answers[place] = answer
         return answers
-
-    @property
-    def _tokens_when_cut(self) -> int:
-        window = self._window()
-        return TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
 
     def _is_asked_again(self, request: Request, answer: Text | Unscored) -> bool:
         return (
@@ -140,16 +137,31 @@ class LmEvalLanguageModel:
             and isinstance(request.read(answer), Unscored)
         )
 
-    def _generate_all(self, requests: Sequence[Request], on_answer: TextListener) -> list[Text | Unscored]:
+    def _generate(self, requests: Sequence[Request], on_answer: TextListener) -> list[Text | Unscored]:
         groups: dict[Request, list[int]] = {}
         for place, request in enumerate(requests):
             # The host sends one seed with every request of a call, which makes all samples of a prompt equal.
-            sample = request.sample if self._seed is not None else 0
+            sample = request.sample if self._seed is not None and request.temperature > 0 else 0
             groups.setdefault(replace(request, prompt="", sample=sample), []).append(place)
         answers: dict[int, Text | Unscored] = {}
         for settings, places in groups.items():
-            prompts = [requests[place].prompt for place in places]
-            answers.update(zip(places, self._generate(prompts, settings, _at(places, on_answer)), strict=True))
+            # Stop strings end a text that is only continued; a chat model ends by itself, and may begin with an empty line.
+            stop = () if self._as_chat else settings.stop
+            # A server may refuse an empty list; the host has the same default for its chat models.
+            until = list(stop) or ([NEVER_SAID] if self._is_served else [])
+            drawn = {"do_sample": settings.temperature > 0, "temperature": settings.temperature}
+            given = {"max_gen_toks": self._max_tokens or settings.max_tokens, **drawn}
+            # Some backends change the dictionary that they are given: each request has its own.
+            arguments = [(self._prompt(requests[place].prompt), {**given, "until": list(until)}) for place in places]
+            if self._seed is not None:
+                self.lm._seed = self._seed + settings.sample
+            try:
+                read = functools.partial(_ended, stop=stop)
+                found = self._ask("generate_until", arguments, read, _at(places, on_answer))
+            finally:
+                if self._seed is not None:
+                    self.lm._seed = self._seed
+            answers.update(zip(places, found, strict=True))
         return [answers[place] for place in range(len(requests))]
 
     def loglikelihood(
@@ -177,29 +189,6 @@ class LmEvalLanguageModel:
         if callable(tokenizer):
             return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
         return None
-
-    def _generate(self, prompts: Sequence[str], settings: Request, on_answer: TextListener) -> list[Text | Unscored]:
-        # Stop strings end a text that is only continued; a chat model ends by itself, and may begin with an empty line.
-        stop = () if self._as_chat else settings.stop
-        # A server may refuse an empty list; the host has the same default for its chat models.
-        until = list(stop) or ([NEVER_SAID] if self._is_served else [])
-        drawn = {"do_sample": settings.temperature > 0, "temperature": settings.temperature}
-        max_tokens = settings.max_tokens if self._max_tokens is None else self._max_tokens
-        # Some backends change the dictionary that they are given: each request has its own.
-        arguments = [(self._prompt(prompt), {"max_gen_toks": max_tokens, **drawn, "until": list(until)}) for prompt in prompts]
-
-        def read(answer: object) -> Text:
-            text = answer.text if isinstance(answer, CutAnswer) else str(answer)
-            ended = cut_at_stop(text, stop)
-            return answer if isinstance(answer, CutAnswer) and ended == text else ended
-
-        if self._seed is not None and settings.temperature > 0:
-            self.lm._seed = self._seed + settings.sample
-        try:
-            return self._ask("generate_until", arguments, read, on_answer)
-        finally:
-            if self._seed is not None:
-                self.lm._seed = self._seed
 
     def _prompt(self, text: str) -> Any:
         return self.lm.apply_chat_template([{"role": "user", "content": text}]) if self._as_chat else text
@@ -251,6 +240,13 @@ class LmEvalLanguageModel:
             return None
         window = getattr(self.lm, "max_length", None)
         return window if isinstance(window, int) and callable(getattr(self.lm, "tok_encode", None)) else None
+
+
+def _ended(answer: object, stop: Sequence[str]) -> Text:
+    """An answer up to its first stop string; one that has none may have been cut."""
+    text = answer.text if isinstance(answer, CutAnswer) else str(answer)
+    ended = cut_at_stop(text, stop)
+    return answer if isinstance(answer, CutAnswer) and ended == text else ended
 
 
 def _at(places: Sequence[int], on_answer: Callable[[int, Answer], None]) -> Callable[[int, Answer], None]:

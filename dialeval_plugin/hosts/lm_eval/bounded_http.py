@@ -102,10 +102,9 @@ class BoundedResponse(aiohttp.ClientResponse):
 
 
 class RequestParameters:
-    """What one server takes of a request, and fields that every request for a text has besides.
+    """What one server takes of a request, and `extra` fields of every request for a text.
 
     OpenAI's newer models take `max_completion_tokens` for `max_tokens`, and neither `stop` nor a `temperature` of 0.
-    The host knows some of them by name; here the server itself says so.
     """
 
     def __init__(self, extra: dict[str, Any]) -> None:
@@ -115,11 +114,8 @@ class RequestParameters:
     def adapted(self, payload: dict[str, Any], *, generate: bool) -> dict[str, Any]:
         """The host's request, with what this server has refused renamed or left out."""
         sent = payload | (self._extra if generate else {})
-        for name in self._refused & sent.keys():
-            value = sent.pop(name)
-            if name in _OTHER_NAMES:
-                sent[_OTHER_NAMES[name]] = value
-        return sent
+        renamed = {_OTHER_NAMES[name]: sent[name] for name in self._refused & sent.keys() & _OTHER_NAMES.keys()}
+        return {name: value for name, value in sent.items() if name not in self._refused} | renamed
 
     @property
     def rules(self) -> dict[str, Any]:
@@ -127,21 +123,17 @@ class RequestParameters:
         of_request: set[str] = set()
 
         def is_adapted(error: BaseException) -> bool:
-            if (name := _refused_name(error)) is None or name in of_request:
+            # The server's own words: aiohttp's error has them from `BoundedResponse`, that of requests has the whole reply.
+            words = getattr(error, "body", None) or getattr(getattr(error, "response", None), "content", None)
+            text = words[:_LONGEST_REFUSAL].decode(errors="replace") if isinstance(words, bytes) else ""
+            named = _NAMED.search(text) if _UNSUPPORTED.search(text) else None
+            if named is None or named[1] in of_request:
                 return False
-            if name not in self._refused:
-                change = f"with {_OTHER_NAMES[name]!r} in its place" if name in _OTHER_NAMES else "without it"
-                logger.warning("the server does not take %r: requests are sent %s", name, change)
-            of_request.add(name)
-            self._refused.add(name)
+            if named[1] not in self._refused:
+                change = f"sent as {_OTHER_NAMES[named[1]]!r}" if named[1] in _OTHER_NAMES else "not sent"
+                logger.warning("the server does not take %r: it is %s from here on", named[1], change)
+            of_request.add(named[1])
+            self._refused.add(named[1])
             return True
 
         return {"retry": retry_if_exception(is_adapted), "reraise": True}
-
-
-def _refused_name(error: BaseException) -> str | None:
-    """The parameter that a server refuses in its own words, which `BoundedResponse` and requests keep with the error."""
-    words = getattr(error, "body", None) or getattr(getattr(error, "response", None), "content", None)
-    text = words[:_LONGEST_REFUSAL].decode(errors="replace") if isinstance(words, bytes) else ""
-    named = _NAMED.search(text) if _UNSUPPORTED.search(text) else None
-    return named[1] if named else None

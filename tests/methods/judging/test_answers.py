@@ -222,19 +222,6 @@ def test_damaged_and_foreign_rows_are_dropped_with_a_count(cache: AnswerCache, c
     assert read(cache, "bent", "swapped", "foreign") == {"bent": "3"}
 
 
-def test_answers_of_an_earlier_schema_are_dropped_with_a_count(
-    cache: AnswerCache, caplog: Caplog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(cache, {"a": "1", "b": "2"})
-    monkeypatch.setattr(answers, "SCHEMA_VERSION", answers.SCHEMA_VERSION + 1)
-    again = AnswerCache(cache.path)
-
-    assert read(again, "a", "b") == {}
-    assert warnings(caplog) == [f"{cache.path}: 2 answers of an earlier release were dropped"]
-    write(again, {"a": "3"})
-    assert read(AnswerCache(cache.path), "a") == {"a": "3"}
-
-
 @pytest.mark.parametrize("version", [answers.SCHEMA_VERSION + 1, 99])
 def test_a_file_of_a_later_release_is_left_alone(version: int, cache: AnswerCache) -> None:
     """FAULTS, section 6: the very next schema too."""
