@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
 from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, printed
@@ -103,7 +104,8 @@ class Folder(NamedTuple):
     title: str
     about: str
     homepage: str
-    citations: str
+    papers: Sequence[str]
+    """Their keys in `papers.bib`."""
     options: Mapping[str, str]
     files: dict[str, str]
 
@@ -222,7 +224,7 @@ process_results: !function {HOSTS}.tasks.responses.process_results
         "people's ratings is taken over the development sets of DSTC10 Track 5. `bm25_*` shows the nearest "
         "examples of other dialogues.",
         "https://chateval.org/dstc10",
-        HUYNH + DSTC10,
+        ("huynh2023understanding", "zhang2021automatic"),
         {
             "rated_quality": "another quality than that which stands for overall quality",
             "literal_log": "`true` reads g off log probabilities, as the paper prints it",
@@ -329,7 +331,7 @@ process_results: !function {HOSTS}.tasks.rating.process_ratings
         "numbers, weighted by their probabilities, is compared with people's ratings (Huynh et al. 2023, "
         "Appendix B). Examples are none, hand-picked, random (three runs) or the nearest by BM25.",
         "https://github.com/Shikib/fed",
-        HUYNH + FED,
+        ("huynh2023understanding", "mehri-eskenazi-2020-unsupervised"),
         {
             "k": "how many ratings count; 3",
             "literal_log": "`true` weights ratings by log probabilities, as the paper prints it",
@@ -372,7 +374,7 @@ process_results: !function {HOSTS}.slm_tasks.slide_results
         "both are fused. The variants `slm` and `llm` (each alone) are in the logged samples: `dialeval "
         "rescore` and `dialeval leaderboard` show them.",
         "https://arxiv.org/abs/2405.15924",
-        SLIDE + DSTC10,
+        ("zhao-etal-2024-slide", "zhang2021automatic"),
         {
             "slm": "folder or hub id of the small model",
             "fusion": "reading of equation 9",
@@ -418,7 +420,7 @@ process_results: !function {HOSTS}.slm_tasks.dre_results
         "scores are refined by them (exterior refinement). The ablations `in_dre`, `ex_dre` and `non_dre` are "
         "in the logged samples: `dialeval rescore` and `dialeval leaderboard` show them.",
         "https://arxiv.org/abs/2506.04516",
-        DRE + DSTC10,
+        ("zhao-etal-2025-dre", "zhang2021automatic"),
         {
             "slm": "folder or hub id of the small model",
             "eq26": "refine as equation 26 is printed",
@@ -495,7 +497,7 @@ process_results: !function {HOSTS}.tasks.classification.process_generation
         "accuracies by kind of response are in the logged samples: `dialeval rescore` and `dialeval "
         "leaderboard` show them.",
         "https://iitmnlp.github.io/DailyDialog-plusplus/",
-        SLIDE + DAILYDIALOG_PP,
+        ("zhao-etal-2024-slide", "sai-etal-2020-improving"),
         {},
         files,
     )
@@ -541,7 +543,7 @@ process_results: !function {HOSTS}.tasks.opinion.process_opinion
         "baseline `length` are computed from the logged samples by `dialeval rescore` and `dialeval "
         "leaderboard`.",
         "http://convai.io",
-        EDISON,
+        ("nedelchev2023automatic",),
         {
             "context": "`full` for all turns before a turn, `pair` for the last one",
             "rated_quality": "another quality than the challenge's score",
@@ -591,7 +593,7 @@ process_results: !function {HOSTS}.tasks.breakdown.process_breakdown
         "a breakdown earns, are computed from the logged samples by `dialeval rescore` and `dialeval "
         "leaderboard`.",
         "https://dbd-challenge.github.io/dbdc3/",
-        DBDC,
+        ("higashinaka2017dialogue",),
         {
             "answers": "`letters` (O, T, X) or `words` (No, Possibly, Yes)",
             "annotations": "`revised`, or `original` for those of the challenge",
@@ -632,81 +634,11 @@ process_results: !function {HOSTS}.tasks.preference.process_preferences
         "correlation for relevance; the other criteria, schemes, floors and ceilings are computed from the "
         "logged samples by `dialeval rescore` and `dialeval leaderboard`.",
         "https://github.com/WilliamsToTo/causalscore_dialogue",
-        CAUSALSCORE,
+        ("feng2024causalscore",),
         {"literal_log": "`true` reads g off log probabilities"},
         files,
     )
 
-
-HUYNH = """@article{huynh2023understanding,
-  title   = {Understanding the Effectiveness of Very Large Language Models on Dialog Evaluation},
-  author  = {Huynh, Jessica and Jiao, Cathy and Gupta, Prakhar and Mehri, Shikib and Bajaj, Payal and Chaudhary, Vishrav and
-             Eskenazi, Maxine},
-  journal = {arXiv preprint arXiv:2301.12004},
-  year    = {2023}
-}
-"""
-DSTC10 = """@article{zhang2021automatic,
-  title   = {Automatic Evaluation and Moderation of Open-domain Dialogue Systems},
-  author  = {Zhang, Chen and Sedoc, Jo{\\~a}o and D'Haro, Luis Fernando and Banchs, Rafael and Rudnicky, Alexander},
-  journal = {arXiv preprint arXiv:2111.02110},
-  year    = {2021}
-}
-"""
-FED = """@inproceedings{mehri-eskenazi-2020-unsupervised,
-  title     = {Unsupervised Evaluation of Interactive Dialog with {D}ialo{GPT}},
-  author    = {Mehri, Shikib and Eskenazi, Maxine},
-  booktitle = {Proceedings of the 21th Annual Meeting of the Special Interest Group on Discourse and Dialogue},
-  pages     = {225--235},
-  year      = {2020}
-}
-"""
-SLIDE = """@inproceedings{zhao-etal-2024-slide,
-  title     = {{SLIDE}: A Framework Integrating Small and Large Language Models for Open-Domain Dialogues Evaluation},
-  author    = {Zhao, Kun and Yang, Bohao and Tang, Chen and Lin, Chenghua and Zhan, Liang},
-  booktitle = {Findings of the Association for Computational Linguistics: ACL 2024},
-  year      = {2024}
-}
-"""
-DRE = """@article{zhao-etal-2025-dre,
-  title   = {{DRE}: An Effective Dual-Refined Method for Integrating Small and Large Language Models in Open-Domain Dialogue
-             Evaluation},
-  author  = {Zhao, Kun and Yang, Bohao and Tang, Chen and Dai, Siyuan and Tang, Haoteng and Lin, Chenghua and Zhan, Liang},
-  year    = {2025}
-}
-"""
-DAILYDIALOG_PP = """@article{sai-etal-2020-improving,
-  title   = {Improving Dialog Evaluation with a Multi-reference Adversarial Dataset and Large Scale Pretraining},
-  author  = {Sai, Ananya B. and Mohankumar, Akash Kumar and Arora, Siddhartha and Khapra, Mitesh M.},
-  journal = {Transactions of the Association for Computational Linguistics},
-  volume  = {8},
-  pages   = {810--827},
-  year    = {2020}
-}
-"""
-EDISON = """@phdthesis{nedelchev2023automatic,
-  title  = {Automatic Evaluation of Dialogue-Systems Using Neural-Network Methods},
-  author = {Nedelchev, Rostislav},
-  school = {Rheinische Friedrich-Wilhelms-Universit{\\"a}t Bonn},
-  year   = {2023}
-}
-"""
-DBDC = """@misc{higashinaka2017dialogue,
-  title        = {Dialogue Breakdown Detection Challenge 3},
-  author       = {Higashinaka, Ryuichiro and others},
-  year         = {2017},
-  howpublished = {A task of Dialogue System Technology Challenge 6 (DSTC6)},
-  url          = {https://dbd-challenge.github.io/dbdc3/}
-}
-"""
-CAUSALSCORE = """@article{feng2024causalscore,
-  title   = {{CausalScore}: An Automatic Reference-Free Metric for Assessing Response Relevance
-             in Open-Domain Dialogue Systems},
-  author  = {Feng, Tao and Qu, Lizhen and Kang, Xiaoxi and Haffari, Gholamreza},
-  journal = {arXiv preprint arXiv:2406.17300},
-  year    = {2024}
-}
-"""
 
 FOLDERS = (cgdialog_preference, convai_opinion, dailydialog_pp, dbdc, dre, dstc10_dialog, fed_dialog, slide)
 README = """# {title}
@@ -722,7 +654,8 @@ Homepage: {homepage}
 ### Citation
 
 ```bibtex
-{citations}```
+{citations}
+```
 
 ### Groups and Tasks
 
@@ -770,7 +703,7 @@ def readme(folder: Folder) -> str:
         title=folder.title,
         about=textwrap.fill(folder.about, 120),
         homepage=folder.homepage,
-        citations=folder.citations,
+        citations="\n".join(map(bibtex, folder.papers)),
         groups="\n".join(groups) or "* Not part of a group.",
         tasks="\n".join(tasks),
         options="\n".join(options) or "None.",

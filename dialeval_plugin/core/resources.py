@@ -1,7 +1,8 @@
-"""Where the task and metric folders are: inside the package in a wheel, beside it in a checkout."""
+"""Where the task and metric folders are, inside the package in a wheel, beside it in a checkout; and the papers cited."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -25,3 +26,14 @@ def pretrained_path() -> Path:
 def metrics_path() -> Path:
     """Folder that holds one folder for every `evaluate` metric."""
     return _folder("metrics")
+
+
+def bibtex(key: str) -> str:
+    """Return the entry of a paper in `papers.bib`, without a line break at its end; KeyError where it has none of this key."""
+    return _papers()[key]
+
+
+@cache
+def _papers() -> dict[str, str]:
+    entries = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}

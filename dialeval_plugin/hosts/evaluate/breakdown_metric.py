@@ -12,6 +12,7 @@ import datasets
 import evaluate
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, LABELS, METRICS, breakdown_metrics
@@ -23,13 +24,7 @@ NAME = "dbdc"
 COLUMNS = ("predictions", "references", "labels", "dialogues")
 OPTIONS = ("threshold", "rounds", "confidence", "seed")
 
-_CITATION = """@misc{higashinaka2017dialogue,
-  title        = {Dialogue Breakdown Detection Challenge 3},
-  author       = {Higashinaka, Ryuichiro and others},
-  year         = {2017},
-  howpublished = {A task of Dialogue System Technology Challenge 6 (DSTC6)},
-  url          = {https://dbd-challenge.github.io/dbdc3/}
-}"""
+_CITATION = bibtex("higashinaka2017dialogue")
 _INPUTS_DESCRIPTION = """
 Args:
     predictions: for every system turn the detector's probabilities of no breakdown, a possible breakdown and a breakdown, a

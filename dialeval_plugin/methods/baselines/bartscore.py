@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank, visible_texts
 from dialeval_plugin.core.options import Positive, checked_init
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import NO_TURN, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
@@ -51,14 +52,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
 
     name: ClassVar[str] = "bartscore"
     needs = ("hub model",)
-    citation: ClassVar[str] = """\
-@inproceedings{yuan2021bartscore,
-  title     = {{BARTScore}: Evaluating Generated Text as Text Generation},
-  author    = {Yuan, Weizhe and Neubig, Graham and Liu, Pengfei},
-  booktitle = {Advances in Neural Information Processing Systems},
-  year      = {2021},
-  url       = {https://arxiv.org/abs/2106.11520}
-}"""
+    citation: ClassVar[str] = bibtex("yuan2021bartscore")
     range = (-math.inf, 0.0)
     columns = ("bartscore", "n_cut")
 

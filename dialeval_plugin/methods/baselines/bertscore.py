@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.options import Positive, checked_init
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
@@ -44,14 +45,7 @@ class BertScore(ReferenceScorer):
 
     name: ClassVar[str] = "bertscore"
     needs = ("references", "hub model")
-    citation: ClassVar[str] = """\
-@inproceedings{zhang2020bertscore,
-  title     = {{BERTScore}: Evaluating Text Generation with {BERT}},
-  author    = {Zhang, Tianyi and Kishore, Varsha and Wu, Felix and Weinberger, Kilian Q. and Artzi, Yoav},
-  booktitle = {International Conference on Learning Representations},
-  year      = {2020},
-  url       = {https://openreview.net/forum?id=SkeHuCVFDr}
-}"""
+    citation: ClassVar[str] = bibtex("zhang2020bertscore")
     range = (-1.0, 1.0)
     measures = ("bertscore_f1", "bertscore_precision", "bertscore_recall")
 

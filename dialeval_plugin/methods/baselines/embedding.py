@@ -16,6 +16,7 @@ from nltk.tokenize import wordpunct_tokenize
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.corpora import mini
@@ -158,15 +159,7 @@ class EmbeddingOverlap(OneByOneScorer):
 
     name: ClassVar[str] = "embedding_overlap"
     needs = ("references", "encoder")
-    citation: ClassVar[str] = """\
-@inproceedings{liu2016how,
-  title     = {How {NOT} To Evaluate Your Dialogue System: An Empirical Study of Unsupervised Evaluation Metrics for
-               Dialogue Response Generation},
-  author    = {Liu, Chia-Wei and Lowe, Ryan and Serban, Iulian and Noseworthy, Mike and Charlin, Laurent and Pineau, Joelle},
-  booktitle = {Proceedings of the 2016 Conference on Empirical Methods in Natural Language Processing},
-  year      = {2016},
-  url       = {https://aclanthology.org/D16-1230/}
-}"""
+    citation: ClassVar[str] = bibtex("liu2016how")
     range = (-1.0, 1.0)
 
     @checked_init

@@ -15,6 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import checked_init
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 
@@ -41,14 +42,7 @@ class Bleu(OneByOneScorer):
     """
 
     name: ClassVar[str] = "bleu"
-    citation: ClassVar[str] = """\
-@inproceedings{papineni2002bleu,
-  title     = {{BLEU}: a Method for Automatic Evaluation of Machine Translation},
-  author    = {Papineni, Kishore and Roukos, Salim and Ward, Todd and Zhu, Wei-Jing},
-  booktitle = {Proceedings of the 40th Annual Meeting of the Association for Computational Linguistics},
-  year      = {2002},
-  url       = {https://aclanthology.org/P02-1040/}
-}"""
+    citation: ClassVar[str] = bibtex("papineni2002bleu")
     range = (0.0, 100.0)
 
     @checked_init
@@ -78,14 +72,7 @@ class Chrf(OneByOneScorer):
     """
 
     name: ClassVar[str] = "chrf"
-    citation: ClassVar[str] = """\
-@inproceedings{popovic2015chrf,
-  title     = {chr{F}: character n-gram {F}-score for automatic {MT} evaluation},
-  author    = {Popovi{\\'c}, Maja},
-  booktitle = {Proceedings of the Tenth Workshop on Statistical Machine Translation},
-  year      = {2015},
-  url       = {https://aclanthology.org/W15-3049/}
-}"""
+    citation: ClassVar[str] = bibtex("popovic2015chrf")
     range = (0.0, 100.0)
     measures = ("chrf",)
 
@@ -115,14 +102,7 @@ class Rouge(OneByOneScorer):
     """
 
     name: ClassVar[str] = "rouge"
-    citation: ClassVar[str] = """\
-@inproceedings{lin2004rouge,
-  title     = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
-  author    = {Lin, Chin-Yew},
-  booktitle = {Text Summarization Branches Out},
-  year      = {2004},
-  url       = {https://aclanthology.org/W04-1013/}
-}"""
+    citation: ClassVar[str] = bibtex("lin2004rouge")
 
     @checked_init
     def __init__(self, kind: RougeKind = "rouge_l", *, stem: bool = False) -> None:
@@ -165,14 +145,7 @@ class Meteor(OneByOneScorer):
 
     name: ClassVar[str] = "meteor"
     needs = ("references", "WordNet")
-    citation: ClassVar[str] = """\
-@inproceedings{banerjee2005meteor,
-  title     = {{METEOR}: An Automatic Metric for {MT} Evaluation with Improved Correlation with Human Judgments},
-  author    = {Banerjee, Satanjeev and Lavie, Alon},
-  booktitle = {Proceedings of the {ACL} Workshop on Intrinsic and Extrinsic Evaluation Measures},
-  year      = {2005},
-  url       = {https://aclanthology.org/W05-0909/}
-}"""
+    citation: ClassVar[str] = bibtex("banerjee2005meteor")
     measures = ("meteor",)
 
     @checked_init

@@ -11,6 +11,7 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank, visible_texts
 from dialeval_plugin.core.options import Positive, checked_init
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import NO_TURN, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
@@ -76,15 +77,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
 
     name: ClassVar[str] = "unieval"
     needs = ("hub model",)
-    citation: ClassVar[str] = """\
-@inproceedings{zhong2022unieval,
-  title     = {Towards a Unified Multi-Dimensional Evaluator for Text Generation},
-  author    = {Zhong, Ming and Liu, Yang and Yin, Da and Mao, Yuning and Jiao, Yizhu and Liu, Pengfei and Zhu, Chenguang and
-               Ji, Heng and Han, Jiawei},
-  booktitle = {Proceedings of the 2022 Conference on Empirical Methods in Natural Language Processing},
-  year      = {2022},
-  url       = {https://aclanthology.org/2022.emnlp-main.131/}
-}"""
+    citation: ClassVar[str] = bibtex("zhong2022unieval")
 
     @checked_init
     def __init__(

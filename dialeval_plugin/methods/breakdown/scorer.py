@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.options import ModelOptions, Share, check_choice, check_value, with_options
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -110,13 +111,7 @@ class DialogueBreakdownScorer(Scorer):
 
     name: ClassVar[str] = "dialogue_breakdown"
     needs = ("trained model",)
-    citation: ClassVar[str] = """\
-@phdthesis{nedelchev2023automatic,
-  title  = {Automatic Evaluation of Dialogue-Systems Using Neural-Network Methods},
-  author = {Nedelchev, Rostislav},
-  school = {Rheinische Friedrich-Wilhelms-Universit{\"a}t Bonn},
-  year   = {2023}
-}"""
+    citation: ClassVar[str] = bibtex("nedelchev2023automatic")
     orientation: Orientation = "lower"
     window = 2048
 

@@ -12,6 +12,7 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -93,14 +94,7 @@ class CausalScorer(Scorer):
     name = "causalscore"
     needs = ("trained model",)
     packaged_model = "causalscore"
-    citation = """@article{feng2024causalscore,
-  title   = {{CausalScore}: An Automatic Reference-Free Metric for Assessing Response Relevance
-             in Open-Domain Dialogue Systems},
-  author  = {Feng, Tao and Qu, Lizhen and Kang, Xiaoxi and Haffari, Gholamreza},
-  journal = {arXiv preprint arXiv:2406.17300},
-  year    = {2024},
-  url     = {https://arxiv.org/abs/2406.17300}
-}"""
+    citation = bibtex("feng2024causalscore")
     window = 64
 
     @with_options(CausalScoreOptions)

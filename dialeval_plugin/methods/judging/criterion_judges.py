@@ -24,6 +24,7 @@ from annotated_types import Gt
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.llm.language_model import (
@@ -312,15 +313,7 @@ class GEval(CriterionJudge):
     name: ClassVar[str] = "g_eval"
     range = (1.0, 3.0)
     prompts: ClassVar[CriterionPrompts] = G_EVAL_PROMPTS
-    citation: ClassVar[str] = """\
-@inproceedings{liu-etal-2023-geval,
-  title     = {{G}-Eval: {NLG} Evaluation using {GPT}-4 with Better Human Alignment},
-  author    = {Liu, Yang and Iter, Dan and Xu, Yichong and Wang, Shuohang and Xu, Ruochen and Zhu, Chenguang},
-  booktitle = {Proceedings of the 2023 Conference on Empirical Methods in Natural Language Processing},
-  pages     = {2511--2522},
-  year      = {2023},
-  url       = {https://aclanthology.org/2023.emnlp-main.153/}
-}"""
+    citation: ClassVar[str] = bibtex("liu-etal-2023-geval")
 
 
 class LlmChiang(CriterionJudge):
@@ -329,14 +322,7 @@ class LlmChiang(CriterionJudge):
     name: ClassVar[str] = "llm_chiang"
     range = (1.0, 5.0)
     prompts: ClassVar[CriterionPrompts] = CHIANG_PROMPTS
-    citation: ClassVar[str] = """\
-@inproceedings{chiang-lee-2023-large,
-  title     = {Can Large Language Models Be an Alternative to Human Evaluations?},
-  author    = {Chiang, Cheng-Han and Lee, Hung-yi},
-  booktitle = {Proceedings of the 61st Annual Meeting of the Association for Computational Linguistics},
-  year      = {2023},
-  url       = {https://aclanthology.org/2023.acl-long.870/}
-}"""
+    citation: ClassVar[str] = bibtex("chiang-lee-2023-large")
 
 
 def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | None = None) -> CriterionRating | Unscored:

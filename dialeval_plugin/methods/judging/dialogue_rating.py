@@ -16,6 +16,7 @@ from typing import ClassVar
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, is_blank
 from dialeval_plugin.core.errors import InputError, did_you_mean
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Question, require_language_model
@@ -240,15 +241,7 @@ class DialogueRatingScorer(PromptingScorer):
     needs = ("llm", "log probabilities")
     levels = ("turn", "dialogue")
     range = (0.0, 4.0)
-    citation: ClassVar[str] = """\
-@article{huynh2023understanding,
-  title   = {Understanding the Effectiveness of Very Large Language Models on Dialog Evaluation},
-  author  = {Huynh, Jessica and Jiao, Cathy and Gupta, Prakhar and Mehri, Shikib and Bajaj, Payal and Chaudhary, Vishrav and
-             Eskenazi, Maxine},
-  journal = {arXiv preprint arXiv:2301.12004},
-  year    = {2023},
-  url     = {https://arxiv.org/abs/2301.12004}
-}"""
+    citation: ClassVar[str] = bibtex("huynh2023understanding")
 
     @checked_init
     def __init__(

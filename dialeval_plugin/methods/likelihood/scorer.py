@@ -13,6 +13,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -76,15 +77,7 @@ class DialogueLikelihoodScorer(Scorer):
     levels = ("turn", "dialogue")
     level: Level = "dialogue"
     range = (0.0, math.inf)
-    citation: ClassVar[str] = """\
-@inproceedings{nedelchev2020language,
-  title     = {Language Model Transformers as Evaluators for Open-domain Dialogues},
-  author    = {Nedelchev, Rostislav and Lehmann, Jens and Usbeck, Ricardo},
-  booktitle = {Proceedings of the 28th International Conference on Computational Linguistics},
-  pages     = {6797--6808},
-  year      = {2020},
-  url       = {https://aclanthology.org/2020.coling-main.599/}
-}"""
+    citation: ClassVar[str] = bibtex("nedelchev2020language")
     window = 256
 
     @with_options(LikelihoodOptions)

@@ -13,6 +13,7 @@ import numpy as np
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
@@ -76,14 +77,7 @@ class GlueProxyScorer(Scorer):
 
     name = "glue_proxy"
     needs = ("trained regression", "hub models")
-    citation = """@inproceedings{nedelchev-etal-2021-proxy,
-  title     = {Proxy Indicators for the Quality of Open-domain Dialogues},
-  author    = {Nedelchev, Rostislav and Lehmann, Jens and Usbeck, Ricardo},
-  booktitle = {Proceedings of the 2021 Conference on Empirical Methods in Natural Language Processing},
-  pages     = {7834--7855},
-  year      = {2021},
-  url       = {https://aclanthology.org/2021.emnlp-main.618/}
-}"""
+    citation = bibtex("nedelchev-etal-2021-proxy")
     window = 256
 
     @with_options(GlueProxyOptions)

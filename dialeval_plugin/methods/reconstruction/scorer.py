@@ -13,6 +13,7 @@ from annotated_types import Ge
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, content_hash
@@ -80,15 +81,7 @@ class DialogueReconstructionScorer(Scorer):
     name: ClassVar[str] = "dialogue_reconstruction"
     needs = ("trained model",)
     levels = ("turn", "dialogue")
-    citation: ClassVar[str] = """\
-@inproceedings{nedelchev2020treating,
-  title     = {Treating Dialogue Quality Evaluation as an Anomaly Detection Problem},
-  author    = {Nedelchev, Rostislav and Usbeck, Ricardo and Lehmann, Jens},
-  booktitle = {Proceedings of the 12th Language Resources and Evaluation Conference},
-  pages     = {508--512},
-  year      = {2020},
-  url       = {https://aclanthology.org/2020.lrec-1.64/}
-}"""
+    citation: ClassVar[str] = bibtex("nedelchev2020treating")
     level: Level = "dialogue"
     orientation: Orientation = "lower"
     range = (0.0, math.inf)

@@ -11,6 +11,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import score_rows
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -139,13 +140,7 @@ class DreScorer(PromptingScorer):
     needs = ("llm", "trained model")
     packaged_model = "slide"
     range = (0.0, 10.0)
-    citation: ClassVar[str] = """@article{zhao-etal-2025-dre,
-  title   = {{DRE}: An Effective Dual-Refined Method for Integrating Small and Large Language Models in Open-Domain Dialogue
-             Evaluation},
-  author  = {Zhao, Kun and Yang, Bohao and Tang, Chen and Dai, Siyuan and Tang, Haoteng and Lin, Chenghua and Zhan, Liang},
-  year    = {2025},
-  url     = {https://arxiv.org/abs/2506.04516}
-}"""
+    citation: ClassVar[str] = bibtex("zhao-etal-2025-dre")
 
     @with_options(DreOptions)
     def __init__(self, options: DreOptions) -> None:

@@ -9,6 +9,7 @@ from typing import cast
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
 
@@ -39,13 +40,7 @@ class SlideScorer(Scorer):
     packaged_model = "slide"
     levels = ("turn", "dialogue")
     range = (0.0, 2.0)
-    citation = """@inproceedings{zhao-etal-2024-slide,
-  title     = {{SLIDE}: A Framework Integrating Small and Large Language Models for Open-Domain Dialogues Evaluation},
-  author    = {Zhao, Kun and Yang, Bohao and Tang, Chen and Lin, Chenghua and Zhan, Liang},
-  booktitle = {Findings of the Association for Computational Linguistics: ACL 2024},
-  year      = {2024},
-  url       = {https://arxiv.org/abs/2405.15924}
-}"""
+    citation = bibtex("zhao-etal-2024-slide")
 
     @with_options(SlideOptions)
     def __init__(self, options: SlideOptions) -> None:
