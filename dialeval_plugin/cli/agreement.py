@@ -153,7 +153,8 @@ def meta_eval(
     scores: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Files of scores: from `dialeval score`, JSON or CSV with ids, or published. None: what the ratings can judge."
+            help="Files of scores: from `dialeval score`, JSON or CSV with ids, or published; NAME=FILE names the evaluator. "
+            "None: what the ratings can judge."
         ),
     ] = None,
     ratings: Annotated[

@@ -52,7 +52,7 @@ class Columns(NamedTuple):
     unclear: list[str]
     """Those of `numbers` that may be raters of one quality or qualities."""
     left_out: list[str]
-    """With numbers that nobody gave, mostly texts, or empty."""
+    """Empty, or mostly texts: their name does not say that they hold no scores."""
 
     @classmethod
     def of(cls, rows: Sequence[Line], source: str, known: Collection[str] = ()) -> Columns:
@@ -66,9 +66,10 @@ class Columns(NamedTuple):
         numbers, left_out, raters = [], [], dict[str, list[str]]()
         for name in (name for name in names if name not in {*labels.values(), *known}):
             cells = Counter(_kind(row.value.get(name)) for row in rows)
-            if _NO_NUMBERS.fullmatch(spelled[name]) or cells["other"] > cells["number"] or not cells.keys() - {"empty"}:
-                is_plain_text = _TEXT.fullmatch(spelled[name]) or (cells["other"] and not cells["number"])
-                left_out += [] if is_plain_text else [name]
+            if _NO_NUMBERS.fullmatch(spelled[name]) or (cells["other"] and not cells["number"]):
+                continue
+            if cells["other"] > cells["number"] or not cells["number"] + cells["missing"]:
+                left_out.append(name)
             elif person := _PERSON.fullmatch(spelled[name]):
                 raters.setdefault(person["before"] or person["behind"] or "rating", []).append(name)
             else:
@@ -77,7 +78,7 @@ class Columns(NamedTuple):
         return cls(labels, numbers, raters, unclear if len(unclear) > 1 else [], left_out)
 
     def warn(self, source: str, *others: str) -> None:
-        """Say which columns with numbers, or without anything, are left out, and `others`."""
+        """Say which columns are left out for what they hold, and `others`."""
         if names := [*self.left_out, *others]:
             shown = ", ".join(map(repr, names))
             logger.warning("%s: not read as scores or ratings: %s. To use one, name it by --column or --quality", source, shown)

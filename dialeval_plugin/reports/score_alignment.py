@@ -58,14 +58,18 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
     shared = None if how.ratings is None else rated_items(how.ratings, how.level, how.qualities, how.raters)
     found: list[Judgements] = []
     names: set[tuple[str, str | None, str]] = set()
-    for path in files:
+    for given in files:
+        name, sign, file = str(given).partition("=")
+        is_named = bool(sign) and not given.exists()
+        path = Path(file) if is_named else given
         columns, own = read_score_file(path, how.columns, how.rating_column, how.raters if how.ratings is None else ())
         items = shared if shared is not None else own
         if items is None:
             raise InputError(f"{path}: has scores but no ratings. Name the file of the ratings with --ratings FILE.")
         items = _of_level(items, how.level, str(path))
         dataset = Path(how.ratings).stem if how.ratings else path.stem
-        for column in columns:
+        for read in columns:
+            column = replace(read, evaluator=read.evaluator.replace(path.stem, name, 1)) if is_named else read
             oriented = replace(column, orientation="lower") if column.evaluator in how.lower else column
             placed = _placed(oriented, items) if column.is_in_file_order and shared is not None else oriented
             chosen = _matched(placed, items, how)

@@ -194,6 +194,17 @@ def test_columns_of_a_csv_are_evaluators(dialeval: Run, files: Path) -> None:
     assert one["value"] == -found["all:bad"]
 
 
+def test_an_evaluator_has_the_name_that_it_is_given(dialeval: Run, files: Path) -> None:
+    """In a paper's table `df` and `df2:general` had to be renamed by hand."""
+    write_rows(files / "two.jsonl", [{"id": id, "warm": score, "clear": -score} for id, score in GOOD.items()])
+    words = ("--ratings", "ratings.jsonl", "--coefficient", "spearman", "--rounds", "0", "--format", "json")
+    rows = rows_of(dialeval("meta-eval", "Ours=good.jsonl", "B=two.jsonl", "bad.jsonl", "--lower", "B:clear", *words))
+    assert sorted(row["evaluator"] for row in rows) == ["B:clear", "B:warm", "Ours", "bad"]
+    (files / "x=y.jsonl").write_text((files / "good.jsonl").read_text())
+    (row,) = rows_of(dialeval("meta-eval", "x=y.jsonl", *words))
+    assert row["evaluator"] == "x=y"
+
+
 def test_unscored_rows_are_counted_withheld_and_fail_the_gate(dialeval: Run, files: Path) -> None:
     write_scores(files / "half.jsonl", {**GOOD, "b": None, "f": None})
     words = ("meta-eval", "half.jsonl", "--ratings", "ratings.jsonl", "--coefficient", "spearman", "--rounds", "0")
