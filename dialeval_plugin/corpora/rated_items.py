@@ -150,7 +150,7 @@ def _warn_of_marks(items: Collection[RatedItem], source: str) -> None:
         for mark in (0.0, -1.0, 99.0, 999.0):
             others = [value for value in counts if value != mark]
             low, high = min(others, default=0), max(others, default=0)
-            is_scale = all(value.is_integer() for value in others) and 2 < high <= 10 and low >= (mark == 0)
+            is_scale = all(value.is_integer() for value in others) and 2 < high <= 10 and low >= 0
             if mark in counts and is_scale:
                 logger.warning(
                     "%s: %s: %d of %d ratings are %g, and the others are on a scale of %g to %g. "

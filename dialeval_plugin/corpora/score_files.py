@@ -128,7 +128,9 @@ def _of_rows(
 ) -> ScoreFile:
     meta = _meta(path)
     ids = _ids(rows)
-    of_people = [*([rating_column] if rating_column else []), *raters]
+    if rating_column and raters:
+        raise InputError(f"{path}: --rating-column and --raters both say where the ratings are. Leave one of them out.")
+    of_people = [rating_column] if rating_column else list(raters)
     names = list(columns) or ([meta["main"]] if meta else [])
     if not names:
         found = Columns.of(rows, str(path), known=["rating", "ratings", *of_people])
@@ -141,7 +143,7 @@ def _of_rows(
         if name not in there:
             raise InputError(f"{rows[0].where}: has no column {name!r}. It has: {', '.join(there)}.")
     read = [_column(path, rows, ids, name, meta, is_alone=len(names) == 1) for name in names]
-    return ScoreFile(read, rated_rows(rows, str(path), of_people[:1], raters) if of_people else None)
+    return ScoreFile(read, rated_rows(rows, str(path), of_people, raters) if of_people else None)
 
 
 def _column(

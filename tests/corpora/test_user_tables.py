@@ -106,12 +106,13 @@ def test_a_dialogue_is_known_by_the_names_that_it_has(name: str, tmp_path: Path)
 def test_two_names_of_a_dialogue_have_to_mean_the_same(tmp_path: Path) -> None:
     head, rows = "id,conversation_id,dialog_id,rating", [f"{id},c{n // 2},d{n // 2},{n}" for n, id in enumerate(IDS)]
     assert rated(table(tmp_path, head, *rows))[0].cluster == "d0"
-    path = table(tmp_path, head, *rows[:-1], "e,c2,d0,3")
-    with refused(
-        f"{path}: 'dialog_id' and 'conversation_id' say in two ways which rows are of one dialogue. "
-        "Call the one that is right 'dialogue'."
-    ):
-        rated(path)
+    for other in ("e,c2,d0,3", "e,c0,d2,3"):
+        path = table(tmp_path, head, *rows[:-1], other)
+        with refused(
+            f"{path}: 'dialog_id' and 'conversation_id' say in two ways which rows are of one dialogue. "
+            "Call the one that is right 'dialogue'."
+        ):
+            rated(path)
 
 
 # Who rated.
@@ -146,6 +147,13 @@ def test_columns_that_may_be_raters_or_qualities_ask_for_an_option(name: str, tm
     assert list(by_quality(rated(path, asked=[second]))) == [second]
     with refused(f"--raters: {path} has no column 'rater'. Known are: id, {first}, {second}."):
         rated(path, raters=["rater"])
+    with refused(f"{path}: --rating-column and --raters both say where the ratings are. Leave one of them out."):
+        read_score_file(path, rating_column=first, raters=[second])
+
+
+def test_lists_of_ratings_leave_nothing_unclear(tmp_path: Path) -> None:
+    rows = [{"id": id, "ratings": {"warm": list(values)}, "score1": 1, "score2": 2} for id, values in BY_ID.items()]
+    assert by_quality(rated(write(tmp_path, json.dumps(rows), "r.json"))) == {"warm": BY_ID}
 
 
 def test_raters_beside_scores_are_no_evaluators(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -199,6 +207,8 @@ SEMICOLONS = "id;warm;remark\na;1,5;x, y\nb;-0,25;1,5\nc;3;\n"
         ("r.tsv", SEMICOLONS.replace(";", "\t")),
         ("r.TSV", SEMICOLONS.replace(";", "\t")),
         ("r.csv", SEMICOLONS.replace(";", "\t")),
+        ("r.csv", "\n" + SEMICOLONS),
+        ("r.csv", SEMICOLONS.replace("remark", '"remark, if any"')),
         ("r.tsv", 'id,warm,remark\na,1.5,"x, y"\nb,-0.25,"1,5"\nc,3,\n'),
     ],
 )
@@ -208,7 +218,11 @@ def test_spreadsheets_of_other_countries(name: str, text: str | bytes, tmp_path:
     assert evaluators(path) == {"r": [1.5, -0.25, 3]}
 
 
-def test_decimal_commas_and_points_in_one_column_are_refused(tmp_path: Path) -> None:
+def test_decimal_commas_are_not_read_where_a_comma_may_mean_something_else(tmp_path: Path) -> None:
+    """1,234 between commas may be a thousand."""
+    path = table(tmp_path, "id,warm", 'a,"1,234"', 'b,"2,5"', "c,3")
+    with refused(f"{path}:2: warm: expected a finite number, got '1,234'. Leave the cell empty where there is none."):
+        rated(path, asked=["warm"])
     path = table(tmp_path, "id;warm", "a;1.5", "b;2,5")
     with refused(f"{path}:3: warm: expected a finite number, got '2,5'. Leave the cell empty where there is none."):
         rated(path)
@@ -254,6 +268,13 @@ def test_a_table_that_is_scored_is_a_table_of_ratings(tmp_path: Path) -> None:
     ]
     assert items[0].item == items[1].item != items[2].item
     assert items[0].cluster == items[1].cluster != items[2].cluster
+    path = table(tmp_path, "id,context,response,dialogue,item,rating", "a,Hi.,Hello,d1,i1,5", "a,Hi.,Hello,d1,i1,5")
+    with refused(f"{path}: the id 'a' occurs twice. Give every response its own."):
+        rated(path)
+    (one,) = rated(
+        table(tmp_path, "id,context,response,dialogue,item,rater,rating", *(f"a,Hi.,Hey,d1,i1,{n},{n}" for n in (1, 2)))
+    )
+    assert (one.cluster, one.item, one.words, dict(one.ratings)) == ("d1", "i1", 1, {"rating": (1.0, 2.0)})
 
 
 # What rating tools export.
@@ -370,6 +391,9 @@ def test_records_of_argilla(make: Any, tmp_path: Path) -> None:
     found = rated(write(tmp_path, json.dumps(rows), "r.json"))
     assert by_quality(found) == {"warm": BY_ID}
     assert found == rated(write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "r.jsonl"))
+    for name in ("user_id", "warm.responses.users"):
+        anonymous = json.loads(json.dumps(rows).replace(name, "nobody"))
+        assert by_quality(rated(write(tmp_path, json.dumps(anonymous), "n.json"))) == {"warm": BY_ID}
     assert [item.cluster for item in found] == [None if make is argilla_flat else f"d{id}" for id in IDS]
 
 

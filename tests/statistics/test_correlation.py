@@ -19,7 +19,7 @@ from scipy import stats
 from dialeval_plugin.statistics import levels
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
-from dialeval_plugin.statistics.coefficients.tie_calibration import calibrated_epsilon
+from dialeval_plugin.statistics.coefficients.tie_calibration import accuracy_at, calibrated_epsilon
 from dialeval_plugin.statistics.correlation import Correlation, correlate, correlations, level_correlations
 from dialeval_plugin.statistics.levels import Rated
 from tests.cluster_order import SCIPY, interval_by_loop
@@ -272,19 +272,24 @@ def test_ratings_that_do_not_differ_judge_nobody() -> None:
         assert (found.n_groups, found.n_tied_groups, found.n_undefined_groups) == (1, 0, 1)
 
 
-def test_tied_scores_count_in_resamples_of_a_group_too() -> None:
-    """A system whose drawn rows have one score counts as 0, as it would on the whole data."""
+@pytest.mark.parametrize("tied_groups", ["zero", "skip"])
+@pytest.mark.parametrize("few", ["scores", "ratings"])
+def test_tied_scores_count_in_resamples_of_a_group_too(tied_groups: Any, few: str) -> None:
+    """A system whose drawn rows have one score counts as 0, as it would on the whole data; one of equal ratings does not."""
     generator = np.random.default_rng(2)
-    ratings = generator.normal(size=24)
-    scores = (generator.random(24) < 0.15).astype(float)
+    varied, rare = generator.normal(size=24), generator.normal(size=24)
+    rare[:12] = [1, 1, *[0] * 10]
+    scores, ratings = (rare, varied) if few == "scores" else (varied, rare)
     rated = Rated(scores=scores, ratings=ratings, systems=["a"] * 12 + ["b"] * 12, clusters=[*range(12)] * 2)
-    found = at_level(rated, average_by="system", bootstrap=Bootstrap(rounds=200, seed=5))
+    found = at_level(rated, average_by="system", tied_groups=tied_groups, bootstrap=Bootstrap(rounds=200, seed=5))
 
     def statistic(rows: np.ndarray) -> float:
         values = []
         for system in (rows[rows < 12], rows[rows >= 12]):
-            is_tied = np.ptp(scores[system]) == 0
-            values.append(0.0 if is_tied else stats.pearsonr(scores[system], ratings[system]).statistic)
+            if np.ptp(ratings[system]) and np.ptp(scores[system]):
+                values.append(stats.pearsonr(scores[system], ratings[system]).statistic)
+            elif np.ptp(ratings[system]) and tied_groups == "zero":
+                values.append(0.0)
         return float(np.mean(values))
 
     expected = interval_by_loop(statistic, rated.clusters, [ratings, scores], rounds=200, seed=5)
@@ -398,3 +403,20 @@ def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool,
 )
 def test_wrong_options(changed: dict[str, Any], message: str) -> None:
     assert refusal(at_level, Rated(scores=[1, 2, 3], ratings=[1, 2, 2]), **changed) == f"correlate: {message}"
+
+
+def test_pairwise_accuracy_counts_tied_groups_in_resamples_too() -> None:
+    """A system to whose drawn rows people or the metric gave one value keeps its share of equal pairs."""
+    generator = np.random.default_rng(4)
+    scores, ratings = generator.normal(size=24), generator.normal(size=24)
+    scores[:12], ratings[2:12] = [1, 1, *[0] * 10], 3
+    rated = Rated(scores=scores, ratings=ratings, systems=["a"] * 12 + ["b"] * 12, clusters=[*range(12)] * 2)
+    found = at_level(rated, "pairwise_accuracy", average_by="system", bootstrap=Bootstrap(rounds=100, seed=5))
+
+    def statistic(rows: np.ndarray) -> float:
+        return float(
+            np.mean([accuracy_at(scores[own], ratings[own], found.epsilon) for own in (rows[rows < 12], rows[rows >= 12])])
+        )
+
+    expected = interval_by_loop(statistic, rated.clusters, [ratings, scores], rounds=100, seed=5)
+    assert (found.ci_low, found.ci_high) == pytest.approx(expected, abs=1e-9)

@@ -248,3 +248,12 @@ def test_of_few_clusters_or_a_constant_metric_there_is_no_interval_of_a_differen
     assert (found["a", "b"].ci_low, found["a", "flat"].value) == (None, None)
     assert "needs 10 clusters" in str(found["a", "b"].reason)
     assert "all 4 scores are 1.0" in str(found["a", "flat"].reason)
+
+
+def test_a_metric_that_decides_nothing_can_be_compared() -> None:
+    """Its contexts count as 0, before and after a swap; standardised scores without a spread were NaN."""
+    items = np.repeat(np.arange(12), 3)
+    paired = Paired(scores_a=[1, 2, 3] * 12, scores_b=[7] * 36, ratings=[1, 2, 3] * 12, items=items, clusters=items)
+    found = permutation_test(paired, Measure("kendall_b", average_by="item"), rounds=200)
+    assert (found.value_a, found.value_b, found.n_degenerate) == (1, 0, 0)
+    assert found.p_value == pytest.approx(1 / 201)
