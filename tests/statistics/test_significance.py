@@ -251,9 +251,25 @@ def test_of_few_clusters_or_a_constant_metric_there_is_no_interval_of_a_differen
 
 
 def test_a_metric_that_decides_nothing_can_be_compared() -> None:
-    """Its contexts count as 0, before and after a swap; standardised scores without a spread were NaN."""
-    items = np.repeat(np.arange(12), 3)
-    paired = Paired(scores_a=[1, 2, 3] * 12, scores_b=[7] * 36, ratings=[1, 2, 3] * 12, items=items, clusters=items)
-    found = permutation_test(paired, Measure("kendall_b", average_by="item"), rounds=200)
-    assert (found.value_a, found.value_b, found.n_degenerate) == (1, 0, 0)
-    assert found.p_value == pytest.approx(1 / 201)
+    """Its scores have no spread to be standardised by; a swap of clusters mixes them with the other metric's in each system."""
+    generator = np.random.default_rng(3)
+    scores, ratings, swapped = generator.normal(size=(2, 6)), generator.normal(size=(2, 6)), itertools.product([0, 1], repeat=6)
+    paired = Paired(
+        scores_a=scores.reshape(-1),
+        scores_b=[7] * 12,
+        ratings=ratings.reshape(-1),
+        clusters=[*range(6)] * 2,
+        systems=[*"a" * 6, *"b" * 6],
+    )
+    found = permutation_test(paired, Measure("spearman", average_by="system"))
+
+    def value(columns: np.ndarray) -> float:
+        pairs = zip(columns, ratings, strict=True)
+        return float(np.mean([stats.spearmanr(*pair).statistic if np.ptp(pair[0]) else 0.0 for pair in pairs]))
+
+    standard = stats.zscore(scores, axis=None)
+    taken = [np.array(swap, dtype=bool) for swap in swapped]
+    differences = [value(np.where(swap, 0, standard)) - value(np.where(swap, standard, 0)) for swap in taken]
+    n_large = sum(abs(difference) >= abs(differences[0]) - 1e-12 for difference in differences)
+    assert (found.value_a, found.value_b, found.n_degenerate) == (pytest.approx(differences[0]), 0, 0)
+    assert found.p_value == n_large / 64
