@@ -182,6 +182,9 @@ def _score_whole(
     from dialeval_plugin.methods.judging.recording import Recorder
     from dialeval_plugin.reports.conversations import check_table_file, report_conversations
 
+    files = [one.resolve() for one in (wanted.output, wanted.record, wanted.by_conversation) if one is not None]
+    if len(set(files)) < len(files):
+        raise InputError("--output, --record, --by-conversation: two of them name one file. Give each its own.")
     items, places = found.items(method.level), found.places()
     recorder = None if wanted.record is None else Recorder.of(method, wanted.record)
     if recorder is not None:

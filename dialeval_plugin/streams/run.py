@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import logging
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,23 +164,18 @@ def _write_block(path: Path, scorer: Scorer, block: _Block, shard: Shard | None)
 
 def _read_block(path: Path, scorer: Scorer, block: _Block) -> Scores:
     try:
-        scores = scores_of([line.value for line in read_json_lines(path)], scorer)
-        if list(scores.ids) != [item.id for item in block.items]:
+        rows = [line.value for line in read_json_lines(path)]
+        names = [name for name in rows[0] if name not in {"id", PLACE, "unscored", "detail"}]
+        found = [
+            Unscored(Reason(row["unscored"]), row["detail"]) if "unscored" in row else {name: row[name] for name in names}
+            for row in rows
+        ]
+        ids = [item.id for item in block.items]
+        if ids != [row["id"] for row in rows]:
             raise ValueError("its rows are others")
-    except (InputError, ValueError, LookupError, TypeError, AttributeError) as error:
+        return Scores.from_rows(found, ids, names, run_signature(scorer), scorer.level, scorer.orientation)
+    except (InputError, ValueError, LookupError, TypeError) as error:
         raise InputError(f"{path}: is damaged ({error}). Delete the file; its rows are then scored again.") from error
-    return scores
-
-
-def scores_of(rows: Sequence[Mapping[str, Any]], scorer: Scorer) -> Scores:
-    """Make scores of what `Scores.rows` gave."""
-    names = [name for name in rows[0] if name not in {"id", PLACE, "unscored", "detail"}]
-    found = [
-        Unscored(Reason(row["unscored"]), row["detail"]) if "unscored" in row else {name: row[name] for name in names}
-        for row in rows
-    ]
-    ids = [row["id"] for row in rows]
-    return Scores.from_rows(found, ids, names, run_signature(scorer), scorer.level, scorer.orientation)
 
 
 def _refuse_other_blocks(path: Path, *, overwrite: bool) -> None:

@@ -269,6 +269,16 @@ def test_recorded_verdicts_of_another_run_are_not_replaced(tmp_path: Path) -> No
     assert refusal(score, tea) == f"{record}:1: not valid JSON (Expecting value). Was the file cut off?"
 
 
+def test_a_command_writes_no_two_things_to_one_file(tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "a.jsonl", ROWS[:2])
+    for one, other in (("--output", "--record"), ("--record", "--by-conversation"), ("--output", "--by-conversation")):
+        words = ("--scorer", "response_length", one, tmp_path / "x.jsonl", other, tmp_path / "." / "x.jsonl", "--overwrite")
+        assert refusal(dialeval, "score", rows, *words) == (
+            "--output, --record, --by-conversation: two of them name one file. Give each its own."
+        )
+    assert not (tmp_path / "x.jsonl").exists()
+
+
 def test_verdicts_are_checked_before_anybody_is_asked(tmp_path: Path) -> None:
     item, other = (Example.from_texts(["Hi."], text) for text in ("Ho.", "Ha."))
     judge = Recorder(tmp_path / "v.jsonl", "m", {"score": Question("overall", (0.0, 1.0))})
