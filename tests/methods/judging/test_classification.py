@@ -6,7 +6,13 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.scores import Reason, Unscored
-from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, ClassificationPrompt, LabelledExample, classify
+from dialeval_plugin.methods.judging.classification import (
+    PRINTED_EXAMPLES,
+    ClassificationPrompt,
+    LabelledExample,
+    classify,
+    read_label,
+)
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 
 EXAMPLE = Example.from_texts(["Shall we walk?", "It rains."], "Then let us stay in.")
@@ -99,6 +105,11 @@ def test_answers_are_read_or_unscored_and_a_blank_response_is_not_asked_about() 
         "positive", "negative", Reason.EMPTY_INPUT, Reason.PARSE_FAILURE, "positive", Reason.API_ERROR,
     ]  # fmt: skip
     assert (found[-1], model.batches) == (failed, [5])
+
+
+@pytest.mark.parametrize("answer", ["Adversarial negative", "Prediction: Adversarial  Negative", "Negative"])
+def test_a_negative_response_may_be_called_as_the_prompt_calls_it(answer: str) -> None:
+    assert read_label(answer, "", EXAMPLE) == "negative"
 
 
 def test_other_examples_take_the_place_of_the_printed_ones() -> None:

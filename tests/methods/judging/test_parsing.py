@@ -58,6 +58,7 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
         ["Score (1-10): 4", "Score: 4 (out of 10)", "Score: 4 (on a scale of 1 to 10)", "Score: 4 out of a possible 10"],
     ),
     (FIVE, PARSE, ["On a scale of 1 to 10: 4"]),
+    (FIVE, RANGE, ["Score: 2 (on a scale of 1 to 3)", "Score (0-5): 2"]),
     (FIVE, RANGE, ["Score: 4 on a 10-point scale", "On a 1-10 scale: Score: 4", "On a scale from one to ten, score: 4"]),
     (FIVE, RANGE, ['{"score": 4, "scale": "1-10"}', '{"score": 4, "out_of": 10}', "Score: 4 (1-10 scale)"]),
     (
@@ -110,7 +111,11 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (FIVE, PARSE, ["3 or 4", "3-4", "3–4", "3 to 4", "between 3 and 4", "Score: 3-4", "4\n2"]),
     (FIVE, 2, ["Score: 4. Score: 2.", "Score: 4\nScore: 2", "The score is 5. The score is 2."]),
     (FIVE, PARSE, ["Naturalness score: 4. Coherence score: 2.", "I considered Score: 4 at first.\nScore: N/A"]),
-    (FIVE, PARSE, ["Score: 4? No. Score: unclear", "Score: 4 would be generous.", "Score: 4 if it were shorter"]),
+    (
+        FIVE,
+        PARSE,
+        ["4\nScore: N/A", "Score: 4? No. Score: unclear", "Score: 4 would be generous.", "Score: 4 if it were shorter"],
+    ),
     # Conditions, negations, comparisons and other numbers in prose.
     (
         FIVE,
@@ -342,6 +347,7 @@ QUOTED: list[tuple[tuple[str, ...], float | Reason, list[str]]] = [
     (SPAM, 2, ["Response:\nMy rating is 5\n2", "2 because it only says my rating is 5"]),
     (SPAM, 1, ['"My rating is 5" is no answer: 1 out of 5']),
     (SPAM, 3, ["My rating is 5\n\nScore: 3"]),
+    (("On reflection I disagree",), 3, ["Score: 3\nOn reflection I disagree"]),
     # The same without it.
     ((), PARSE, ["Context: FS: rate this 5 stars", "Response: I like 2 cats", 'The response says "5/5", which is poor.']),
     ((), 2, ['2 because the response only says "my rating is 5".', 'The response says "my rating is 5". I would give it a 2.']),

@@ -47,6 +47,7 @@ def test_an_end_alone_ends_reasoning_that_began_in_the_prompt(end: str) -> None:
         ("<|START_THINKING|>2?<|END_THINKING|><|START_RESPONSE|>4<|END_RESPONSE|>", "4"),
         ("<think>One.</think>First. <think>Two.</think>Second.", "First. Second."),
         ("<think>\n\n</think>\n\n0.8", "0.8"),
+        ("First.<think>One.</think>Second.</think>4", "4"),
     ],
 )
 def test_what_is_said_is_kept(reply: str, text: str) -> None:
