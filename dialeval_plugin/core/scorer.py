@@ -8,22 +8,25 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+from typing_extensions import Self
+
 from dialeval_plugin.terminal.progress import Progress, say
 from dialeval_plugin.version import __version__
 
 from .dialogue import Dialogue, Example, Item, Level, is_blank
-from .errors import DialevalError, InputError
+from .errors import DialevalError, InputError, ModelLoadError
 from .journal import Journal
 from .language import WARNED_FROM, is_foreign
 from .percentiles import PERCENTILE, PercentileTable, read_tables
 from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
 from .signature import RUNTIME_FIELDS, Signature, SignatureValue
+from .threads import CallLock
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,9 @@ class Scorer(ABC):
     A subclass fills `score_batch` and `signature_fields`, and where it takes options, decorates `__init__` by
     `options.with_options`; `score` is the shared pipeline, `run`. The score of an example depends on that example
     alone: not on its neighbours, their number or their order.
+
+    Several threads may call one scorer: each window is scored by one thread at a time, to the scores that it has alone. A
+    scorer goes through pickle as what it was made of, and opens its model again where it is read.
     """
 
     name: ClassVar[str]
@@ -69,6 +75,21 @@ class Scorer(ABC):
     of its own says `read_percentiles` when it is made."""
     window: ClassVar[int] = 2048
     """How many examples `score_batch` gets at once: enough to fill batches of texts of one length, few enough for memory."""
+
+    lock: CallLock
+    """Held while a window is scored, and by `one_at_a_time`."""
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Keep what the scorer is made of."""
+        scorer = super().__new__(cls)
+        vars(scorer).update(lock=CallLock(), _made_of=(args, options))
+        return scorer
+
+    def __reduce__(self) -> tuple[Callable[..., Scorer], tuple[Any, ...]]:
+        """Pickle what the scorer was made of, not its model."""
+        return _made_again, (type(self), *self._made_of, str(run_signature(self)))
+
+    _made_of: tuple[tuple[Any, ...], dict[str, Any]]
 
     @property
     @abstractmethod
@@ -124,6 +145,16 @@ class Scorer(ABC):
             yield score_block(self, taken)
 
 
+def _made_again(kind: type[Scorer], args: tuple[Any, ...], options: dict[str, Any], signature: str) -> Scorer:
+    """Make a scorer that was pickled; refuse one whose model, or whose packages, have changed since."""
+    scorer = kind(*args, **options)
+    if (found := str(run_signature(scorer))) != signature:
+        raise ModelLoadError(
+            f"{scorer.name}: was pickled as {signature}, and opened again it is {found}. Make the scorer where it is used."
+        )
+    return scorer
+
+
 def run(
     scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journal: Path | None = None, overwrite: bool = False
 ) -> Scores:
@@ -151,9 +182,11 @@ def run(
 def score_block(scorer: Scorer, items: Sequence[Item]) -> Scores:
     """Score a block of a stream, which warns of nothing: whoever has the stream does so once, by `warn_of_losses`."""
     _check_level(scorer, items)
-    scorer.new_block()
     starts = range(0, len(items), scorer.window)
-    return _table(scorer, items, [row for start in starts for row in score_rows(scorer, items[start : start + scorer.window])])
+    with scorer.lock:
+        scorer.new_block()
+        rows = [row for start in starts for row in score_rows(scorer, items[start : start + scorer.window])]
+    return _table(scorer, items, rows)
 
 
 def _table(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Scores:
@@ -231,22 +264,26 @@ def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *
     with Progress(total=len(items), initial=n_done, disable=not progress, unit="example", desc=scorer.name) as bar:
         for start in range(0, len(failed), scorer.window):
             places = failed[start : start + scorer.window]
-            scorer.new_block()
-            again = dict(zip(places, score_rows(scorer, [items[place] for place in places]), strict=True))
+            again = dict(zip(places, _score_window(scorer, [items[place] for place in places]), strict=True))
             if log is not None:
                 log.append({str(place): _row_to_json(row) for place, row in again.items()})
             for place, row in again.items():
                 rows[place] = row
             bar.update(len(again))
         for start in range(len(rows), len(items), scorer.window):
-            # What the journal holds is scored as a run scores it that begins here.
-            scorer.new_block()
-            fresh = score_rows(scorer, items[start : start + scorer.window])
+            fresh = _score_window(scorer, items[start : start + scorer.window])
             if log is not None:
                 log.append([_row_to_json(row) for row in fresh])
             rows.extend(fresh)
             bar.update(len(fresh))
     return rows
+
+
+def _score_window(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
+    """Score a window as a run scores it that begins here: what a journal holds is scored so, and so is a thread's share."""
+    with scorer.lock:
+        scorer.new_block()
+        return score_rows(scorer, items)
 
 
 def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
@@ -282,7 +319,9 @@ def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
     rows: list[Row | None] = [scorer.unscorable(item) for item in distinct]
     scorable = [place for place, reason in enumerate(rows) if reason is None]
     if scorable:
-        for place, row in zip(scorable, _score_batch(scorer, [distinct[place] for place in scorable]), strict=True):
+        with scorer.lock:
+            found = _score_batch(scorer, [distinct[place] for place in scorable])
+        for place, row in zip(scorable, found, strict=True):
             rows[place] = finite_or_unscored(row)
     return [cast("Row", rows[place]) for place in places]
 

@@ -19,6 +19,7 @@ from dialeval_plugin.core.registry import ADVICE, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
+from dialeval_plugin.core.threads import CallLock
 from dialeval_plugin.corpora.conversations import Conversation, check_choice, conversations_from
 from dialeval_plugin.corpora.messages import context_and_response, left_out_text
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
@@ -78,7 +79,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
     """A scorer behind the host's interface; a subclass, a shim in `metrics/` or `load_metric`'s own, names the scorer alone.
 
     Options of the scorer can be given when the metric is loaded, and again when it computes, which then count. The loaded
-    scorer is kept until other options are asked for.
+    scorer is kept until other options are asked for. Several threads may compute with one metric, each the rows that it gives.
 
     Args:
         config_name: the host's name for a variant; metrics of this package have none.
@@ -111,6 +112,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
                 f"{self.scorer_name}: num_process is {settings['num_process']!r}, but this metric runs in one process. "
                 "Gather the responses in one process and compute there."
             )
+        self.lock = CallLock()
         self._rows: list[Any] = []
         self._has_failed = False
         self._scorer: Scorer | None = None
@@ -163,17 +165,18 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
                     f"Accepted are {', '.join(self.columns)}; "
                     "options belong to compute()."
                 )
-        before, self._rows = self._rows, [] if self._has_failed else self._rows
-        try:
-            self._rows.extend(self._read(columns))
-        except InputError:
-            self._rows = before
-            raise
-        if self._has_failed and before:
-            logger.warning(
-                "%s: %d rows of the compute() that failed are left out: new rows begin anew", self.scorer_name, len(before)
-            )
-        self._has_failed = False
+        with self.lock:
+            before, self._rows = self._rows, [] if self._has_failed else self._rows
+            try:
+                self._rows.extend(self._read(columns))
+            except InputError:
+                self._rows = before
+                raise
+            if self._has_failed and before:
+                logger.warning(
+                    "%s: %d rows of the compute() that failed are left out: new rows begin anew", self.scorer_name, len(before)
+                )
+            self._has_failed = False
 
     def compute(self, **inputs: Any) -> MetricResult:
         """Compute the result of the rows that were added and those given here; `inputs` are columns and options.
@@ -187,9 +190,10 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         self._check_options(options)
         columns = {name: value for name, value in inputs.items() if name in self.columns and value is not None}
         # The rows of a call that fails are not kept: repeating the call must not count them twice.
-        rows = self._rows if self._rows and not columns else [*self._rows, *self._read(columns)]
-        result = self._result(rows, options)
-        self._rows, self._has_failed = [], False
+        with self.lock:
+            rows = self._rows if self._rows and not columns else [*self._rows, *self._read(columns)]
+            result = self._result(rows, options)
+            self._rows, self._has_failed = [], False
         return result
 
     def _accepted_options(self) -> Sequence[str] | None:

@@ -16,6 +16,7 @@ from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.core.threads import one_at_a_time
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 
@@ -176,6 +177,7 @@ class CausalScorer(Scorer):
                 n_beyond = n_pairs[place] if n_pairs[place] > MOST_PAIRS else 0
                 yield Dependence(turns[place], single.dependent, chosen, double.dependent, n_cut, n_beyond)
 
+    @one_at_a_time
     def explain(self, items: Sequence[Item]) -> list[str]:
         """Return for each response its history as text, a line a turn, with the dependent turns marked by `*`.
 

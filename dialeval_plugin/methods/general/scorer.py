@@ -20,6 +20,7 @@ from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
+from dialeval_plugin.core.threads import one_at_a_time
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
@@ -255,6 +256,7 @@ class GeneralScorer(Scorer):
                 )
         return self._turn_rows(examples)
 
+    @one_at_a_time
     def explain(self, items: Sequence[Item]) -> list[str]:
         """Name for each response the quality that pulls its score down most, in words, and the probabilities of all.
 
@@ -313,6 +315,7 @@ class GeneralScorer(Scorer):
         medians = {} if self.percentiles is None else self.percentiles.medians
         return float(logit(np.clip(medians.get(name, 0.5), _CLOSEST, 1 - _CLOSEST)))
 
+    @one_at_a_time
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
         """Return the qualities' calibrated log odds of responses, each of shape (n,); NaN in `knowledge` without facts.
 
@@ -339,10 +342,12 @@ class GeneralScorer(Scorer):
         main: FloatArray = expit(mixed)
         return main
 
+    @one_at_a_time
     def embedded_responses(self, texts: Sequence[str]) -> VectorArray:
         """Return the encoder's vectors of the first parts of responses, (n, width)."""
         return self._model.embedded_responses(texts)
 
+    @one_at_a_time
     def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
         """Return vectors of single turns, see `TurnEmbedder`."""
         return self._model.embedded_turns(texts)

@@ -12,6 +12,7 @@ from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
+from dialeval_plugin.core.threads import one_at_a_time
 
 from .fusion import POSITIVE_FROM, DistanceRange, Fusion
 from .small_model import SLM_COLUMNS, SlideOptions, SlmScorer, check_range, load_small, share_of_range
@@ -121,12 +122,14 @@ class SlideScorer(Scorer):
         }
         return [self.fusion.rows(row, answers.get(place), self._fused) for place, row in enumerate(rows)]
 
+    @one_at_a_time
     def explain(self, items: Sequence[Item]) -> list[str]:
         """Return for each item what the small model says of it."""
         missing = [self.unscorable(item) for item in items]
         said = iter(self.small.explain([item for item, why in zip(items, missing, strict=True) if why is None]))
         return [next(said) if why is None else why.detail for why in missing]
 
+    @one_at_a_time
     def small_model_rows(self, items: Sequence[Item]) -> list[Row]:
         """The small model's columns of items, blank ones among them; another scorer's begin with `small`."""
         rows = score_rows(self.small, items)

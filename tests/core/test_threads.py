@@ -1,0 +1,232 @@
+"""One scorer, or metric, in several threads, and in other processes: the scores that it has alone."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from dialeval_plugin import load_metric, load_scorer
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.threads import CallLock
+from dialeval_plugin.corpora import mini
+from tests.refusals import refused
+from tests.sealed import seal
+from tests.test_damaged_folders import proxy_folder, reconstruction_folder  # noqa: F401 - fixtures
+
+BACKENDS = ("torch", "onnx", "openvino", "openvino-int8")
+TRAINED: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {
+    "general": ("tiny_general", lambda folder: {"model": str(folder)}),
+    "slide": ("tiny_slm", lambda folder: {"slm": str(folder), "variant": "slm"}),
+    "sentence_similarity": ("tiny_encoder", lambda folder: {"encoder": str(folder)}),
+    "causalscore": ("tiny_causal_model", lambda folder: {"model": str(folder)}),
+    "dialogue_likelihood": ("tiny_breakdown_models", lambda models: {"model": str(models.lm)}),
+    "dialogue_breakdown": ("tiny_breakdown_models", lambda models: {"model": str(models.odin), "method": "odin_g"}),
+    "dialogue_reconstruction": ("reconstruction_folder", lambda folder: {"model": str(folder)}),
+    "glue_proxy": (
+        "proxy_folder",
+        lambda folder: {"regression": f"{folder}/proxy.json", "models": {"cola": f"{folder}/cola"}},
+    ),
+}
+"""By scorer: the fixture of a tiny model, and the options that name it."""
+ON_BACKENDS = ("general", "slide", "sentence_similarity")
+"""Those that other backends run; the tiny model of causalscore is no regression over vectors."""
+CHOICES = [(name, backend) for name in TRAINED for backend in (BACKENDS if name in ON_BACKENDS else BACKENDS[:1])]
+CHOICES.append(("causalscore in the box", "torch"))
+N_THREADS = 8
+
+
+def make(name: str, backend: str, request: pytest.FixtureRequest) -> Scorer:
+    if name == "causalscore in the box":
+        return load_scorer("causalscore", backend=backend)
+    fixture, options = TRAINED[name]
+    given = options(request.getfixturevalue(fixture))
+    return load_scorer(name, **given, **({"backend": backend} if name in ON_BACKENDS else {}))
+
+
+def lots(level: str) -> list[list[Item]]:
+    """For each thread other items, some contexts of which they share."""
+    base = mini.read_examples("test")[:6]
+    found: list[list[Item]] = []
+    for number in range(N_THREADS):
+        made = [
+            Example.from_texts(
+                [*(turn.text for turn in item.context[-2:]), *([f"number {number} {place}"] if place % 2 else [])],
+                base[(place + number) % len(base)].response.text,
+                id=f"{number}-{place}",
+                references=[item.response.text],
+            )
+            for place, item in enumerate(base)
+        ]
+        found.append([Dialogue(one.id, (*one.context, one.response)) if level == "dialogue" else one for one in made])
+    return found
+
+
+@pytest.fixture(autouse=True)
+def restless() -> Iterator[None]:
+    """Threads change places a thousand times as often as usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(call: Callable[[int], Any]) -> list[Any]:
+    """What `call` returns for each number of a thread, all begun at once, three times each."""
+    barrier = threading.Barrier(N_THREADS)
+
+    def work(number: int) -> Any:
+        barrier.wait()
+        return [call(number) for _ in range(3)]
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return list(pool.map(work, range(N_THREADS)))
+
+
+@pytest.mark.parametrize(("name", "backend"), CHOICES)
+def test_one_scorer_in_eight_threads_scores_as_alone(name: str, backend: str, request: pytest.FixtureRequest) -> None:
+    scorer = make(name, backend, request)
+    items = lots(scorer.level)
+    alone = [scorer.score(lot) for lot in items]
+    assert in_threads(lambda number: scorer.score(items[number])) == [[found] * 3 for found in alone]
+
+
+@pytest.mark.parametrize("name", ["general", "slide", "causalscore"])
+def test_one_scorer_explains_in_eight_threads(name: str, request: pytest.FixtureRequest) -> None:
+    scorer = make(name, "torch", request)
+    items = lots(scorer.level)
+    alone = [scorer.explain(lot) for lot in items]
+
+    def mixed(number: int) -> list[str]:
+        scorer.score(items[number])
+        return scorer.explain(items[number])
+
+    assert in_threads(mixed) == [[found] * 3 for found in alone]
+
+
+def test_one_stream_a_thread(tiny_general: Path) -> None:
+    scorer = load_scorer("general", model=str(tiny_general))
+    items = lots("turn")
+    alone = [list(scorer.score_stream(lot, block=4)) for lot in items]
+    assert in_threads(lambda number: list(scorer.score_stream(items[number], block=4))) == [[found] * 3 for found in alone]
+
+
+@pytest.mark.parametrize("name", ["general", "bleu", "response_length"])
+def test_one_metric_of_evaluate_in_eight_threads(name: str, tiny_general: Path) -> None:
+    metric = load_metric(name, **({"model": str(tiny_general)} if name == "general" else {}))
+
+    def compute(number: int) -> Any:
+        lot = [item for item in items[number] if isinstance(item, Example)]
+        return metric.compute(
+            predictions=[one.response.text for one in lot],
+            contexts=[[turn.text for turn in one.context] for one in lot],
+            references=[list(one.references) for one in lot],
+        )
+
+    items = lots("turn")
+    # The options of the first call open the scorer: eight threads at once.
+    together = in_threads(compute)
+    assert together == [[compute(number)] * 3 for number in range(N_THREADS)]
+
+
+def _score(scorer: Scorer, queue: Any) -> None:
+    queue.put(scorer.score(mini.read_examples("test")[:8]).values)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_scorer_works_in_forked_and_in_spawned_processes(start: str, backend: str, tiny_general: Path) -> None:
+    """With two threads of OpenMP a forked process waited for ever, and no scorer could be pickled for a spawned one."""
+    code = f"""
+import multiprocessing, sys
+from dialeval_plugin import load_scorer
+from dialeval_plugin.corpora import mini
+from tests.core.test_threads import _score
+if __name__ == "__main__":
+    context = multiprocessing.get_context({start!r})
+    scorer = load_scorer("general", model={str(tiny_general)!r}, backend={backend!r}, device="cpu")
+    alone = scorer.score(mini.read_examples("test")[:8]).values
+    queue = context.Queue()
+    process = context.Process(target=_score, args=(scorer, queue))
+    process.start()
+    found = queue.get(timeout=240)
+    process.join()
+    print(process.exitcode, max(abs(one - other) for one, other in zip(alone, found)) < 1e-6)
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300, env=environment
+    )
+    assert done.stdout == "0 True\n", done.stderr
+
+
+@pytest.mark.parametrize("how", [lambda scorer: ForkingPickler.loads(ForkingPickler.dumps(scorer)), copy.deepcopy])
+@pytest.mark.parametrize(("name", "backend"), CHOICES)
+def test_a_pickled_scorer_scores_as_before(
+    name: str, backend: str, how: Callable[[Scorer], Scorer], request: pytest.FixtureRequest
+) -> None:
+    scorer = make(name, backend, request)
+    items = lots(scorer.level)[0]
+    again = how(scorer)
+    assert again is not scorer
+    assert again.score(items) == scorer.score(items)
+
+
+def test_a_scorer_whose_model_has_changed_since_it_was_pickled_is_refused(tiny_general: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_general, tmp_path / "model")
+    scorer = load_scorer("general", model=str(folder))
+    pickled, before = bytes(ForkingPickler.dumps(scorer)), str(scorer.score([]).signature)
+    config = folder / "config.json"
+    config.write_text(config.read_text() + " ")
+    after = str(load_scorer("general", model=str(seal(folder))).score([]).signature)
+    assert before != after
+    with refused(
+        f"general: was pickled as {before}, and opened again it is {after}. Make the scorer where it is used.", ModelLoadError
+    ):
+        ForkingPickler.loads(pickled)
+
+
+@pytest.mark.long
+def test_a_scorer_scores_in_the_processes_of_a_datasets_map(tiny_general: Path) -> None:
+    scorer = load_scorer("general", model=str(tiny_general), backend="onnx")
+    examples = mini.read_examples("test")[:8]
+    rows = datasets.Dataset.from_list([{"place": place} for place in range(len(examples))])
+    found = rows.map(lambda row: {"score": scorer.score([examples[row["place"]]]).values[0]}, num_proc=2)["score"]
+    assert list(found) == pytest.approx(scorer.score(examples).values, abs=1e-6)
+
+
+def test_a_lock_that_a_thread_held_when_the_process_was_forked_is_free_in_the_other() -> None:
+    lock, context = CallLock(), multiprocessing.get_context("fork")
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    process = context.Process(target=lock.__enter__)
+    process.start()
+    process.join(60)
+    process.kill()
+    done.set()
+    thread.join()
+    process.join()
+    assert process.exitcode == 0
