@@ -22,7 +22,18 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.general.acceptance import ACCEPTANCE, ACCEPTANCE_FILE
 from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
-from dialeval_plugin.pretrained.catalogue import GOLDEN_FILE, KINDS, export, golden_items, open_scorer, settings_file, verify
+from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.pretrained.catalogue import (
+    GOLDEN_FILE,
+    KINDS,
+    TOLERANCE,
+    Verification,
+    export,
+    golden_items,
+    open_scorer,
+    settings_file,
+    verify,
+)
 from reproduction.pretrained import first_screen
 from reproduction.pretrained.build import CORPORA, RECIPES, acceptance_command, check_files, command, pack_again
 from tests.cli.running import run, run_installed
@@ -185,16 +196,24 @@ def test_a_score_that_is_off_is_said_and_so_is_what_is_no_model(tmp_path: Path) 
     first = next(iter(golden["scores"]))
     golden["scores"][first] += 0.01
     write_text(tmp_path / "model" / GOLDEN_FILE, to_json(golden))
+    write_manifest(tmp_path / "model")
     done = run("models", "verify", tmp_path / "model")
     assert done.exit_code == 1
-    assert "model: differs by more than 0.0001; hashes match, " in done.stdout
+    assert "model: differs by more than 0.0001; hashes match the folder's own manifest, " in done.stdout
     assert "largest difference 1.0e-02" in done.stdout
     (tmp_path / "model" / GOLDEN_FILE).unlink()
+    write_manifest(tmp_path / "model")
     with refused(f"{tmp_path / 'model' / GOLDEN_FILE}: there is no such file. Copy the folder again.", ModelLoadError):
         verify(str(tmp_path / "model"))
     (tmp_path / "empty").mkdir()
     with refused(f"{tmp_path / 'empty'}: holds no trained model: it has none of {', '.join(KINDS)}. Give the folder of one."):
         settings_file(tmp_path / "empty")
+
+
+def test_a_score_may_be_off_by_a_ten_thousandth_and_no_more() -> None:
+    assert TOLERANCE == 1e-4
+    assert Verification(1, 1e-4, "AVX2", "AVX2", "").is_equal
+    assert not Verification(1, 1.1e-4, "AVX2", "AVX2", "").is_equal
 
 
 def test_the_commands(tmp_path: Path) -> None:

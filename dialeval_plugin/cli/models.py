@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -56,6 +55,7 @@ def show_list() -> None:
 def show(name: Name) -> None:
     """Print a model's card: what it was trained on, how, its figures, what it cannot judge."""
     from dialeval_plugin.core.files import read_text
+    from dialeval_plugin.core.plain_text import one_line
     from dialeval_plugin.models.folders import resolve
 
     path = resolve(name) / "README.md"
@@ -63,7 +63,9 @@ def show(name: Name) -> None:
         raise InputError(f"{name}: came without a card ({path.name}). Its settings file has the record of its training.")
     text = read_text(path)
     # The lines between --- are for the Hub.
-    typer.echo((text.partition("\n---\n")[2] if text.startswith("---\n") else text).strip())
+    shown = (text.partition("\n---\n")[2] if text.startswith("---\n") else text).strip()
+    # It may be a stranger's, and a terminal obeys control characters.
+    typer.echo("\n".join(map(one_line, shown.split("\n"))))
 
 
 @app.command()
@@ -81,7 +83,7 @@ def verify(
         state = "ok" if found.is_equal else f"differs by more than {TOLERANCE:g}"
         built = "" if found.instruction_set == found.golden_instruction_set else f", built with {found.golden_instruction_set}"
         typer.echo(
-            f"{name}: {state}; hashes match, {found.n_scores} golden scores, largest difference "
+            f"{name}: {state}; hashes match {found.record}, {found.n_scores} golden scores, largest difference "
             f"{found.largest_difference:.1e} ({found.instruction_set}{built})"
         )
         is_equal &= found.is_equal
@@ -145,16 +147,21 @@ def push(
     repository: Repository,
     private: Annotated[bool, typer.Option("--private", help="Where the repository is made, make it private.")] = False,
 ) -> None:
-    """Upload a model's folder, as it is, to a repository of the Hub, where `--option model=OWNER/NAME` finds it."""
+    """Upload a model's files, those of its manifest, to a repository of the Hub, where `--option model=OWNER/NAME` finds it."""
     from dialeval_plugin.models.folders import check_weights, resolve
     from dialeval_plugin.models.hub import check_repository, upload
+    from dialeval_plugin.models.manifest import listed, of_model
     from dialeval_plugin.pretrained.catalogue import settings_file
 
     folder = resolve(name)
     settings_file(folder)
     check_weights(folder)
     check_repository(repository)
-    upload("model", repository, folder, private=private, message="Upload a model of dialeval-plugin")
+    if listed(folder) is None:
+        raise InputError(
+            f"{name}: has no manifest that says what belongs to it. Push what `dialeval models export` makes of it."
+        )
+    upload("model", repository, folder, files=of_model(folder), private=private, message="Upload a model of dialeval-plugin")
     typer.echo(f"{repository}: {folder.name}")
 
 
@@ -165,14 +172,9 @@ def pull(
     revision: Annotated[str | None, typer.Option(help="Commit, branch or tag.")] = None,
 ) -> None:
     """Copy a model from the Hub into a folder of yours and check its hashes."""
-    from dialeval_plugin.models.folders import check_new, check_weights, resolve
     from dialeval_plugin.models.hub import check_repository
-    from dialeval_plugin.pretrained.catalogue import settings_file
+    from dialeval_plugin.pretrained.catalogue import pull as copy
 
     check_repository(repository)
-    check_new(output)
-    folder = resolve(repository, revision=revision)
-    settings_file(folder)
-    check_weights(folder)
-    shutil.copytree(folder, output)
+    copy(repository, output, revision)
     typer.echo(f"{output}: {repository}")

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from .errors import InputError
+from .errors import InputError, ModelLoadError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -258,6 +258,18 @@ def as_shape(value: Any, shape: type[T]) -> T:
         [Line(where='a', value=1)]
     """
     return cast("T", _adapter(cast("Any", shape)).validate_python(value))
+
+
+def checked_model_file(path: Path, shape: type[T]) -> T:
+    """Return the contents of a JSON file of a model folder, checked as `checked` does."""
+    if not path.is_file():
+        raise ModelLoadError(f"{path}: there is no such file. Copy the folder again.")
+    try:
+        return checked(read_json(path), shape, str(path), advice="Copy the folder again.")
+    except InputError as error:
+        message = str(error)
+        # What a shape says of its own values does not know where they stand.
+        raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:

@@ -16,14 +16,15 @@ Part = TypeVar("Part")
 
 
 @contextlib.contextmanager
-def sole_process(path: Path) -> Iterator[None]:
+def sole_process(path: Path, *, waits: bool = False) -> Iterator[None]:
     """Keep other processes from what is written at `path`; the system opens the lock of a process that ends, however it ends.
 
-    The lock is a file beside `path`, a file or a folder, which need not be there; their folder is made.
+    The lock is a file beside `path`, a file or a folder, which need not be there; their folder is made. With `waits` another
+    process is waited for, and is no error.
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(lock_file(path), timeout=0)
+    lock = FileLock(lock_file(path), timeout=-1 if waits else 0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from .dialogue import Level
 from .errors import InputError, ModelLoadError
-from .files import checked, read_json, to_json, write_text
+from .files import checked_model_file, to_json, write_text
 from .scores import Orientation
 from .signature import PERCENTILES_FILE, text_hash
 
@@ -147,12 +147,7 @@ def read_tables(folder: Path) -> list[PercentileTable]:
     path = folder / PERCENTILES_FILE
     if not path.is_file():
         return []
-    try:
-        stored = checked(read_json(path), _Tables, str(path), advice=_REMEDY)
-    except InputError as error:
-        message = str(error)
-        # What a table says of its own numbers does not know where they stand.
-        raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+    stored = checked_model_file(path, _Tables)
     if stored["format_version"] != FORMAT_VERSION:
         raise ModelLoadError(
             f"{path}: format_version is {stored['format_version']}, this release reads {FORMAT_VERSION}. "

@@ -19,8 +19,9 @@ SignatureValue = str | int | float | bool | None
 PERCENTILES_FILE = "percentiles.json"
 GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
-ABOUT = frozenset({PERCENTILES_FILE, GOLDEN_FILE, PROVENANCE_FILE})
-"""Files of a model folder that say something of the model: where scores stand, what some are, where it is from."""
+MANIFEST_FILE = "manifest.json"
+ABOUT = frozenset({PERCENTILES_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
+"""Files of a model folder that say something of the model: where scores stand, what some are, where it is from, its files."""
 RUNTIME_FIELDS = ("backend", "instructions", "dtype")
 """Fields of a signature that say what ran a model; the first alone where that moves no digit that anybody looks at."""
 EXPORTS = "exported"

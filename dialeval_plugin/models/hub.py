@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -19,8 +21,8 @@ def check_repository(repo_id: str) -> None:
         raise InputError(f"{repo_id!r}: is not the name of a repository of the Hub. Give OWNER/NAME.")
 
 
-def upload(kind: Kind, repo_id: str, folder: Path, *, private: bool, message: str) -> None:
-    """Put the files of a folder into a repository of the Hub, which is made where it is not there.
+def upload(kind: Kind, repo_id: str, folder: Path, *, files: Sequence[str] | None = None, private: bool, message: str) -> None:
+    """Put the files of a folder, or only those named, into a repository of the Hub, which is made where it is not there.
 
     Raises:
         InputError: the Hub refused.
@@ -36,7 +38,8 @@ def upload(kind: Kind, repo_id: str, folder: Path, *, private: bool, message: st
     try:
         sdk = "gradio" if kind == "space" else None
         api.create_repo(repo_id, repo_type=kind, private=private or None, exist_ok=True, space_sdk=sdk)
-        api.upload_folder(repo_id=repo_id, repo_type=kind, folder_path=folder, commit_message=message)
+        named = None if files is None else [glob.escape(name) for name in files]
+        api.upload_folder(repo_id=repo_id, repo_type=kind, folder_path=folder, commit_message=message, allow_patterns=named)
     except (LocalTokenNotFoundError, OfflineModeIsEnabled) as error:
         raise MissingPrerequisite(f"{kind} {repo_id}: {_one_line(error)}. Type `hf auth login`, or set HF_TOKEN.") from None
     except HfHubHTTPError as error:

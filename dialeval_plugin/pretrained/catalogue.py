@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import torch
 from typing_extensions import Self, TypedDict
 
 from dialeval_plugin.core.dialogue import Dialogue, Item
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import checked_model_file, read_json, to_json, write_text
+from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE
+from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE, MANIFEST_FILE, file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.breakdown.model import LANGUAGE_MODEL_FOLDER
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
@@ -31,13 +31,17 @@ from dialeval_plugin.methods.slide import model as slide_model
 from dialeval_plugin.methods.slide.judging import SLM_FOLDER
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.small_model import SLM
-from dialeval_plugin.models.folders import DefaultModel, check_new, check_weights, checked_model_file, resolve
+from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_new, check_weights, resolve
+from dialeval_plugin.models.manifest import changing, copy_model, listed, recorded, unfinished, write_manifest
 from dialeval_plugin.models.runtimes.exporting import write_export
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 TOLERANCE = 1e-4
 """How far a score may be from the golden one, of scores above 1 the relative difference."""
+
+
+_Load: TypeAlias = Callable[[Path, RuntimeChoice], TorchRuntime]
 
 
 class _Trained(Protocol):
@@ -63,7 +67,7 @@ class Kind:
     default: DefaultModel
     option: str
     model: type[_Trained] | None = None
-    load_runtime: Callable[[Path, RuntimeChoice], TorchRuntime] | None = None
+    load_runtime: _Load | None = None
 
 
 KINDS = {
@@ -91,6 +95,8 @@ class Verification(NamedTuple):
     instruction_set: str
     """Of this machine, as torch names it."""
     golden_instruction_set: str
+    record: str
+    """What the hashes of its files are compared with, in words."""
 
     @property
     def is_equal(self) -> bool:
@@ -120,7 +126,7 @@ def open_scorer(name: str, **options: Any) -> Scorer:
 def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) -> None:
     """Write a model whole: a folder that sentence-transformers or transformers opens without this package.
 
-    With what runs it by `backends` in it, nobody who gets the folder has to make that.
+    With what runs it by `backends` in it, nobody who gets the folder has to make that. Only files of the model are copied.
 
     Raises:
         InputError: there is no such model, `output` exists, or no backend but torch runs this kind of model.
@@ -131,19 +137,36 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
     load = KINDS[settings].load_runtime
     if backends and load is None:
         raise InputError(f"{name}: only torch runs a model of {KINDS[settings].default.scorer!r}. Leave the backends out.")
-    check_new(output)
-    if (model := KINDS[settings].model) is None:
-        shutil.copytree(folder, output)
-        return
-    model.load(str(folder)).save(output, read_json(folder / settings)["training"])
-    for path in folder.iterdir():
-        if path.is_file() and path.suffix != ".safetensors" and not (output / path.name).exists():
-            shutil.copyfile(path, output / path.name)
-    if load is None:
-        return
-    for backend in backends:
-        runtime = load(output, RuntimeChoice(device="cpu"))
-        write_export(runtime, output, output / EXPORTS / backend, backend, mini.calibration_texts())
+    check_weights(folder)
+    with sole_process(output):
+        check_new(output)
+        with unfinished(output) as made:
+            if (model := KINDS[settings].model) is None:
+                copy_model(folder, made)
+            else:
+                model.load(str(folder)).save(made, read_json(folder / settings)["training"])
+                copy_model(folder, made, without=("*.safetensors", f"{EXPORTS}/*/*"))
+            for backend in backends:
+                runtime = cast("_Load", load)(made, RuntimeChoice(device="cpu"))
+                write_export(runtime, made, made / EXPORTS / backend, backend, mini.calibration_texts())
+            write_manifest(made)
+
+
+def pull(repository: str, output: Path, revision: str | None = None) -> None:
+    """Copy the files of a model of the Hub into a folder, once they are all there and those that were published.
+
+    Raises:
+        InputError: `output` exists, or the repository holds no trained model.
+        MissingPrerequisite: there is no such repository, or the Hub cannot be reached.
+        ModelLoadError: a file is missing, damaged, or was changed.
+    """
+    with sole_process(output):
+        check_new(output)
+        folder = resolve(repository, revision=revision)
+        settings_file(folder)
+        check_weights(folder)
+        with unfinished(output) as made:
+            copy_model(folder, made)
 
 
 def golden_items(level: str) -> Sequence[Item]:
@@ -157,22 +180,34 @@ def golden_items(level: str) -> Sequence[Item]:
 def write_golden(folder: Path) -> None:
     """Write the golden scores of a model, for `verify`."""
     golden = _Golden(instruction_set=_instruction_set(), torch=torch.__version__, scores=_scores(str(folder)))
-    write_text(folder / GOLDEN_FILE, to_json(golden, indent=1) + "\n")
+    with changing(folder, GOLDEN_FILE):
+        write_text(folder / GOLDEN_FILE, to_json(golden, indent=1) + "\n")
 
 
 def verify(name: str) -> Verification:
-    """Check the weights of a model against the hashes that it was published with, then its scores against the golden ones.
+    """Check a model's files against the hashes that they were published with, then its scores against the golden ones.
+
+    Those of a model in the box, and of a copy of one, are recorded in this package too: changing the folder is not enough.
 
     Raises:
         ModelLoadError: a file is damaged, or was changed; or the model came without golden scores.
     """
     folder = resolve(name)
-    settings_file(folder)
+    settings = folder / settings_file(folder)
     check_weights(folder)
-    golden = checked_model_file(folder / GOLDEN_FILE, _Golden)
-    found = _scores(str(folder))
+    expected = recorded(settings)
+    if expected is None and folder.resolve().parent == PRETRAINED.resolve():
+        raise ModelLoadError(f"{settings}: is not that of a model of this release. Install dialeval-plugin again.")
+    if expected is not None and file_hash(folder / MANIFEST_FILE) != expected:
+        raise ModelLoadError(
+            f"{folder / MANIFEST_FILE}: names other files than this release has recorded of the model. Copy the folder again."
+        )
+    golden, found = checked_model_file(folder / GOLDEN_FILE, _Golden), _scores(str(folder))
+    if not found or found.keys() != golden["scores"].keys():
+        raise ModelLoadError(f"{folder / GOLDEN_FILE}: has scores of other items than are verified. Copy the folder again.")
     largest = max(abs(found[id] - score) / max(1, abs(score)) for id, score in golden["scores"].items())
-    return Verification(len(golden["scores"]), largest, _instruction_set(), golden["instruction_set"])
+    record = "this release's record" if expected else f"the folder's own {'manifest' if listed(folder) else 'settings'}"
+    return Verification(len(found), largest, _instruction_set(), golden["instruction_set"], record)
 
 
 def _scores(name: str) -> dict[str, float]:

@@ -42,6 +42,8 @@ _OURS = frozenset(
     {"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends", "local_tasks", "local_rank_offset"}
 )
 """Arguments of an executor that are no options: they follow from what is scored."""
+_COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from dialeval_plugin.cli.entry import main; main()"
+"""`dialeval`, without the working directory, where Python would look for modules first: data may lie beside a tqdm.py."""
 _SECONDS_BETWEEN_LOOKS = 1.0
 _COMPLETED = "completions"
 """datatrove's folder of an empty file for each task that is done."""
@@ -134,7 +136,7 @@ class ScoreShard:
 
         part, shard = self.run.parts[rank], Shard(rank + 1, world_size)
         log = part.with_name(part.stem + ".log")
-        words = [sys.executable, "-m", "dialeval_plugin", "score", *self.run.words]
+        words = [sys.executable, "-c", _COMMAND, "score", *self.run.words]
         words += ["--shard", str(shard), "--output", str(part), "--worst", "0", "--max-unscored", "1"]
         with FileLock(part.with_name(part.name + ".task")):
             # A process that outlived its node may still be at this shard: what it finishes is taken.
@@ -292,6 +294,8 @@ def _executor(name: Executor) -> Any:
 def _connect() -> None:
     import ray
 
+    # Its own statistics of use go to a server, unasked.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if not ray.is_initialized():
         ray.init()  # the cluster of RAY_ADDRESS, or that runs here, or a new one
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
 from dialeval_plugin.core.percentiles import PERCENTILE, PercentileTable, write_table
 from dialeval_plugin.core.scorer import Scorer, percentile_settings
+from dialeval_plugin.core.signature import PERCENTILES_FILE
+from dialeval_plugin.models.manifest import changing
 
 N_ITEMS = 4000
 """The standard error of a percentile is then below one."""
@@ -52,7 +54,8 @@ def write_percentiles(
         settings=percentile_settings(scorer),
         sources=sources,
     )
-    write_table(folder, table)
+    with changing(folder, PERCENTILES_FILE):
+        write_table(folder, table)
     return table
 
 

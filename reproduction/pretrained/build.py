@@ -27,13 +27,15 @@ from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.signature import ABOUT, PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
-from dialeval_plugin.models.compact import DELTA_FILE, pack_model
+from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
+from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
 from dialeval_plugin.training.percentiles import write_percentiles
 from reproduction.data import data_folder
 from reproduction.documents import put_between
 from reproduction.general.logs import write_logs
+from reproduction.pretrained.packing import pack_model
 
 CORPORA = Path(__file__).with_name("corpora.json")
 REPORTED = ("dstc10", "fed", "usr", "conture")
@@ -238,6 +240,7 @@ def finish(name: str, packed: Path, target: Path, trained: Mapping[str, Any]) ->
     said = provenance(name, packed, trained)
     write_text(packed / PROVENANCE_FILE, to_json(said, indent=1) + "\n")
     write_text(packed / "README.md", put_between(read_text(CARDS / f"{name}.md"), "origin", origin(said)))
+    write_manifest(packed)
     shutil.rmtree(target, ignore_errors=True)
     packed.rename(target)
     return file_hashes(target)

@@ -39,6 +39,7 @@ from dialeval_plugin.models.encoders import (
 )
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.language_models import open_model
+from reproduction.pretrained import packing
 from tests.refusals import refused
 from tests.tiny.likelihood import write_likelihood_model
 from tests.tiny.models import write_tiny_causal_model
@@ -65,7 +66,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def packed(trained: Path) -> Path:
     """It packed, 4 bits a weight."""
     target = trained.parent / "packed"
-    compact.pack_model(trained, target, base=PACKAGED_ENCODER)
+    packing.pack_model(trained, target, base=PACKAGED_ENCODER)
     return target
 
 
@@ -73,7 +74,7 @@ def packed(trained: Path) -> Path:
 def finer(trained: Path) -> Path:
     """It packed, 6 bits a weight."""
     target = trained.parent / "finer"
-    compact.pack_model(trained, target, base=PACKAGED_ENCODER, bits=6)
+    packing.pack_model(trained, target, base=PACKAGED_ENCODER, bits=6)
     return target
 
 
@@ -134,17 +135,19 @@ assert not {{"sentence_transformers", "datasets", "pandas", "sklearn"}} & set(sy
 
 
 def test_packing_twice_gives_the_same_bytes(trained: Path, packed: Path, tmp_path: Path) -> None:
-    compact.pack_model(trained, tmp_path / "again", base=PACKAGED_ENCODER)
+    packing.pack_model(trained, tmp_path / "again", base=PACKAGED_ENCODER)
     assert file_hashes(tmp_path / "again") == file_hashes(packed)
     assert read_json(packed / "general.json")["weights"] == file_hashes(packed, "*.safetensors")
+    # safetensors makes its files private.
+    assert {path.stat().st_mode & 0o777 for path in packed.rglob("*.safetensors")} == {0o644}
     with refused(f"{packed}: exists already. Choose another folder, or delete this one."):
-        compact.pack_model(trained, packed, base=PACKAGED_ENCODER)
+        packing.pack_model(trained, packed, base=PACKAGED_ENCODER)
 
 
 def test_classifiers_are_packed_too_and_language_models_halved(tmp_path: Path) -> None:
     folder = write_tiny_causal_model(tmp_path)
     encoder = tmp_path / "encoder"
-    compact.pack_model(folder, tmp_path / "packed", base=str(encoder))
+    packing.pack_model(folder, tmp_path / "packed", base=str(encoder))
     assert sorted(path.name for path in (tmp_path / "packed").rglob("*.safetensors")) == [compact.DELTA_FILE] * 2
     items = mini.read_examples("test")[:6]
     whole, small = (CausalScorer(str(path), device="cpu").score(items) for path in (folder, tmp_path / "packed"))
@@ -153,7 +156,7 @@ def test_classifiers_are_packed_too_and_language_models_halved(tmp_path: Path) -
     assert CausalModel.load(str(tmp_path / "packed")).training_dialogues == frozenset()
 
     gpt = write_likelihood_model(tmp_path / "gpt", "gpt2")
-    compact.pack_model(gpt, tmp_path / "half", base=str(encoder))
+    packing.pack_model(gpt, tmp_path / "half", base=str(encoder))
     whole_gpt, half = (open_model(str(path), device="cpu").model.state_dict() for path in (gpt, tmp_path / "half"))
     assert {weight.dtype for weight in half.values()} == {torch.float32}
     assert all(torch.allclose(half[name], weight, rtol=1e-3) for name, weight in whole_gpt.items())
@@ -173,13 +176,13 @@ def test_a_row_comes_back_no_further_off_than_with_the_scale_of_its_largest_numb
     n_rows, n_columns = matrix.shape
     for bits in range(2, 9):
         most = 2 ** (bits - 1) - 1
-        stored, scales = compact._packed(matrix, bits)
+        stored, scales = packing._packed(matrix, bits)
         assert (stored.dtype, stored.shape) == (torch.uint8, (n_rows, math.ceil(n_columns * bits / 8)))
         numbers = compact._unpacked(stored, matrix.shape)
         assert numbers is not None
         back = numbers * scales[:, None]
         largest = matrix.abs().amax(1, keepdim=True)
-        plain = compact._rounded(matrix, largest[:, 0] / most, bits) * (largest / most)
+        plain = packing._rounded(matrix, largest[:, 0] / most, bits) * (largest / most)
         errors = [(found - matrix).double().square().sum(1) for found in (back, plain)]
         # Of the smallest numbers there are the step is one that float32 rounds.
         assert (errors[0] <= errors[1] * 1.0001 + 1e-37).all()
@@ -221,9 +224,9 @@ def test_what_does_not_belong_together_is_refused(packed: Path, tmp_path: Path) 
         with refused(f"{delta}: the tensor {name!r} does not fit the encoder. Copy the model folder again.", ModelLoadError):
             compact.restore(encoder, broken)
     with pytest.raises(InputError):
-        compact.pack_model(packed, tmp_path, base=PACKAGED_ENCODER)
+        packing.pack_model(packed, tmp_path, base=PACKAGED_ENCODER)
     with refused("bits: expected 2 to 8, got 9.", InputError):
-        compact.pack_model(packed, tmp_path / "other", base=PACKAGED_ENCODER, bits=9)
+        packing.pack_model(packed, tmp_path / "other", base=PACKAGED_ENCODER, bits=9)
 
 
 @pytest.mark.filterwarnings("ignore:Accessing the data pointer")

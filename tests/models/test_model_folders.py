@@ -167,7 +167,7 @@ def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_non
     if value is not None:
         path.write_text(value)
     with refused(said[value], ModelLoadError):
-        OPENERS[fixture](str(folder))
+        OPENERS[fixture](str(seal(folder)))
 
 
 FOREIGN = "names the class {!r}, which is not sentence-transformers' own. Choose a model without code of its own."
@@ -182,7 +182,7 @@ def plant(model: Path, trace: Path, type: str = "evilmod.Evil") -> Path:
     modules = json.loads(path.read_text(encoding="utf-8"))
     modules[-1]["type"] = type
     path.write_text(json.dumps(modules), encoding="utf-8")
-    return folder
+    return seal(folder) if (folder / "slm.json").exists() else folder
 
 
 @pytest.mark.parametrize("type", ["evilmod.Evil", "sentence_transformersevil.Evil", "os.path"])
@@ -252,6 +252,33 @@ def test_a_pickle_beside_the_safetensors_that_the_hosts_prefer_is_let_lie(tiny_e
     (folder / "openvino" / "openvino_model.bin").write_bytes(b"weights")
     load_encoder(str(folder))
     assert not (tmp_path / "trace").exists()
+
+
+def test_what_is_no_openvino_of_ours_or_the_hosts_is_a_pickle(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_encoder, tmp_path / "encoder")
+    for name in ("sub/my_openvino_model.bin", "sub/exported/onnx/encoder.bin"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(b"weights")
+        with refused(
+            f"{folder / name}: pickled weights run code when they are read, so they are never opened. Convert them to "
+            "safetensors where you trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`.",
+            ModelLoadError,
+        ):
+            resolve(str(folder))
+        shutil.rmtree(folder / "sub")
+    (folder / "exported" / "onnx").mkdir(parents=True)
+    (folder / "exported" / "onnx" / "encoder.bin").write_bytes(b"weights")
+    assert resolve(str(folder)) == folder
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "me/model.pt"])
+def test_the_name_of_a_pickle_is_no_model(name: str) -> None:
+    with refused(
+        f"{name}: pickled weights run code when they are read, so they are never opened. Convert them to safetensors where you "
+        "trust them: `safetensors.torch.save_file(state_dict, 'model.safetensors')`.",
+        ModelLoadError,
+    ):
+        resolve(name)
 
 
 def no_device(name: Any) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +18,18 @@ from scipy.stats import spearmanr
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.models.runtimes import exported
 from dialeval_plugin.models.runtimes.exported import instructions
+from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.runtime import RuntimeChoice, VectorCache
 from dialeval_plugin.pretrained.catalogue import export, open_scorer
+from tests.cli.running import DIALEVAL, environment, names, write_rows
 from tests.refusals import refusal
 
 EXACT = ("onnx", "openvino")
@@ -172,6 +179,7 @@ def test_an_export_of_other_weights_is_refused(tmp_path: Path, tiny_general: Pat
     export(str(tiny_general), folder, ["onnx"])
     own = content_hash(folder)
     (folder / "tokenizer_config.json").write_text("{}", encoding="utf-8")
+    write_manifest(folder)
     assert refusal(open_scorer, str(folder), backend="onnx", error=ModelLoadError) == (
         f"{folder / 'exported' / 'onnx'}: was exported from weights whose hash is {own}, and the model's is "
         f"{content_hash(folder)}. Delete the folder."
@@ -180,16 +188,112 @@ def test_an_export_of_other_weights_is_refused(tmp_path: Path, tiny_general: Pat
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["onnx", "openvino"])
-def test_a_damaged_export_is_named(tmp_path: Path, tiny_general: Path, backend: str) -> None:
+def test_a_changed_export_is_refused_and_named(tmp_path: Path, tiny_general: Path, backend: str) -> None:
+    """C05, C06: a changed graph gave other scores under the same signature, and flipped bits other scores in silence."""
     folder = tmp_path / "model"
     export(str(tiny_general), folder, [backend])
-    graph = folder / "exported" / backend / f"encoder{exported.GRAPH_SUFFIXES[backend]}"
-    graph.write_bytes(graph.read_bytes()[:100])
-    assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError).startswith(f"{graph}: cannot be opened (")
-    graph.unlink()
-    assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError) == (
-        f"{graph}: there is no such file. Delete the folder and export the model again."
-    )
+    exported_to = folder / "exported" / backend
+    (folder / "manifest.json").unlink()
+    settings = folder / "general.json"
+    settings.write_text(settings.read_text().replace('"has_manifest": true', '"has_manifest": false'))
+    record = exported_to / "export.json"
+    record.write_text(record.read_text().replace(read_json(record)["weights"], content_hash(folder)))
+    generator = random.Random(backend)
+    expected = open_scorer(str(folder), backend=backend).score([LONG]).values
+    for path in sorted(exported_to.iterdir()):
+        if path == record:
+            continue
+        whole = path.read_bytes()
+        for _ in range(5):
+            flipped = bytearray(whole)
+            flipped[generator.randrange(len(whole))] ^= 1 << generator.randrange(8)
+            path.write_bytes(flipped)
+            assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError) == (
+                f"{path}: is damaged or was changed. Delete the folder and export the model again."
+            )
+        path.unlink()
+        assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError) == (
+            f"{path}: there is no such file. Delete the folder and export the model again."
+        )
+        path.write_bytes(whole)
+    assert open_scorer(str(folder), backend=backend).score([LONG]).values == expected
+
+
+def test_two_processes_that_need_one_export_make_it_once_and_both_score(tmp_path: Path, tiny_general: Path) -> None:
+    """B05: the second ended at once, with exit code 2."""
+    rows = write_rows(tmp_path / "in.jsonl", [{"context": ["Hi."], "response": "Hello there."}])
+    words = [DIALEVAL, "score", rows, "--worst", "0", "--option", f"model={tiny_general}", "--option", "backend=onnx"]
+    variables = environment(tmp_path, DIALEVAL_EXPORTS=str(tmp_path / "exports"))
+    both = [
+        subprocess.Popen(
+            [*map(str, words), "--output", str(tmp_path / f"{number}.jsonl")], env=variables, stderr=subprocess.PIPE, text=True
+        )
+        for number in range(2)
+    ]
+    ended = [process.communicate(timeout=300)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "1.jsonl").read_bytes()
+    (of_model,) = (tmp_path / "exports").iterdir()
+    assert names(of_model) == ["onnx"]
+
+
+def test_an_export_in_the_cache_of_an_earlier_release_is_made_anew(
+    tmp_path: Path, tiny_general: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(exported.EXPORTS_VARIABLE, str(tmp_path / "exports"))
+    cached = exported.cached_export(tiny_general, "onnx")
+    cached.mkdir(parents=True)
+    (cached / "export.json").write_text('{"format_version": 1, "backend": "onnx"}')
+    (cached / "old.onnx").write_text("old")
+    values("general", model=str(tiny_general), backend="onnx", examples=[LONG])
+    assert "old.onnx" not in names(cached)
+    assert exported.is_current(cached)
+
+
+def test_models_of_one_name_have_exports_of_their_own(tmp_path: Path, tiny_general: Path) -> None:
+    other = shutil.copytree(tiny_general, tmp_path / tiny_general.name)
+    assert exported.cached_export(other, "onnx") == exported.cached_export(tiny_general, "onnx")
+    (other / "config.json").write_text("{}")
+    assert exported.cached_export(other, "onnx") != exported.cached_export(tiny_general, "onnx")
+
+
+@pytest.mark.parametrize("choice", [RuntimeChoice("auto", device="cuda"), RuntimeChoice("auto", dtype="bfloat16")])
+def test_auto_is_torch_where_another_device_or_precision_is_asked_for(choice: RuntimeChoice, tiny_general: Path) -> None:
+    opened = object()
+    found = open_runtime(tiny_general, choice, load=lambda given: (opened, given), calibration=list)  # type: ignore[arg-type, return-value]
+    assert found == (opened, choice)
+
+
+def test_openvino_multiplies_in_32_bits_unless_asked_and_int8_names_the_instructions(
+    tmp_path: Path, tiny_general: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openvino = exported.import_openvino()
+    compile_model, given = openvino.Core.compile_model, []
+
+    def compiled(core: Any, model: Any, device: str, settings: dict[str, Any]) -> Any:
+        given.append(settings["INFERENCE_PRECISION_HINT"])
+        return compile_model(core, model, device, settings)
+
+    monkeypatch.setattr(openvino.Core, "compile_model", compiled)
+    runtime = load_scorer("general", model=str(tiny_general), backend="openvino")._model.runtime  # type: ignore[attr-defined]
+    assert set(given) == {"f32"}
+    assert runtime.signature_fields() == {"backend": "openvino"}
+    runtime._backend = "openvino-int8"
+    assert runtime.signature_fields() == {"backend": "openvino-int8", "instructions": instructions()}
+
+
+def test_the_cache_of_vectors_stays_as_small_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lengths:
+        def embed(self, ids: list[tuple[int, ...]]) -> np.ndarray:
+            return np.array([[len(row)] for row in ids], dtype=np.float32)
+
+    monkeypatch.setattr(VectorCache, "SIZE", 3)
+    cache = VectorCache(Lengths())  # type: ignore[arg-type]
+    for start in range(0, 12, 2):
+        texts = [[start] * (start + 1), [start + 1] * (start + 2), [0]]
+        found, _ = cache.embed(texts, [])
+        assert found[:, 0].tolist() == [start + 1, start + 2, 1]
+        assert len(cache._vectors) <= 5
 
 
 @pytest.mark.long

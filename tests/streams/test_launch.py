@@ -87,6 +87,17 @@ def left(folder: Path) -> list[str]:
 
 
 @pytest.mark.long
+def test_no_python_file_of_the_working_directory_runs_in_a_shard(tmp_path: Path, source: Path, whole: bytes) -> None:
+    """B16: `python -m` looks for modules there first, for tqdm's and for the standard library's own."""
+    for name in ("tqdm", "queue", "statistics", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__)\n")
+    done = launch(tmp_path, "--shards", 2, "--workers", 1)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "scores.jsonl").read_bytes() == whole
+
+
+@pytest.mark.long
 def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: Path, source: Path, whole: bytes) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")

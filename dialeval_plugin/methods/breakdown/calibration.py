@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import get_args
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.core.files import checked_model_file, to_json, write_text
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import Context, window
-from dialeval_plugin.models.folders import checked_model_file, read_versioned
+from dialeval_plugin.models.folders import read_versioned
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.terminal.progress import Progress
 

@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.models.folders import checked_model_file, read_versioned
+from dialeval_plugin.core.files import checked_model_file, to_json, write_text
+from dialeval_plugin.models.folders import read_versioned
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
 ACCEPTANCE = "acceptance"

@@ -32,6 +32,7 @@ from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening
 from dialeval_plugin.corpora.messages import ASSISTANT, USER
 from dialeval_plugin.corpora.scored_input import read_input
 from dialeval_plugin.models.folders import check_new
+from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
 from .acceptance import Acceptance
@@ -203,5 +204,6 @@ def teach(
         learnt.save(copy)
         talked = (opening_key(turn.text for turn in one.turns) for found in logs.values() for one in found)
         GENERAL_FOLDER.write_training_dialogues(copy, {*GENERAL_FOLDER.training_dialogues(copy), *talked})
+        write_manifest(copy)
         copy.rename(output)
     return learnt

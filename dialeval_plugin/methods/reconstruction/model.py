@@ -11,8 +11,8 @@ import torch
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.models.folders import ModelFolder, checked_model_file, opening, resolve
+from dialeval_plugin.core.files import checked_model_file, to_json, write_text
+from dialeval_plugin.models.folders import ModelFolder, opening, resolve
 from dialeval_plugin.models.tensors import choose_device, load_weights, save_weights
 
 from .layers import Architecture

@@ -6,6 +6,7 @@ An export is a folder with a graph for the encoder and one for each function of 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -21,16 +22,16 @@ from safetensors import safe_open
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
+from dialeval_plugin.core.files import checked_model_file
+from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash, file_hash
 from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
-from dialeval_plugin.models.folders import checked_model_file
 from dialeval_plugin.models.tokenisation import JsonTokenizer
 
 from .runtime import ExportedBackend, Precision, VectorArray
 
 EXPORT_FILE = "export.json"
 EXPORTS_VARIABLE = "DIALEVAL_EXPORTS"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 TOKENIZER_FILE = "tokenizer.json"
 ENCODER = "encoder"
 """Name of the graph that takes token ids and their mask."""
@@ -50,6 +51,7 @@ class Export(TypedDict):
 
     Attributes:
         weights: `content_hash` of the model's folder.
+        files: SHA-256 of each other file of the export.
         functions: of the head, each a graph.
         longest: see `Runtime`.
         special_tokens: see `tokenisation.SPECIAL_TOKENS`.
@@ -60,11 +62,18 @@ class Export(TypedDict):
     format_version: int
     backend: ExportedBackend
     weights: str
+    files: dict[str, str]
     functions: list[str]
     longest: int
     special_tokens: dict[str, int | None]
     calibration: dict[str, str | int]
     made_with: dict[str, str]
+
+
+class _Format(TypedDict):
+    """What every release's `EXPORT_FILE` says."""
+
+    format_version: int
 
 
 class HeadFile(NamedTuple):
@@ -100,8 +109,7 @@ def check_choice(backend: ExportedBackend, dtype: Precision) -> None:
     if dtype != "float32" and (backend == "onnx" or dtype == "float16"):
         raise InputError(f"dtype={dtype!r}: backend={backend!r} does not compute in it. Leave one of them out.")
     if dtype == "bfloat16":
-        import openvino
-
+        openvino = import_openvino()
         # Without the instructions it would take them for numbers of 32 bits.
         if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             raise InputError("dtype='bfloat16': this processor has no such instructions. Leave it out.")
@@ -109,6 +117,8 @@ def check_choice(backend: ExportedBackend, dtype: Precision) -> None:
 
 def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
     """Return the export of a model: that in its folder, else that in the user's cache; None where there is neither.
+
+    What an earlier release left in the cache is as good as none.
 
     Raises:
         ModelLoadError: that in its folder was made of other weights.
@@ -122,7 +132,13 @@ def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
             )
         return own
     cached = cached_export(folder, backend)
-    return cached if (cached / EXPORT_FILE).is_file() else None
+    return cached if is_current(cached) else None
+
+
+def is_current(folder: Path) -> bool:
+    """Whether there is an export of this release."""
+    path = folder / EXPORT_FILE
+    return path.is_file() and checked_model_file(path, _Format)["format_version"] == FORMAT_VERSION
 
 
 def cached_export(folder: Path, backend: ExportedBackend) -> Path:
@@ -136,12 +152,9 @@ def cached_export(folder: Path, backend: ExportedBackend) -> Path:
 
 def _read(folder: Path) -> Export:
     path = folder / EXPORT_FILE
-    export = checked_model_file(path, Export)
-    if export["format_version"] != FORMAT_VERSION:
-        raise ModelLoadError(
-            f"{path}: format_version is {export['format_version']}, this release reads {FORMAT_VERSION}. Delete the folder."
-        )
-    return export
+    if (found := checked_model_file(path, _Format)["format_version"]) != FORMAT_VERSION:
+        raise ModelLoadError(f"{path}: format_version is {found}, this release reads {FORMAT_VERSION}. Delete the folder.")
+    return checked_model_file(path, Export)
 
 
 class ExportedRuntime:
@@ -155,6 +168,12 @@ class ExportedRuntime:
 
     def __init__(self, folder: Path, head: HeadFile | None, dtype: Precision = "float32") -> None:
         export = _read(folder)
+        for name, expected in export["files"].items():
+            path, remedy = folder / name, "Delete the folder and export the model again."
+            if not path.is_file():
+                raise ModelLoadError(f"{path}: there is no such file. {remedy}")
+            if file_hash(path) != expected:
+                raise ModelLoadError(f"{path}: is damaged or was changed. {remedy}")
         self._backend = export["backend"]
         self._head, self._dtype = head, dtype
         open_graph = _onnx_graph if self._backend == "onnx" else functools.partial(_openvino_graph, dtype=dtype)
@@ -211,8 +230,6 @@ def n_threads() -> int:
 
 
 def _opened(open_graph: Callable[[Path], Graph], path: Path) -> Graph:
-    if not path.is_file():
-        raise ModelLoadError(f"{path}: there is no such file. Delete the folder and export the model again.")
     try:
         return open_graph(path)
     except Exception as error:  # both libraries raise errors of many kinds for a damaged file
@@ -237,9 +254,20 @@ def _onnx_graph(path: Path) -> Graph:
     return run
 
 
-def _openvino_graph(path: Path, dtype: Precision) -> Graph:
+def import_openvino() -> Any:
+    """Import OpenVINO without its telemetry, which would send events of what is converted, unasked, and leave files at home."""
+    with contextlib.suppress(ImportError):
+        from openvino_telemetry.utils import opt_in_checker, sender
+
+        opt_in_checker.OptInChecker.check = lambda *_, **__: opt_in_checker.ConsentCheckResult.DECLINED
+        sender.TelemetrySender.send = lambda *_, **__: None
     import openvino
 
+    return openvino
+
+
+def _openvino_graph(path: Path, dtype: Precision) -> Graph:
+    openvino = import_openvino()
     settings: dict[str, Any] = {
         # On processors that have them, the default is numbers of 16 bits.
         "INFERENCE_PRECISION_HINT": "f32" if dtype == "float32" else "bf16",

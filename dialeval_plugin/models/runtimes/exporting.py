@@ -6,7 +6,6 @@ import contextlib
 import importlib.metadata
 import logging
 import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,13 +16,24 @@ from torch import Tensor, nn
 
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.journal import sole_process
-from dialeval_plugin.core.signature import content_hash, text_hash
+from dialeval_plugin.core.signature import content_hash, file_hashes, text_hash
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder
+from dialeval_plugin.models.manifest import unfinished
 from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS
 
-from .exported import ENCODER, EXPORT_FILE, FORMAT_VERSION, GRAPH_SUFFIXES, TOKENIZER_FILE, Export, require
+from .exported import (
+    ENCODER,
+    EXPORT_FILE,
+    FORMAT_VERSION,
+    GRAPH_SUFFIXES,
+    TOKENIZER_FILE,
+    Export,
+    import_openvino,
+    is_current,
+    require,
+)
 from .runtime import ExportedBackend
 from .torch_runtime import Head, TorchRuntime
 
@@ -42,7 +52,7 @@ _NEEDED: dict[ExportedBackend, tuple[str, ...]] = {
 def write_export(
     runtime: TorchRuntime, model: Path, target: Path, backend: ExportedBackend, calibration: Sequence[Sequence[str]]
 ) -> None:
-    """Write the export of an opened model, the record last, so that a folder that has it is whole.
+    """Write the export of an opened model; where another process is at that, it is waited for, and its export stays.
 
     Args:
         runtime: what opened the model.
@@ -52,40 +62,45 @@ def write_export(
         calibration: texts, each a sequence of turns, in which int8 sees how large numbers get.
 
     Raises:
-        InputError: another process is writing `target`, or it cannot be written.
+        InputError: `target` cannot be written.
         MissingPrerequisite: a package is not installed.
     """
     require(backend, *_NEEDED[backend])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with sole_process(target), tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as scratch:
-        logger.info("%s: exporting the model to %s, once", model, target)
-        made = Path(scratch)
-        functions = {} if runtime.head is None else cast("Head", runtime.head).functions
-        reader = TextEncoder(runtime.tokenizer, "plain", CALIBRATION_TOKENS, CALIBRATION_TOKENS)
-        texts = [text.ids for text in reader.contexts(calibration)] if backend == "openvino-int8" else []
-        with _quiet(), torch.inference_mode():
-            graph = _Graph(_Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
-            _write(graph, made / ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
-            for name, widths in functions.items():
-                graph = _Graph(_Function(runtime.head, name), (torch.float32,) * len(widths), widths)
-                # Heads are small: numbers of 32 bits cost nothing there.
-                _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
-        runtime.tokenizer.tokenizer.save(str(made / TOKENIZER_FILE))
-        export = Export(
-            format_version=FORMAT_VERSION,
-            backend=backend,
-            weights=content_hash(model),
-            functions=list(functions),
-            longest=runtime.longest,
-            special_tokens={name: getattr(runtime.tokenizer, name) for name in SPECIAL_TOKENS},
-            calibration={"texts": len(texts), "hash": text_hash(repr(texts))} if texts else {},
-            made_with={name: importlib.metadata.version(name) for name in ("torch", *_NEEDED[backend])},
-        )
-        write_text(made / EXPORT_FILE, to_json(export, indent=1) + "\n")
+    with sole_process(target, waits=True):
+        if is_current(target):
+            return
         shutil.rmtree(target, ignore_errors=True)
-        made.chmod(0o755)
-        made.rename(target)
-        made.mkdir()  # for the context, which removes it
+        logger.info("%s: exporting the model to %s, once", model, target)
+        with unfinished(target) as made:
+            _export(runtime, model, made, backend, calibration)
+
+
+def _export(
+    runtime: TorchRuntime, model: Path, made: Path, backend: ExportedBackend, calibration: Sequence[Sequence[str]]
+) -> None:
+    functions = {} if runtime.head is None else cast("Head", runtime.head).functions
+    reader = TextEncoder(runtime.tokenizer, "plain", CALIBRATION_TOKENS, CALIBRATION_TOKENS)
+    texts = [text.ids for text in reader.contexts(calibration)] if backend == "openvino-int8" else []
+    with _quiet(), torch.inference_mode():
+        graph = _Graph(_Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
+        _write(graph, made / ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
+        for name, widths in functions.items():
+            graph = _Graph(_Function(runtime.head, name), (torch.float32,) * len(widths), widths)
+            # Heads are small: numbers of 32 bits cost nothing there.
+            _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
+    runtime.tokenizer.tokenizer.save(str(made / TOKENIZER_FILE))
+    export = Export(
+        format_version=FORMAT_VERSION,
+        backend=backend,
+        weights=content_hash(model),
+        files=file_hashes(made),
+        functions=list(functions),
+        longest=runtime.longest,
+        special_tokens={name: getattr(runtime.tokenizer, name) for name in SPECIAL_TOKENS},
+        calibration={"texts": len(texts), "hash": text_hash(repr(texts))} if texts else {},
+        made_with={name: importlib.metadata.version(name) for name in ("torch", *_NEEDED[backend])},
+    )
+    write_text(made / EXPORT_FILE, to_json(export, indent=1) + "\n")
 
 
 class _Graph:
@@ -131,8 +146,7 @@ def _write(graph: _Graph, path: Path, backend: ExportedBackend, calibration: Seq
     torch.onnx.export(graph.module, graph.examples(), str(onnx), input_names=graph.names, dynamic_axes=sizes, dynamo=False)
     if backend == "onnx":
         return
-    import openvino
-
+    openvino = import_openvino()
     converted = openvino.convert_model(str(onnx))
     if calibration:
         import nncf

@@ -1,0 +1,141 @@
+"""What belongs to a model folder: a manifest of its files with their hashes; and writing a folder whole or not at all.
+
+A folder that holds less than its manifest names, or something else under one of the names, is no model. What lies there beside
+these files is nobody's business: it is neither copied nor uploaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+from typing_extensions import NotRequired, TypedDict
+
+from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.files import checked_model_file, to_json, write_text
+from dialeval_plugin.core.resources import pretrained_path
+from dialeval_plugin.core.signature import EXPORTS, MANIFEST_FILE, file_hash, file_hashes
+
+CARD = "README.md"
+"""May be changed by its owner; it goes where the model goes and is in no manifest."""
+MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
+"""What a manifest may name."""
+RECORDED: Mapping[str, str] = {
+    "causalscore": "ff6596767a3a1408c7b927bf33266b7d3fe6438a09d872618e8478e21f6a2ba2",
+    "general": "93d4e1d445ec1c7dd70100ca4e234474254d02cd335e8baada578d36feeb43d7",
+    "general-open": "8c9b95f23c493e172c586fc021b8ac138150536a41508efd69046832fee65b3b",
+    "language-model": "f8270be920e61ceb0a58a6b59a6512cf547f6ad59f6f4d5a750ee672964de3ab",
+    "slide": "6a20bf33e5d0ff818aa75d998ddc068126e67895c852ccfa3c0af75cbb013a26",
+}
+"""SHA-256 of the manifest of each model in the box: what nobody changes who can only write in the model's folder."""
+_COPY_AGAIN = "Copy the folder again."
+
+
+class _Manifest(TypedDict):
+    files: dict[str, str]
+
+
+class _Settings(TypedDict):
+    """What a settings file says of the folder's files."""
+
+    training: dict[str, Any]
+    weights: dict[str, str]
+    has_manifest: NotRequired[bool]
+
+
+def write_manifest(folder: Path, coming: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Write down all files of a model folder, and those that are `coming`; `changing` is for one of them alone."""
+    _write(folder, {**_unlisted(folder), **coming})
+
+
+def _unlisted(folder: Path) -> dict[str, str]:
+    """Hashes of the files that by their names may belong to a model."""
+    found = {name: hash for name, hash in file_hashes(folder).items() if name != MANIFEST_FILE}
+    return {name: hash for name, hash in found.items() if any(map(PurePosixPath(name).match, MODEL_FILES))}
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    write_text(folder / MANIFEST_FILE, to_json({"files": dict(sorted(files.items()))}, indent=1) + "\n")
+
+
+def listed(folder: Path) -> dict[str, str] | None:
+    """Return the manifest of a model folder, hashes by names; None of a folder that was written before there were any."""
+    path = folder / MANIFEST_FILE
+    return checked_model_file(path, _Manifest)["files"] if path.exists() else None
+
+
+@contextlib.contextmanager
+def changing(folder: Path, name: str) -> Iterator[None]:
+    """Let a file that says something of a model be written anew; at every moment the folder is one that can be opened."""
+    others = listed(folder)
+    if others is None:
+        yield
+        return
+    others.pop(name, None)
+    _write(folder, others)
+    yield
+    _write(folder, {**others, name: file_hash(folder / name)})
+
+
+def check_files(settings: Path) -> None:
+    """Refuse a model folder, given by its settings file, that is not whole, or in which a file is not the one published.
+
+    Of a folder without a manifest, which releases before 0.3 wrote, only the weights are looked at.
+    """
+    folder, said = settings.parent, checked_model_file(settings, _Settings)
+    expected = listed(folder)
+    if expected is None and (said.get("has_manifest") or recorded(settings)):
+        raise ModelLoadError(f"{folder / MANIFEST_FILE}: there is no such file. {_COPY_AGAIN}")
+    expected = {**(expected or {}), **said["weights"]}
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors") if path.is_file()}
+    hidden = {name for name in found if any(part.startswith(".") for part in PurePosixPath(name).parts)}
+    for name in sorted({*expected, *found - hidden}):
+        path = folder / name
+        if not path.is_file():
+            raise ModelLoadError(f"{path}: there is no such file. {_COPY_AGAIN}")
+        if file_hash(path) != expected.get(name):
+            raise ModelLoadError(f"{path}: is damaged or was changed. {_COPY_AGAIN}")
+
+
+def recorded(settings: Path) -> str | None:
+    """Return which manifest this release has recorded of the model in the box that has this settings file; None of others."""
+    found = file_hash(settings)
+    named = (name for name in RECORDED if (listed(pretrained_path() / name) or {}).get(settings.name) == found)
+    return next((RECORDED[name] for name in named), None)
+
+
+def of_model(folder: Path) -> list[str]:
+    """Names of the files that go where the model goes: those of its manifest, the manifest itself, and the card."""
+    return [name for name in (*(listed(folder) or _unlisted(folder)), MANIFEST_FILE, CARD) if (folder / name).is_file()]
+
+
+def copy_model(folder: Path, target: Path, without: Sequence[str] = ()) -> None:
+    """Copy into the folder `target` what belongs to a model and is not there yet."""
+    for name in of_model(folder):
+        if not (target / name).exists() and not any(map(PurePosixPath(name).match, without)):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(folder / name, target / name)
+
+
+@contextlib.contextmanager
+def unfinished(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that gets the name `folder`, which nobody has, when the block ends; it is removed when that fails.
+
+    The caller is the `sole_process` at `folder`: folders that killed processes left unfinished are removed first.
+    """
+    start = f".{folder.name[:50]}."
+    for left in folder.parent.glob(f"{glob.escape(start)}{'?' * 16}.part"):
+        shutil.rmtree(left, ignore_errors=True)
+    made = folder.with_name(f"{start}{secrets.token_hex(8)}.part")
+    made.mkdir(parents=True)
+    try:
+        yield made
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
