@@ -15,8 +15,10 @@ import pytest
 from dialeval_plugin import load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.signature import MANIFEST_FILE
 from dialeval_plugin.methods.proxy_indicators.regression import Feature, FeatureRange, LinearRegression, ProxyModel
 from dialeval_plugin.methods.proxy_indicators.tasks import Choice, IndicatorSettings
+from dialeval_plugin.models.manifest import write_manifest
 from tests.tiny.classifiers import write_classifier
 from tests.tiny.reconstruction import write_tiny_model
 
@@ -107,6 +109,9 @@ def test_d16_a_damaged_folder_is_a_clear_error_or_a_score(kind: str, tmp_path: P
         folder = shutil.copytree(whole, tmp_path / str(number))
         path = rng.choice(sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".safetensors"))
         done = damage(path, rng)
+        if path.name != MANIFEST_FILE and (folder / MANIFEST_FILE).exists():
+            # As of a folder that was published so: what reads the files has to say it.
+            write_manifest(folder)
         try:
             (score,) = scorer(str(folder)).score([item]).values
         except (InputError, MissingPrerequisite, ModelLoadError) as error:

@@ -21,6 +21,7 @@ from dialeval_plugin.methods.causalscore.training import CausalTrainingOptions, 
 from dialeval_plugin.methods.causalscore.vectors import TurnVectors, VectorClassifier, features, fit
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.models.runtimes import torch_runtime
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.training.run import TrainingResult
@@ -135,12 +136,15 @@ def test_another_evaluator_in_its_place_is_refused(trained: TrainingResult, tmp_
     folder = tmp_path / "model"
     shutil.copytree(trained.folder, folder)
     (folder / "general" / "general.json").write_text((folder / "general" / "general.json").read_text() + "\n")
+    write_manifest(folder / "general")
+    write_manifest(folder)
     assert refusal(CausalScorer, str(folder), error=ModelLoadError) == (
         f"{folder}: was trained on another model than the one in {folder / 'general'}. "
         "Install the release that it was trained with, or train it again with `dialeval train independence`."
     )
     settings = folder / "causalscore.json"
     settings.write_text(settings.read_text().replace('"general": null', '"general": "specific"'))
+    write_manifest(folder)
     assert refusal(CausalScorer, str(folder), error=ModelLoadError) == (
         f"{folder}: needs the model 'specific', which is not in the box. Install the release that has it."
     )

@@ -17,6 +17,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.methods.reconstruction.layers import LatentNoise
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.methods.reconstruction.vocabulary import make_batch
+from dialeval_plugin.models.manifest import write_manifest
 from tests.refusals import refusal, refused
 from tests.sealed import poison, seal
 from tests.tiny.reconstruction import KINDS, SIZES, write_tiny_model
@@ -187,5 +188,6 @@ def change(folder: Path, **fields: Any) -> None:
 def test_a_folder_that_is_damaged_or_unsafe_is_refused(spoil: Callable[[Path], object], problem: str, tmp_path: Path) -> None:
     folder = write_tiny_model(tmp_path / "model", "vhred")
     spoil(folder)
+    write_manifest(folder)
     said = refusal(load_scorer, "dialogue_reconstruction", model=str(folder), error=ModelLoadError)
     assert said == f"{folder}{problem}"

@@ -15,6 +15,7 @@ from dialeval_plugin.methods.slide.dre import DreScorer, DreVariant, measured_ac
 from dialeval_plugin.methods.slide.fusion import Refinement
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.scorer import SlideScorer
+from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.version import __version__
 from tests.refusals import refusal
@@ -125,6 +126,7 @@ def test_the_measured_accuracy_is_shown(tmp_path: Path, llm: ScriptedLanguageMod
     figures = {"slm_positive": 80.584, "slm_adversarial": 94.88, "slm_overall": 87.732}
     settings |= {"thresholds": {"slm": 1.18}, "training": {"validation": figures}}
     (folder / "slm.json").write_text(json.dumps(settings))
+    write_manifest(folder)
     assert measured_accuracy(folder) == MeasuredAccuracy(1.18, 80.584, 94.88, 87.732)
     DreScorer(llm, str(folder)).score(examples("A plum."))
     assert (

@@ -76,6 +76,7 @@ def test_a_tokenizer_of_another_model_is_refused(slm: Path) -> None:
     tokenizer = json.loads((slm / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"] |= {f"word{index}": 100 + index for index in range(50)}
     (slm / "tokenizer.json").write_text(json.dumps(tokenizer))
+    seal(slm)
     with refused(
         f"{slm}: the tokenizer has 150 tokens, the embedding only 100 rows. "
         "The tokenizer belongs to another model; copy the folder again.",
