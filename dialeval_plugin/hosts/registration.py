@@ -17,7 +17,7 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 
 _HOSTS = {
-    "lm_eval": ("lm-eval: the host of the tasks and the language models", "lm-eval[hf]>=0.4.13"),
+    "lm_eval": ("lm-eval: the host of the tasks and the language models", "lm-eval[hf]>=0.4.13,<0.5"),
     "evaluate": ("evaluate: the host of the metrics", "evaluate>=0.4.6"),
 }
 

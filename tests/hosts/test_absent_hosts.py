@@ -19,7 +19,7 @@ from dialeval_plugin.cli.main import main
 main()
 """
 CANNOT = "dialeval: {} cannot be imported (import of {} halted; None in sys.modules). Install it: pip install '{}'.\n"
-NO_LM_EVAL = CANNOT.format("lm-eval: the host of the tasks and the language models", "lm_eval", "lm-eval[hf]>=0.4.13")
+NO_LM_EVAL = CANNOT.format("lm-eval: the host of the tasks and the language models", "lm_eval", "lm-eval[hf]>=0.4.13,<0.5")
 NO_EVALUATE = CANNOT.format("evaluate: the host of the metrics", "evaluate", "evaluate>=0.4.6")
 SCORE = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "llm_judge")
 AUGMENT = ("augment", "contexts.jsonl", "--output", "responses.jsonl")
