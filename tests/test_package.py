@@ -32,7 +32,7 @@ ONLY_IN_GIT = (".github/", ".gitignore")
 
 
 def test_the_bounds_of_versions_are_those_that_were_shown_to_work() -> None:
-    """numpy 1.26 breaks pyarrow, transformers 5.0 opens no model that it wrote, nltk 3.9 wants data, lm-eval 0.5 stops judges."""
+    """numpy 1.26 breaks pyarrow, transformers 5.0 opens no model it wrote, nltk 3.9 wants data, lm-eval 0.5 ends judges."""
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
     wanted = {line for line in settings["options"]["install_requires"].splitlines() if line and not line.startswith("#")}

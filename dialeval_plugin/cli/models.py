@@ -55,8 +55,8 @@ def show_list() -> None:
 def show(name: Name) -> None:
     """Print a model's card: what it was trained on, how, its figures, what it cannot judge."""
     from dialeval_plugin.core.files import read_text
-    from dialeval_plugin.core.plain_text import one_line
     from dialeval_plugin.models.folders import resolve
+    from dialeval_plugin.terminal.plain_text import one_line
 
     path = resolve(name) / "README.md"
     if not path.is_file():
