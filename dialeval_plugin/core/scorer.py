@@ -21,12 +21,11 @@ from dialeval_plugin.version import __version__
 
 from .dialogue import Dialogue, Example, Item, Level, is_blank
 from .errors import DialevalError, InputError, ModelLoadError
-from .journal import Journal
+from .journal import CallLock, Journal
 from .language import WARNED_FROM, is_foreign
 from .percentiles import PERCENTILE, PercentileTable, read_tables
 from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
 from .signature import RUNTIME_FIELDS, Signature, SignatureValue
-from .threads import CallLock
 
 logger = logging.getLogger(__name__)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank, visible_texts
 from dialeval_plugin.core.scores import BLANK_RESPONSE, NO_TURN, TOO_FEW_TURNS, Unscored
+from dialeval_plugin.core.signature import SignatureValue
 
 from .tokenisation import check_fast, text_ids
 
@@ -181,3 +183,26 @@ class ResponseParts(NamedTuple):
         """
         judged: np.ndarray = (self.mean(values) + np.minimum.reduceat(values, self.starts)) / 2
         return judged
+
+
+class EmbeddedTurns(NamedTuple):
+    """Vectors of n turns of unit length, (n, width), less what all texts have in common."""
+
+    as_context: np.ndarray
+    """Of each turn as what is answered."""
+    as_response: np.ndarray
+    """Of each turn as the answer."""
+    n_tokens: FloatArray
+    """Of each turn as a response, special tokens included."""
+    is_cut: np.ndarray
+    """Whether a turn did not fit into the model's window."""
+
+
+class TurnEmbedder(Protocol):
+    """A scorer that embeds turns."""
+
+    def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
+        """Embed turns, each as the only one of a context and as a response."""
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        """Among them `window`: how much of a turn is read."""

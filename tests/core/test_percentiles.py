@@ -109,7 +109,7 @@ def test_a_table_is_for_its_column_level_orientation_and_settings() -> None:
         assert not found.is_for(*own[:place], other, *own[place + 1 :])
 
 
-AGAIN = "Copy the model folder again."
+AGAIN = "Copy the folder again."
 UPDATE = "Update dialeval-plugin, or copy the model folder again."
 
 

@@ -21,8 +21,8 @@ import pytest
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item
 from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.journal import CallLock
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.threads import CallLock
 from dialeval_plugin.corpora import mini
 from tests.refusals import refused
 from tests.sealed import seal

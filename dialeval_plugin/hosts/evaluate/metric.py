@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, overload
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, advice_for_list, check_text
 from dialeval_plugin.core.errors import InputError, did_you_mean, unknown_name
+from dialeval_plugin.core.journal import CallLock
 from dialeval_plugin.core.registry import ADVICE, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.core.threads import CallLock
 from dialeval_plugin.corpora.conversations import Conversation, check_choice, conversations_from
 from dialeval_plugin.corpora.messages import context_and_response, left_out_text
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options

@@ -11,12 +11,12 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.core.threads import one_at_a_time
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 

@@ -17,9 +17,9 @@ from scipy.special import expit
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import RUNTIME_FIELDS, SignatureValue
+from dialeval_plugin.models.context_texts import EmbeddedTurns, TurnEmbedder
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
-from dialeval_plugin.models.turns import EmbeddedTurns, TurnEmbedder
 
 from .classifiers import Probabilities
 

@@ -16,11 +16,10 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Turn, is_blank
 from dialeval_plugin.corpora.messages import assistant
-from dialeval_plugin.models.context_texts import ResponseParts, TextEncoder
+from dialeval_plugin.models.context_texts import EmbeddedTurns, ResponseParts, TextEncoder
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
-from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .acceptance import ACCEPTANCE, Acceptance
 from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts

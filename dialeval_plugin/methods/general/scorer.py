@@ -16,17 +16,16 @@ from scipy.special import expit, logit
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
-from dialeval_plugin.core.threads import one_at_a_time
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import longest_response
+from dialeval_plugin.models.context_texts import EmbeddedTurns, longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice, VectorArray
-from dialeval_plugin.models.turns import EmbeddedTurns
 
 from .acceptance import ACCEPTANCE, Acceptance
 from .judging import (

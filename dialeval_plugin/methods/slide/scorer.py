@@ -8,11 +8,11 @@ from typing import cast
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
-from dialeval_plugin.core.threads import one_at_a_time
 
 from .fusion import POSITIVE_FROM, DistanceRange, Fusion
 from .small_model import SLM_COLUMNS, SlideOptions, SlmScorer, check_range, load_small, share_of_range
