@@ -32,7 +32,7 @@ Settings: TypeAlias = Mapping[str, str | int | float | bool]
 
 _DIGITS = 7
 """Of the stored numbers: less than a model's scores differ by from machine to machine."""
-_REMEDY = "Copy the model folder again."
+_REMEDY = "Copy the folder again."
 
 
 @dataclass(frozen=True, slots=True)
