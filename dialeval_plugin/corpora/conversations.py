@@ -128,8 +128,7 @@ class Reading:
 
     Attributes:
         left_out: counts what is no turn.
-        malformed: gets what is wrong with the first conversations that a message makes unreadable, all of which are left out
-            and counted; None: that is an error.
+        malformed: gets what is wrong with the first conversations that are left out because of a message; None: it is an error.
         places: where each id stood first, where rows are read a part at a time.
         head: the first row, of whose kind all are.
         columns: names that occurred in a row of a table.

@@ -321,7 +321,7 @@ class FirstPlaces:
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n INTEGER DEFAULT 1) WITHOUT ROWID")
+        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
         self._database.execute("BEGIN")
 
     def setdefault(self, id: str, place: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
-from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, is_stream, read_json, to_json, write_lines, write_text
 from dialeval_plugin.core.percentiles import PercentileTable
-from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation, Scores
-from dialeval_plugin.core.signature import Signature, file_hash
+from dialeval_plugin.core.scores import SCHEMA_VERSION, Scores
+from dialeval_plugin.core.signature import file_hash
 
 SHA256 = "sha256"
 """Field of what belongs to all rows of a file: the hash of the file."""
@@ -49,39 +48,8 @@ def stored_meta(output: Path, about: Mapping[str, Any], remedy: str = "add --ove
     return found
 
 
-class Counted(Protocol):
-    """Scores, or what is kept of those of a stream."""
-
-    @property
-    def main(self) -> str:
-        """As of `Scores`."""
-
-    @property
-    def n_total(self) -> int:
-        """As of `Scores`."""
-
-    @property
-    def n_scored(self) -> int:
-        """As of `Scores`."""
-
-    @property
-    def unscored_by_reason(self) -> dict[str, int]:
-        """As of `Scores`."""
-
-    @property
-    def signature(self) -> Signature:
-        """As of `Scores`."""
-
-    @property
-    def level(self) -> Level:
-        """As of `Scores`."""
-
-    @property
-    def orientation(self) -> Orientation:
-        """As of `Scores`."""
-
-    def mean(self) -> float | None:
-        """As of `Scores`."""
+Counted: TypeAlias = Any
+"""`Scores`, or what is kept of those of a stream, which has the same totals: `streams.summary.RunningSummary`."""
 
 
 def write_scores(scores: Scores, output: Path, *, run: str, complete: bool, percentiles: PercentileTable | None = None) -> None:

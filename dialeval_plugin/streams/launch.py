@@ -94,18 +94,17 @@ class ShardedRun:
         """
         if (meta := stored_run(scorer, source, self.output, remedy=DELETE_IT)) is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+            with suppress(OSError):
+                self.folder.parent.rmdir()
         return meta
 
     def finish(self) -> Mapping[str, Any]:
         """Merge the parts, remove their folder with the logs too, and return what belongs to all rows."""
         meta = merge(self.parts, self.output)
         shutil.rmtree(self.folder)
-        return meta
-
-    def remove_empty_folder(self) -> None:
-        """Remove the folder of the runs of this output, unless there is another in it."""
-        with suppress(OSError):
+        with suppress(OSError):  # the folder of another run, or the lock of this one, is in it
             self.folder.parent.rmdir()
+        return meta
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,8 @@ def launch(
         with sole_process(run.folder):
             return run.finished(scorer, source) or _launch(run, executor, workers, options)
     finally:
-        run.remove_empty_folder()
+        with suppress(OSError):
+            run.folder.parent.rmdir()
 
 
 def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -248,7 +248,6 @@ def score_own_shard(run: ShardedRun, scorer: Scorer, source: Source, shard: Shar
     """
     part, is_first = run.parts[shard.number - 1], shard.number == 1
     if (meta := run.finished(scorer, source)) is not None:
-        run.remove_empty_folder()
         return meta if is_first else None
     if not part.is_file():
         score_file(scorer, source, part, shard=shard, progress=is_first)
@@ -258,9 +257,7 @@ def score_own_shard(run: ShardedRun, scorer: Scorer, source: Source, shard: Shar
         say(f"{run.folder}: waiting for the other processes, {len(run.unfinished)} of {shard.of} are at work")
     while run.unfinished:  # whoever started them ends all when one fails
         time.sleep(_SECONDS_BETWEEN_LOOKS)
-    meta = run.finish()
-    run.remove_empty_folder()
-    return meta
+    return run.finish()
 
 
 def n_cores() -> int:

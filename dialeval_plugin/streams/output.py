@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from typing_extensions import NotRequired, TypedDict
-
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import atomic_path, checked, parse_json, read_json, to_json, write_lines
+from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json, write_lines
 from dialeval_plugin.core.journal import not_written, sole_process
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.reports.scored_output import SHA256, meta_file, stored_meta, write_meta
@@ -31,22 +29,6 @@ _ROWS_AT_ONCE = 16_384
 
 _PLACED = f'{{"{PLACE}": '
 """How the line of a shard's row begins, before its place and a comma."""
-
-
-class _ShardMeta(TypedDict):
-    """What has to be known of a shard; the other fields are taken as they are."""
-
-    shard: str
-    signature: str
-    source: str
-    n_source: int
-    percentiles: NotRequired[str | None]
-    columns: list[str]
-    mean: float | None
-    n_total: int
-    n_scored: int
-    unscored: dict[str, int]
-    sha256: str
 
 
 Row = Mapping[str, Any]
@@ -133,8 +115,11 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
             changed, or a row is missing or there twice. Or the output is another file.
     """
     metas = [_shard_meta(path) for path in shards]
-    _check_one_run(shards, metas)
-    meta, n_source = _merged(metas), metas[0]["n_source"]
+    try:
+        _check_one_run(shards, metas)
+        meta, n_source = _merged(metas), metas[0]["n_source"]
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{meta_file(shards[0])}, or that of another shard: is damaged ({error!r}). {_AGAIN}") from error
     with sole_process(output):
         if stored_meta(output, meta, DELETE_IT) is not None:
             return meta
@@ -154,8 +139,7 @@ def _shard_meta(path: Path) -> dict[str, Any]:
     meta = read_json(beside)
     if not isinstance(meta, dict) or not meta.get("shard"):
         raise InputError(f"{path}: is no shard. Give what `dialeval score --shard` wrote.")
-    checked(meta, _ShardMeta, str(beside), advice=_AGAIN)
-    if meta[SHA256] != file_hash(path):
+    if meta.get(SHA256) != file_hash(path):
         raise InputError(f"{path}: is not the file that was written when it was scored. {_AGAIN}")
     return meta
 
