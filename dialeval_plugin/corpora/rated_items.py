@@ -5,7 +5,7 @@ A file of ours has one JSON object, or row of a table, a response: `id`, and its
 quality, and columns that are called after people (`rater1`, `rater2`) are the raters of one. Labels that may be there too:
 `cluster` (or `dialogue`, `dialogue_id`, ...), `item` (the context that several systems answered), `system`, `level`, and
 `rater`, with which an id may have a row a person. Where `context` and `response` are there, `dialeval score` reads them alike.
-Exports of rating tools: see `exports`.
+Batches of Mechanical Turk: see `exports`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dialeval_plugin.core.signature import text_hash
 from .columns import Columns
 from .conversations import Reading, RowNames, read_rows
 from .corpus import Beginning
-from .exports import check_suffix, is_export, user_rows
+from .exports import check_layout, check_suffix, user_rows
 from .items import context_key, text_key
 from .registry import CORPORA, identify, is_table, read_items, read_set
 from .rows import finite_numbers, number_cell
@@ -84,7 +84,8 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
         ((name, items),) = read_set(source).items()
         return _rated(items, source, is_chat=any(name in corpus.sets for corpus in CORPORA.values() if corpus.is_chat))
     check_suffix(path)
-    if not is_table(path) and not is_export((beginning := Beginning.of(path)).value):
+    if not is_table(path):
+        check_layout(path, (beginning := Beginning.of(path)).value)
         corpus = identify(path)
         if corpus is not None or (beginning.is_array and not beginning.has("id")):
             return _rated(read_items(path), source, is_chat=corpus is not None and corpus.is_chat)

@@ -29,7 +29,7 @@ from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
 from dialeval_plugin.core.signature import text_hash
 
 from .columns import Columns
-from .exports import check_suffix, refuse_columns
+from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
 from .registry import file_rows, is_table
@@ -95,7 +95,7 @@ def read_score_file(
     if _is_one_object(text):
         return _of_object(path, read_json(path))
     rows = read_json_lines(path)
-    refuse_columns(path, rows[0].value)
+    check_layout(path, rows[0].value)
     return _of_rows(path, rows, columns, rating_column, raters)
 
 
@@ -110,7 +110,7 @@ def _is_one_object(text: str) -> bool:
 
 
 def _of_object(path: Path, value: Mapping[str, Any]) -> ScoreFile:
-    refuse_columns(path, value)
+    check_layout(path, value)
     if isinstance(value.get("dialogues"), list):
         return _probabilities(path, value["dialogues"])
     if value and all(isinstance(scores, list) for scores in value.values()):
