@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.dialogue import Example
@@ -205,8 +206,9 @@ def conversation_page() -> gradio.Blocks:
     """Return the page; whoever shows it brings gradio, this package does not need it."""
     import gradio
 
+    style = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
     with gradio.Blocks(title=TITLE, analytics_enabled=False) as page:
-        gradio.HTML(f"<style>{_CSS}</style><h1>{TITLE}</h1><p>{DESCRIPTION}</p>", elem_classes="judged-head")
+        gradio.HTML(f"<style>{style}</style><h1>{TITLE}</h1><p>{DESCRIPTION}</p>", elem_classes="judged-head")
         with gradio.Row():
             with gradio.Column(scale=2, min_width=300):
                 text = gradio.Textbox(label="Conversation, a turn a line (or chat messages as JSON)", lines=10, max_lines=24)
@@ -219,28 +221,3 @@ def conversation_page() -> gradio.Blocks:
                     data = gradio.JSON(label="A row a turn")
         gradio.on([button.click, text.submit], answer, [text, every_turn], [shown, data], api_name="score")
     return page
-
-
-# In gradio's own colours, which follow its light and dark themes.
-_CSS = """
-.judged-head h1 { font-size: 1.5rem; font-weight: 600; margin: 0 0 .3rem }
-button.judged-button { background: #2563a8 !important; color: #fff !important }
-button.judged-button:hover { background: #1d4f86 !important }
-.judged ol { list-style: none; margin: 0; padding: 0; display: flex; flex-direction: column; gap: .75rem }
-.judged li { max-width: 88%; padding: .6rem .8rem; border-radius: .8rem; border: 1px solid var(--border-color-primary);
-  background: var(--background-fill-secondary); overflow-wrap: anywhere }
-.judged li.left { align-self: flex-start; border-bottom-left-radius: .15rem }
-.judged li.right { align-self: flex-end; border-bottom-right-radius: .15rem; width: 88% }
-.judged .who { font-size: .8rem; opacity: .75 }
-.judged .verdict { margin-top: .5rem; font-size: .9rem }
-.judged .chip { display: inline-block; padding: .1rem .5rem; border-radius: .5rem; background: #5b6472; color: #fff;
-  font-weight: 600 }
-.judged .chip.low { background: #a8432c }
-.judged .chip.high { background: #2563a8 }
-.judged .why { font-weight: 600; margin-top: .25rem }
-.judged .heads { margin-top: .4rem; display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: .2rem 1rem;
-  font-size: .85rem }
-.judged .head { display: grid; grid-template-columns: 5.5rem 1fr 2.4rem; gap: .5rem; align-items: center }
-.judged .bar { height: .45rem; border-radius: .3rem; background: var(--border-color-primary); overflow: hidden }
-.judged .bar i { display: block; height: 100%; background: #4a86c5 }
-"""
