@@ -19,7 +19,7 @@ from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
 
 from .arrays import BoolArray, OptionalNumbers
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Interval, Resampled
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Interval, Resampled
 from .levels import AverageBy, LevelOrSystem, LevelStatistic, RatingTable, Rows, rows_of
 from .rows import check_choice, optional_numbers, same_length
 
@@ -197,14 +197,7 @@ def paired_bootstrap(
         (0.15, True)
     """
     rows = _common_rows("paired_bootstrap", paired, measure)
-    name, (a, b) = f"difference of {measure.coefficient}", rows.scores
-    try:
-        of_a, of_b = _calibrated(measure, rows, a), _calibrated(measure, rows, b)
-        value = of_a.value(a).value - of_b.value(b).value
-        computed: Computed = value, of_a.resampled(a) - of_b.resampled(b)
-    except StatisticUndefined as error:
-        computed = str(error)
-    return bootstrap.estimates({name: computed}, rows.counts)[name]
+    return _differences(["a", "b"], [("a", "b")], rows, measure, bootstrap)["a", "b"]
 
 
 def difference_intervals(
