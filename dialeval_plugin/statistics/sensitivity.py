@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -73,7 +72,7 @@ def sensitivity_range(
     entry = coefficient_named(coefficient)
     scored, rated = optional_numbers(where, "scores", scores), optional_numbers(where, "ratings", ratings)
     x, y, present = scored.values[rated.present], rated.values[rated.present], scored.present[rated.present]
-    low_end, high_end = _scale(where, x[present], scale)
+    low_end, high_end = _scale(x[present], scale)
     value, reason = _value(entry, x[present], y[present])
     low = high = value
     if value is not None and entry.has_epsilon and not present.all():
@@ -98,45 +97,14 @@ def sensitivity_range(
     )
 
 
-def mean_bounds(values: OptionalNumbers, *, scale: Range = (0.0, 1.0)) -> Sensitivity:
-    """Return the mean of `values`, and what it could be at most and at least with the missing ones; exact bounds.
-
-    Of 0 and 1 for wrong and right, it is the accuracy or the agreement with a person. Formula: the missing values all get the
-    lower, or all the upper end of the scale. Undefined: no row at all; with no value known, the bounds are the scale.
-
-    Raises:
-        InputError: a value is neither None nor a finite number, or is outside the scale.
-
-    Example:
-        >>> found = mean_bounds([1, 0, 1, None])
-        >>> found.low, round(found.value, 3), found.high
-        (0.5, 0.667, 0.75)
-    """
-    where = "mean_bounds"
-    column = optional_numbers(where, "values", values)
-    known, n = column.values[column.present], len(values)
-    low, high = ((math.fsum(known) + (n - len(known)) * end) / n if n else None for end in _scale(where, known, scale))
-    return Sensitivity(
-        statistic="mean",
-        value=math.fsum(known) / len(known) if len(known) else None,
-        low=low,
-        high=high,
-        is_bound=True,
-        n_total=n,
-        n_scored=len(known),
-        n_unscored=n - len(known),
-        reason=None if len(known) else f"{where}: none of {n} rows has a value. Score some examples.",
-    )
-
-
-def _scale(where: str, known: FloatArray, scale: Range | None) -> Range:
+def _scale(known: FloatArray, scale: Range | None) -> Range:
     if scale is None:
         return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     if not scale[0] < scale[1]:
-        raise InputError(f"{where}: scale is {scale!r}. Give the lowest and the highest value, in this order.")
+        raise InputError(f"sensitivity_range: scale is {scale!r}. Give the lowest and the highest value, in this order.")
     outside = known[(known < scale[0]) | (known > scale[1])]
     if len(outside):
-        raise InputError(f"{where}: {float(outside[0])!r} is outside the scale {scale!r}. Give the whole scale.")
+        raise InputError(f"sensitivity_range: {float(outside[0])!r} is outside the scale {scale!r}. Give the whole scale.")
     return scale
 
 

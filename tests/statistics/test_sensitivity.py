@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
-from dialeval_plugin.statistics.sensitivity import mean_bounds, sensitivity_range
+from dialeval_plugin.statistics.sensitivity import sensitivity_range
 from tests.refusals import refused
 
 
@@ -55,8 +55,6 @@ def test_bounds_always_hold_the_value_of_the_whole_set() -> None:
         pairs = sensitivity_range(partly, ratings, coefficient="pairwise_accuracy")
         assert pairs.is_bound
         assert pairs.low - 1e-12 <= COEFFICIENTS["pairwise_accuracy"].of_pairs(scores, ratings) <= pairs.high + 1e-12
-        mean = mean_bounds(partly, scale=(0, 6))
-        assert mean.low - 1e-12 <= np.mean(scores) <= mean.high + 1e-12
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman", "kendall_b"])
@@ -74,14 +72,6 @@ def test_bounds_of_pairs_by_hand() -> None:
     # Of 6 pairs, 3 are known, of which 2 agree.
     found = sensitivity_range([1, 3, 2, None], [1, 2, 3, 3], coefficient="pairwise_accuracy")
     assert (found.low, found.value, found.high) == pytest.approx((2 / 6, 2 / 3, 5 / 6), abs=1e-12)
-
-
-def test_agreement() -> None:
-    assert (mean_bounds([1, 1, None, 0]).low, mean_bounds([1, 1, None, 0]).high) == (0.5, 0.75)
-    nothing = mean_bounds([None, None])
-    assert (nothing.low, nothing.value, nothing.high) == (0.0, None, 1.0)
-    assert nothing.reason == "mean_bounds: none of 2 rows has a value. Score some examples."
-    assert (mean_bounds([]).low, mean_bounds([]).high) == (None, None)
 
 
 @pytest.mark.parametrize(
