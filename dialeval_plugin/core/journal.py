@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from .errors import InputError
 from .files import parse_json, to_json
@@ -154,22 +154,13 @@ class CallLock:
         return CallLock, ()
 
 
-class HasLock(Protocol):
-    """What has a lock of its own."""
-
-    lock: CallLock
-
-
-Owner = TypeVar("Owner", bound=HasLock)
-
-
-def one_at_a_time(method: Callable[Concatenate[Owner, P], T]) -> Callable[Concatenate[Owner, P], T]:
-    """Let a method hold its owner's lock, so that several threads may call it."""
+def one_at_a_time(method: Callable[P, T]) -> Callable[P, T]:
+    """Let a method hold its owner's `lock`, so that several threads may call it."""
 
     @functools.wraps(method)
-    def method_alone(self: Owner, /, *args: P.args, **values: P.kwargs) -> T:
-        with self.lock:
-            return method(self, *args, **values)
+    def method_alone(*args: P.args, **values: P.kwargs) -> T:
+        with cast("Any", args[0]).lock:
+            return method(*args, **values)
 
     return method_alone
 

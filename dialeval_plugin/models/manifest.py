@@ -96,11 +96,15 @@ def check_files(settings: Path) -> None:
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors") if path.is_file()}
     hidden = {name for name in found if any(part.startswith(".") for part in PurePosixPath(name).parts)}
     for name in sorted({*expected, *found - hidden}):
-        path = folder / name
-        if not path.is_file():
-            raise ModelLoadError(f"{path}: there is no such file. {_COPY_AGAIN}")
-        if file_hash(path) != expected.get(name):
-            raise ModelLoadError(f"{path}: is damaged or was changed. {_COPY_AGAIN}")
+        check_file(folder / name, expected.get(name), _COPY_AGAIN)
+
+
+def check_file(path: Path, expected: str | None, remedy: str) -> None:
+    """Refuse a file that is not there, or that has another hash."""
+    if not path.is_file():
+        raise ModelLoadError(f"{path}: there is no such file. {remedy}")
+    if file_hash(path) != expected:
+        raise ModelLoadError(f"{path}: is damaged or was changed. {remedy}")
 
 
 def recorded(settings: Path) -> str | None:

@@ -153,13 +153,7 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
 
 
 def pull(repository: str, output: Path, revision: str | None = None) -> None:
-    """Copy the files of a model of the Hub into a folder, once they are all there and those that were published.
-
-    Raises:
-        InputError: `output` exists, or the repository holds no trained model.
-        MissingPrerequisite: there is no such repository, or the Hub cannot be reached.
-        ModelLoadError: a file is missing, damaged, or was changed.
-    """
+    """Copy the files of a model of the Hub into a new folder; raises as `resolve` and `check_weights`."""
     with sole_process(output):
         check_new(output)
         folder = resolve(repository, revision=revision)

@@ -23,8 +23,9 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.files import checked_model_file
-from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash, file_hash
+from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
 from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
+from dialeval_plugin.models.manifest import check_file
 from dialeval_plugin.models.tokenisation import JsonTokenizer
 
 from .runtime import ExportedBackend, Precision, VectorArray
@@ -68,12 +69,6 @@ class Export(TypedDict):
     special_tokens: dict[str, int | None]
     calibration: dict[str, str | int]
     made_with: dict[str, str]
-
-
-class _Format(TypedDict):
-    """What every release's `EXPORT_FILE` says."""
-
-    format_version: int
 
 
 class HeadFile(NamedTuple):
@@ -138,7 +133,7 @@ def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
 def is_current(folder: Path) -> bool:
     """Whether there is an export of this release."""
     path = folder / EXPORT_FILE
-    return path.is_file() and checked_model_file(path, _Format)["format_version"] == FORMAT_VERSION
+    return path.is_file() and checked_model_file(path, dict[str, Any]).get("format_version") == FORMAT_VERSION
 
 
 def cached_export(folder: Path, backend: ExportedBackend) -> Path:
@@ -152,7 +147,7 @@ def cached_export(folder: Path, backend: ExportedBackend) -> Path:
 
 def _read(folder: Path) -> Export:
     path = folder / EXPORT_FILE
-    if (found := checked_model_file(path, _Format)["format_version"]) != FORMAT_VERSION:
+    if (found := checked_model_file(path, dict[str, Any]).get("format_version")) != FORMAT_VERSION:
         raise ModelLoadError(f"{path}: format_version is {found}, this release reads {FORMAT_VERSION}. Delete the folder.")
     return checked_model_file(path, Export)
 
@@ -169,11 +164,7 @@ class ExportedRuntime:
     def __init__(self, folder: Path, head: HeadFile | None, dtype: Precision = "float32") -> None:
         export = _read(folder)
         for name, expected in export["files"].items():
-            path, remedy = folder / name, "Delete the folder and export the model again."
-            if not path.is_file():
-                raise ModelLoadError(f"{path}: there is no such file. {remedy}")
-            if file_hash(path) != expected:
-                raise ModelLoadError(f"{path}: is damaged or was changed. {remedy}")
+            check_file(folder / name, expected, "Delete the folder and export the model again.")
         self._backend = export["backend"]
         self._head, self._dtype = head, dtype
         open_graph = _onnx_graph if self._backend == "onnx" else functools.partial(_openvino_graph, dtype=dtype)
