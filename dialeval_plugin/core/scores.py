@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from .dialogue import Level
-from .errors import InputError
 from .signature import Signature
 
 Orientation: TypeAlias = Literal["higher", "lower"]
@@ -141,39 +140,6 @@ class Scores:
                 row["unscored"] = missing.reason.value
                 row["detail"] = missing.detail
             yield row
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object that `from_dict` reads back."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "main": self.main,
-            "level": self.level,
-            "orientation": self.orientation,
-            "signature": dict(self.signature.fields),
-            "columns": {name: list(values) for name, values in self.columns.items()},
-            "ids": list(self.ids),
-            "unscored": {
-                str(index): {"reason": item.reason.value, "detail": item.detail} for index, item in self.unscored.items()
-            },
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Scores:
-        """Read what `to_dict` wrote; an InputError where it is of another schema version."""
-        if data.get("schema_version") != SCHEMA_VERSION:
-            raise InputError(
-                f"Scores: schema_version is {data.get('schema_version')!r}, this release reads {SCHEMA_VERSION}. "
-                "Update dialeval-plugin or score again."
-            )
-        return cls(
-            main=data["main"],
-            columns={name: tuple(values) for name, values in data["columns"].items()},
-            ids=tuple(data["ids"]),
-            unscored={int(i): Unscored(Reason(item["reason"]), item["detail"]) for i, item in data["unscored"].items()},
-            signature=Signature(data["signature"]),
-            level=data["level"],
-            orientation=data["orientation"],
-        )
 
 
 def finite_or_unscored(row: Row) -> Row:

@@ -24,6 +24,7 @@ from dialeval_plugin.core.registry import ENTRY_POINT_GROUP, load_scorer, regist
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
+from reproduction.kept_results import json_of, scores_of
 from tests.refusals import refused
 
 SIGNATURE = Signature({"method": "length", "seed": 3, "clip": None, "scale": 0.5, "exact": True})
@@ -119,22 +120,22 @@ ROWS = st.lists(
 @given(ROWS)
 def test_any_table_round_trips_through_strict_json(rows: list[Any]) -> None:
     scores = table(rows)
-    written = json.dumps(scores.to_dict(), allow_nan=False)
-    assert Scores.from_dict(json.loads(written)) == scores
+    written = json.dumps(json_of(scores), allow_nan=False)
+    assert scores_of(json.loads(written)) == scores
     for row in scores.rows():
         assert json.loads(to_json(row)) == row
 
 
 def test_level_and_orientation_round_trip() -> None:
     scores = Scores.from_rows([{"main": 1.0}], ["d"], ["main"], SIGNATURE, "dialogue", "lower")
-    read = Scores.from_dict(json.loads(json.dumps(scores.to_dict())))
+    read = scores_of(json.loads(json.dumps(json_of(scores))))
     assert (read.level, read.orientation, str(read.signature)) == ("dialogue", "lower", str(SIGNATURE))
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
 def test_another_schema_version_is_refused(version: object) -> None:
     with refused(f"Scores: schema_version is {version!r}, this release reads 1. Update dialeval-plugin or score again."):
-        Scores.from_dict({**table([]).to_dict(), "schema_version": version})
+        scores_of({**json_of(table([])), "schema_version": version})
 
 
 Declare = Callable[[str, str], None]

@@ -221,7 +221,7 @@ def test_scores_are_within_their_range_and_say_what_they_are(name: str, make: Ca
     assert set(scorer.cuts) <= set(scorer.columns)
     assert str(scores.signature).startswith(f"method:{scorer.name}|")
     assert f"|level:{scorer.level}|version:" in str(scores.signature)
-    json.dumps(scores.to_dict(), allow_nan=False)
+    json.dumps(list(scores.rows()), allow_nan=False)
 
 
 @pytest.mark.parametrize(

@@ -317,4 +317,4 @@ def test_the_signature_pins_what_moves_a_number(folder: Folder) -> None:
         other = scorer_of(folder, "gpt2", **{option: value})
         assert other.signature_fields() != fields, option
         assert other.columns[0] != base.columns[0] or other.score([dialogue(TEXTS)]).values != scores.values
-    json.dumps(scores.to_dict(), allow_nan=False)
+    json.dumps(list(scores.rows()), allow_nan=False)
