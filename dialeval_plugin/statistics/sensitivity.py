@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,10 +35,6 @@ class Sensitivity:
     n_scored: int
     n_unscored: int
     reason: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object."""
-        return asdict(self)
 
 
 def sensitivity_range(

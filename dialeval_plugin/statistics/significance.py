@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from scipy import stats
@@ -86,10 +86,6 @@ class Comparison:
     def difference(self) -> float | None:
         """The value of A less that of B; None where either is undefined."""
         return None if self.value_a is None or self.value_b is None else self.value_a - self.value_b
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object."""
-        return asdict(self)
 
 
 def permutation_test(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def test_bounds_of_pairs_by_hand() -> None:
 def test_undefined(scores: Any, reason: str) -> None:
     found = sensitivity_range(scores, [1, 2, 3, 4])
     assert (found.low, found.value, found.high, found.reason) == (None, None, None, reason)
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(asdict(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,7 @@ def test_no_test(changed: dict[str, Any], rounds: int, reason: str) -> None:
     found = permutation_test(Paired(**{**FOUR, **changed}), PEARSON, rounds=rounds)
     assert (found.p_value, found.reason) == (None, reason)
     assert (found.difference is None) == bool(rounds)
-    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(asdict(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(
