@@ -250,16 +250,6 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
         raise InputError(f"{where}: {field + ': ' if field else ''}{problem}. {advice}") from None
 
 
-def as_shape(value: Any, shape: type[T]) -> T:
-    """Return `value`, an object of our own that lost its types on the way through a host, as an object of type `shape`.
-
-    Example:
-        >>> as_shape([["a", 1]], list[Line])
-        [Line(where='a', value=1)]
-    """
-    return cast("T", _adapter(cast("Any", shape)).validate_python(value))
-
-
 def checked_model_file(path: Path, shape: type[T]) -> T:
     """Return the contents of a JSON file of a model folder, checked as `checked` does."""
     if not path.is_file():

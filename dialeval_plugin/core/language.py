@@ -7,8 +7,7 @@ from functools import cache
 
 from .dialogue import Dialogue, Item
 
-LEAST_WORDS, LEAST_SHARE = 6, 0.1
-"""Of so many words at least this share are English function words, or the text is not English."""
+_LEAST_WORDS, _LEAST_SHARE = 6, 0.1
 WARNED_FROM = 0.02
 """Share of texts that do not look like English from which on a run says so; of English corpora it is below 0.006."""
 
@@ -26,7 +25,9 @@ def _function_words() -> frozenset[str]:
 
 
 def is_foreign(item: Item) -> bool:
-    """Whether a response, with its context where it is short, or a dialogue does not look like English.
+    """Whether a response, with its context where it has fewer than six words, or a dialogue does not look like English.
+
+    Most of its letters are not Latin, or fewer than a tenth of its words are English function words.
 
     Example:
         >>> from dialeval_plugin.core.dialogue import Example
@@ -39,6 +40,6 @@ def is_foreign(item: Item) -> bool:
     if 2 * sum(letter >= _END_OF_LATIN for letter in letters) > len(letters) > 1:
         return True
     for turn in before:
-        if len(words) < LEAST_WORDS:
+        if len(words) < _LEAST_WORDS:
             words += _WORD.findall(turn.text.lower())
-    return len(words) >= LEAST_WORDS and sum(word in _function_words() for word in words) < LEAST_SHARE * len(words)
+    return len(words) >= _LEAST_WORDS and sum(word in _function_words() for word in words) < _LEAST_SHARE * len(words)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from dialeval_plugin.core.files import as_shape
+from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 BOOTSTRAP = Bootstrap(1000, seed=0)
 BOUNDS = ("_ci_low", "_ci_high")
 COUNTS = ("n_scored", "n_unscored")
+AGAIN = "Run the task again."
 
 Record = TypeVar("Record", bound="tuple[Any, ...]")
 
@@ -67,13 +68,6 @@ class Count(int):
     """A number of items, and of how many: for the host's table, where documents may be of another kind than items."""
 
     total: int
-
-    @classmethod
-    def of(cls, number: int, total: int) -> Count:
-        """Make the pair."""
-        count = cls(number)
-        count.total = total
-        return count
 
 
 def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefined:
@@ -132,7 +126,10 @@ class CorpusMetrics(Generic[Record]):
         Several processes hand in their documents in turns, and items that went through the host's gathering or its files may
         have become plain tuples or lists, also inside of one another.
         """
-        found = (item if isinstance(item, self.record) else as_shape(item, self.record) for item in items)
+        found = (
+            item if isinstance(item, self.record) else checked(item, self.record, self.record.__name__, advice=AGAIN)
+            for item in items
+        )
         return tuple(sorted(found, key=self.sort_key) if self.sort_key else found)
 
     def estimates(
@@ -154,7 +151,9 @@ class CorpusMetrics(Generic[Record]):
         """Return one metric: an estimate, one of its bounds, `n_scored` or `n_unscored`."""
         if name in COUNTS:
             counts = self.counts(items)
-            return Count.of(counts[COUNTS.index(name)], sum(counts))
+            count = Count(counts[COUNTS.index(name)])
+            count.total = sum(counts)
+            return count
         found = self.estimates(items)
         bound = next((bound for bound in BOUNDS if name.endswith(bound)), "")
         estimate = found[name.removesuffix(bound)]

@@ -28,7 +28,7 @@ from typing_extensions import Required, TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json, read_text
 from dialeval_plugin.core.scores import Reason
-from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
+from dialeval_plugin.judgement_tasks.corpus_metrics import AGAIN, COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind, is_predicted_only
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
@@ -44,7 +44,6 @@ from .result_names import (
     run_signature,
 )
 from .task_runs import (
-    AGAIN,
     CLUSTER_AND_SCORE,
     UNKNOWN,
     Figures,
@@ -92,7 +91,7 @@ class _File(_OfTasks, total=False):
     """What is read of a result file."""
 
     results: Required[dict[str, dict[str, Any]]]
-    configs: Required[dict[str, Any]]
+    configs: Required[dict[str, dict[str, Any] | None]]
     config: Required[_Config]
     date: Annotated[float, Interval(ge=0, le=253402300799)] | None
     versions: dict[str, str | float | None]

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from typing_extensions import Required, TypedDict
-
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.signature import Signature, SignatureValue
@@ -30,18 +28,6 @@ _OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise",
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
 
 
-class _Described(TypedDict, total=False):
-    """A task's own words: see `tasks/_generate.py`."""
-
-    method: Required[str]
-    dataset: Required[str]
-    level: Required[str]
-    kind: Required[TaskKind]
-    quality: str | None
-    variant: str
-    lower_is_better: list[str]
-
-
 class TaskDescription(NamedTuple):
     """What a task is; "" where nothing says it."""
 
@@ -49,29 +35,21 @@ class TaskDescription(NamedTuple):
     """How the model's answers become scores: the task's group, with its choice of examples."""
     dataset: str
     level: str
-    quality: str
     kind: TaskKind
-    variant: str
+    quality: str = ""
+    variant: str = ""
     """Name of the main score, where the task has others besides."""
-    lower_is_better: tuple[str, ...]
+    lower_is_better: tuple[str, ...] = ()
 
 
 def describe_task(task: str, metadata: Any, where: str) -> TaskDescription | None:
     """Return what a task's metadata says of it; None of a task that is not this package's."""
     if not isinstance(metadata, Mapping) or "dialeval" not in metadata:
         return None
-    found = checked(
-        metadata["dialeval"], _Described, f"{where}: configs.{task}.metadata.dialeval", advice="Copy the file again."
-    )
-    return TaskDescription(
-        method=found["method"],
-        dataset=found["dataset"],
-        level=found["level"],
-        quality=found.get("quality") or "",
-        kind=found["kind"],
-        variant=found.get("variant", ""),
-        lower_is_better=tuple(found.get("lower_is_better", ())),
-    )
+    said = metadata["dialeval"]
+    if isinstance(said, Mapping):
+        said = {name: value for name, value in said.items() if name in TaskDescription._fields and value is not None}
+    return checked(said, TaskDescription, f"{where}: configs.{task}.metadata.dialeval", advice="Copy the file again.")
 
 
 def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,14 +83,6 @@ def evaluator_name(config: Mapping[str, Any], shorten: Callable[[Any], str] | No
     Example:
         >>> evaluator_name({"model": "dialogue-metric", "model_args": {"scorer": "slide", "slm": "/models/code"}})
         'slide (code)'
-        >>> evaluator_name({"model": "dialogue-metric", "model_args": "scorer=causalscore,model=./dream,conditions=4"})
-        'causalscore (conditions=4, dream)'
-        >>> evaluator_name({"model": "dialogue-metric", "model_args": "scorer=bleu,n=1"})
-        'bleu-1'
-        >>> evaluator_name({"model": "dialogue-metric"})
-        'general'
-        >>> evaluator_name({"model": "hf", "model_args": {"pretrained": "openai-community/gpt2"}})
-        'openai-community/gpt2'
         >>> evaluator_name({"model_args": {"scorer": "g_eval", "llm": "hf", "llm_args": "pretrained=/models/gpt2,device=cpu"}})
         'g_eval (gpt2)'
     """

@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.judgement_tasks.corpus_metrics import COUNTS, Undefined
+from dialeval_plugin.judgement_tasks.corpus_metrics import AGAIN, COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.kinds import KINDS, TaskKind
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS, DialogueOpinion, Opinion, dialogue_opinions
 from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
@@ -26,7 +26,6 @@ Figures: TypeAlias = Mapping[str, float | Undefined]
 Outcomes: TypeAlias = tuple[Any, ...]
 """The records of a run's documents, one an item; see `judgement_tasks.kinds`."""
 
-AGAIN = "Run the task again."
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file does not say why."""
 RATING_METRICS = tuple(f"{name}{end}" for name in COEFFICIENTS for end in ("", "_ci_low", "_ci_high", "_deviation"))

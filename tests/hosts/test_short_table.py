@@ -24,6 +24,8 @@ def results(**tasks: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_line_a_task_with_interval_and_rows() -> None:
+    of_comparisons = Count(90)
+    of_comparisons.total = 95
     given = results(
         dstc10_dialog_tu={"spearman": 0.25, "spearman_ci_low": -0.1, "spearman_ci_high": 0.5, "n_scored": 9},
         seeds={"kind": "rating_over_seeds", "spearman": -0.5, "spearman_deviation": 0.01, "n_scored": 10},
@@ -31,7 +33,7 @@ def test_a_line_a_task_with_interval_and_rows() -> None:
         dgr={},
         dbdc={"kind": "breakdown", "f1_b": 0.5, "f1_b_ci_low": "undefined (rough)", "n_scored": 10},
         # lm-eval#603: of comparisons there are more than documents.
-        preferences={"spearman": 0.5, "n_scored": Count.of(90, 95)},
+        preferences={"spearman": 0.5, "n_scored": of_comparisons},
     )
     given["n-samples"]["dgr"] = {"original": 1, "effective": 0}
     given["configs"]["kept"] = {**given["configs"]["fd"], "metric_list": [{"metric": "bypass"}]}

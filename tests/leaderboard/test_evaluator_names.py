@@ -12,7 +12,24 @@ import pytest
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.rescoring import newest
 from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.result_names import evaluator_name
 from tests.leaderboard_files import change_json, documents, noisy_scores, write_run
+
+SHORT: list[tuple[dict[str, Any], str]] = [
+    (
+        {"model": "dialogue-metric", "model_args": "scorer=causalscore,model=./dream,conditions=4"},
+        "causalscore (conditions=4, dream)",
+    ),
+    ({"model": "dialogue-metric", "model_args": "scorer=bleu,n=1"}, "bleu-1"),
+    ({"model": "dialogue-metric"}, "general"),
+    ({"model": "hf", "model_args": {"pretrained": "openai-community/gpt2"}}, "openai-community/gpt2"),
+]
+
+
+@pytest.mark.parametrize(("config", "name"), SHORT)
+def test_a_name_is_short(config: dict[str, Any], name: str) -> None:
+    assert evaluator_name(config) == name
+
 
 TU, DZ = "dstc10_dialog_tu", "dstc10_dialog_dz"
 

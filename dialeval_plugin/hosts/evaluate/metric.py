@@ -166,17 +166,12 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
                     "options belong to compute()."
                 )
         with self.lock:
-            before, self._rows = self._rows, [] if self._has_failed else self._rows
-            try:
-                self._rows.extend(self._read(columns))
-            except InputError:
-                self._rows = before
-                raise
-            if self._has_failed and before:
-                logger.warning(
-                    "%s: %d rows of the compute() that failed are left out: new rows begin anew", self.scorer_name, len(before)
-                )
+            if self._has_failed and self._rows:
+                text = "%s: %d rows of the compute() that failed are left out: new rows begin anew"
+                logger.warning(text, self.scorer_name, len(self._rows))
+                self._rows = []
             self._has_failed = False
+            self._rows.extend(self._read(columns))
 
     def compute(self, **inputs: Any) -> MetricResult:
         """Compute the result of the rows that were added and those given here; `inputs` are columns and options.
