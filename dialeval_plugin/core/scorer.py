@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import itertools
 import logging
 import re
@@ -29,6 +30,7 @@ from .signature import RUNTIME_FIELDS, Signature, SignatureValue
 
 logger = logging.getLogger(__name__)
 
+_SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 _FOREIGN = "foreign texts"
 _PACKAGED = re.compile(r"[\w.-]+@[0-9a-f]{16,}")
 """A model in the box, all of which know English alone, as signatures call it."""
@@ -77,6 +79,12 @@ class Scorer(ABC):
 
     lock: CallLock
     """Held while a window is scored, and by `one_at_a_time`."""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Let the options of a class be those of its `__init__`, and not what `__new__` takes, which is anything."""
+        super().__init_subclass__(**settings)
+        made = inspect.signature(cls.__init__) if cls.__init__ is not object.__init__ else inspect.Signature([_SELF])
+        cls.__signature__ = made.replace(parameters=list(made.parameters.values())[1:])  # type: ignore[attr-defined]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Keep what the scorer is made of."""

@@ -180,12 +180,12 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
             InputError: a column is missing, two differ in length, a value is none of its kind, or an option is unknown.
             MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
         """
-        self._has_failed = True
-        options = {**self._options, **{name: value for name, value in inputs.items() if name not in self.columns}}
-        self._check_options(options)
-        columns = {name: value for name, value in inputs.items() if name in self.columns and value is not None}
-        # The rows of a call that fails are not kept: repeating the call must not count them twice.
         with self.lock:
+            self._has_failed = True
+            options = {**self._options, **{name: value for name, value in inputs.items() if name not in self.columns}}
+            self._check_options(options)
+            columns = {name: value for name, value in inputs.items() if name in self.columns and value is not None}
+            # The rows of a call that fails are not kept: repeating the call must not count them twice.
             rows = self._rows if self._rows and not columns else [*self._rows, *self._read(columns)]
             result = self._result(rows, options)
             self._rows, self._has_failed = [], False
