@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.rescoring import newest
 from dialeval_plugin.leaderboard.result_files import read_runs
@@ -31,6 +32,7 @@ def test_a_name_is_short(config: dict[str, Any], name: str) -> None:
     assert evaluator_name(config) == name
 
 
+LONG = "Please judge kindly, and " * 3
 TU, DZ = "dstc10_dialog_tu", "dstc10_dialog_dz"
 
 
@@ -92,6 +94,16 @@ DIFFERENT: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         [{**hf("gpt2"), "file": {"system_instruction_sha": hash}} for hash in ("12ab", "34cd")],
         ["gpt2 (system_instruction=12ab)", "gpt2 (system_instruction=34cd)"],
     ),
+    # What does not fit into a name is shown as its hash.
+    "long settings": (
+        [{**hf("gpt2"), "metadata": {"k": LONG + end}} for end in "12"],
+        [f"gpt2 (k={text_hash(LONG + end)[:8]})" for end in "12"],
+    ),
+    # DRE's small model signs what it finds; the judge is the language model.
+    "language models beside one small model": (
+        [{**hf(f"/x/{run}/last"), "scorer_signature": "method:dre|slm:1"} for run in ("runA", "runB")],
+        ["runA/last", "runB/last"],
+    ),
     "small models of scorers": (
         [scorer("/a/one/slm", "method:slide|slm:1"), scorer("/b/two/slm", "method:slide|slm:2")],
         ["slide (one/slm)", "slide (two/slm)"],
@@ -116,6 +128,14 @@ def test_evaluators_that_differ_are_two_rows(
     assert len(board.cells) == len(configs)
     assert sorted(name.partition(", dstc10_dialog")[0] for name in board.evaluators) == sorted(expected)
     assert len(newest(read_runs([tmp_path]))) == len(configs)
+
+
+def test_no_name_has_a_secret(tmp_path: Path) -> None:
+    addresses = [f"http://me:hunter2hunter2@localhost:{port}/v1" for port in (8000, 8001)]
+    write(tmp_path, [served(8000, base_url=address) for address in addresses], [TU, TU])
+    board = build([tmp_path], rank_rounds=0).board
+    assert len(board.evaluators) == 2
+    assert "hunter2" not in str(board.evaluators)
 
 
 SAME: dict[str, tuple[list[dict[str, Any]], str]] = {
