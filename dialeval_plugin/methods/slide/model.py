@@ -129,7 +129,7 @@ class DisentanglingHead(nn.Module):
         if self.lexical is None:
             raise InputError("DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'.")
         if features is None:
-            raise InputError("DisentanglingHead: no lexical features were given. Make them with SmallModel.lexical_features.")
+            raise InputError("DisentanglingHead: no lexical features were given. Make them with head.lexical.features.")
         both = torch.stack([self.two_class_logits(parts.context, parts.robust), self.lexical(features)], dim=-1)
         odds = both[..., 1, :] - both[..., 0, :]
         if not self.probability_from.endswith("cosine"):
@@ -194,14 +194,6 @@ class SmallModel(nn.Module):
     def embed(self, ids: Sequence[list[int]]) -> Tensor:
         """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given."""
         return embed(self.encoder, ids)
-
-    def lexical_features(
-        self, contexts: Sequence[list[int]], owners: Sequence[int], responses: Sequence[list[int]]
-    ) -> Tensor | None:
-        """What the lexical classifier reads of responses, given as token ids, in their contexts; None where there is none."""
-        if self.head.lexical is None:
-            return None
-        return self.head.lexical.features(contexts, owners, responses, self.texts.special)
 
     def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
         """Return what a `SmallModelJudge` has run."""

@@ -75,7 +75,7 @@ def test_the_default_recipe_moves_the_encoder_and_blends_vectors_words_and_cosin
     trained, frozen = "encoder.layer.0.output.dense.weight", "embeddings.word_embeddings.weight"
     assert not torch.allclose(before[trained], model.transformer.state_dict()[trained])
     assert before[frozen].equal(model.transformer.state_dict()[frozen])
-    with refused("DisentanglingHead: no lexical features were given. Make them with SmallModel.lexical_features."):
+    with refused("DisentanglingHead: no lexical features were given. Make them with head.lexical.features."):
         model.head(torch.zeros(1, 16), torch.zeros(1, 16))
     with refused("DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'."):
         TrainedSmallModel.load(str(tiny_slm)).model.log_odds([(("Hi.",), "Hello.")])
