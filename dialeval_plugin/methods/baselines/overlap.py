@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import metadata
+from types import SimpleNamespace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from annotated_types import Ge, Interval
@@ -27,6 +28,8 @@ RougeKind: TypeAlias = Literal["rouge_1", "rouge_2", "rouge_l"]
 LONGEST_NGRAM = 4
 NgramOrder: TypeAlias = Annotated[int, Interval(ge=1, le=LONGEST_NGRAM)]
 
+_NO_SYNONYMS = SimpleNamespace(synsets=lambda _: [], get_version=lambda: None)
+"""Stands for a WordNet that knows no word, which leaves METEOR its first two stages."""
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
@@ -151,7 +154,7 @@ class Meteor(OneByOneScorer):
     @checked_init
     def __init__(self, *, synonyms: bool = True) -> None:
         self.synonyms = synonyms
-        self._wordnet = _wordnet() if synonyms else _NoSynonyms()
+        self._wordnet = _wordnet() if synonyms else _NO_SYNONYMS
         self._stemmer = PorterStemmer()
 
     def compare_one(self, compared: Compared) -> Row:
@@ -168,16 +171,6 @@ class Meteor(OneByOneScorer):
             "wordnet": self._wordnet.get_version(),
             "nltk": metadata.version("nltk"),
         }
-
-
-class _NoSynonyms:
-    """Stands for a WordNet that knows no word, which leaves METEOR its first two stages."""
-
-    def synsets(self, word: str) -> list[Any]:
-        return []
-
-    def get_version(self) -> None:
-        return None
 
 
 def _wordnet() -> Any:
