@@ -15,7 +15,7 @@ from pathlib import Path
 from sklearn.metrics import f1_score
 
 from dialeval_plugin.corpora.readers.cgdialog import CausePair, read_causes
-from dialeval_plugin.methods.causalscore.classifiers import DependenceClassifier, row_probabilities, turn_probabilities
+from dialeval_plugin.methods.causalscore.classifiers import row_probabilities, turn_probabilities
 from dialeval_plugin.methods.causalscore.data import (
     LabelledRow,
     OtherUtterances,
@@ -24,6 +24,7 @@ from dialeval_plugin.methods.causalscore.data import (
     unconditional_rows,
 )
 from dialeval_plugin.methods.causalscore.model import CausalModel
+from dialeval_plugin.methods.causalscore.vectors import DependenceClassifier
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, ClassVar, Literal, Protocol, TypeAlias, cast
+from typing import BinaryIO, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,19 +57,11 @@ METHODS: Mapping[EmbeddingMethod, Similarity] = MappingProxyType(
 )
 
 
-class WordVectors(Protocol):
-    """A source of word vectors."""
-
-    source: str
-    """What it is and a hash of it, for the signature."""
-
-    def of(self, text: str) -> VectorArray:
-        """Return the vectors of a text's words, of shape (words, dimensions); no row for a word that has none."""
-        ...
-
-
 class EncoderVectors:
-    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text."""
+    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text.
+
+    `source` says in the signature what they are, with a hash of it.
+    """
 
     def __init__(self, name: str, *, revision: str | None = None) -> None:
         folder = resolve(name, revision=revision)
@@ -80,7 +72,7 @@ class EncoderVectors:
         self.source = f"encoder {content_hash(folder)}"
 
     def of(self, text: str) -> VectorArray:
-        """See `WordVectors.of`."""
+        """Return the vectors of a text's pieces, of shape (pieces, dimensions)."""
         ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
         rows: VectorArray = self._matrix[ids]
         return rows
@@ -103,7 +95,7 @@ class FileVectors:
         self.source = f"file {digest.hexdigest()[:16]}"
 
     def of(self, text: str) -> VectorArray:
-        """See `WordVectors.of`."""
+        """Return the vectors of a text's words, of shape (words, dimensions); no row for a word that has none."""
         words = wordpunct_tokenize(text.lower())
         return self._matrix[[self._places[word] for word in words if word in self._places]].astype(np.float64)
 
@@ -175,7 +167,7 @@ class EmbeddingOverlap(OneByOneScorer):
             raise InputError("embedding_overlap: both vectors and encoder are given. Leave one of them out.")
         self.method = method
         self.measures = tuple(dict.fromkeys((method, *METHODS)))
-        self._vectors: WordVectors = (
+        self._vectors: EncoderVectors | FileVectors = (
             EncoderVectors(encoder or PACKAGED_ENCODER, revision=revision) if vectors is None else FileVectors(Path(vectors))
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -43,26 +43,6 @@ class Places(NamedTuple):
     def all(self) -> slice:
         """Every place from the first of the context to the one behind the end of the turn, which predicts what follows it."""
         return slice(0, self.end + 1)
-
-
-class Detector(Protocol):
-    """Gives every place of a sequence numbers that are the higher, the more the model is at home."""
-
-    aggregations: tuple[str, ...]
-    """Names of the ways from places to a score, the default first."""
-
-    @property
-    def models(self) -> tuple[OpenedModel, ...]:
-        """What it reads with, all with one tokenizer."""
-        ...
-
-    def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
-        """Return numbers of shape (kinds, rows, places) for rows of token ids; those behind a row's end mean nothing."""
-        ...
-
-    def scores(self, answers: FloatArray, places: Places) -> Mapping[str, float]:
-        """Return every aggregation from answers of shape (kinds, places)."""
-        ...
 
 
 class DetectorReading(NamedTuple):
@@ -265,3 +245,10 @@ class Odin:
         """Return the score of a response, whose answers stand at `places`: "mean" over it, "all" over the context too."""
         (values,) = answers
         return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}
+
+
+Detector: TypeAlias = MaxProbability | LikelihoodRatio | Odin
+"""Gives every place of a sequence numbers that are the higher, the more the model is at home.
+
+`models` are what it reads with, all with one tokenizer; `aggregations` the ways from places to a score, the default first.
+"""

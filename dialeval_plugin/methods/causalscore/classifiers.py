@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -29,6 +29,8 @@ from dialeval_plugin.models.tokenisation import check_fast, text_ids
 if TYPE_CHECKING:
     # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring by vectors does without.
     from sentence_transformers import CrossEncoder
+
+    from .vectors import DependenceClassifier
 
 PairLayout: TypeAlias = Literal["delimited", "literal"]
 PairTruncation: TypeAlias = Literal["utterances", "right"]
@@ -134,21 +136,6 @@ class Probabilities(NamedTuple):
     """P(l = 1); NaN where the classifier's answer is not finite."""
     is_cut: np.ndarray
     """Whether the texts did not fit into the window."""
-
-
-class DependenceClassifier(Protocol):
-    """Says how likely a response depends on an utterance."""
-
-    @property
-    def reading(self) -> dict[str, SignatureValue]:
-        """How texts are read, for the signature."""
-
-    @property
-    def limit(self) -> str:
-        """What is said of texts that are not read whole."""
-
-    def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
-        """Judge rows of `indices` into `texts`, of shape (rows, 2) or (rows, 3); the response is the last column."""
 
 
 class IndependenceClassifier:

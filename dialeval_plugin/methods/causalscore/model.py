@@ -22,14 +22,13 @@ from dialeval_plugin.models.folders import PRETRAINED, ModelFolder, pretrained_n
 from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
 
 from .classifiers import (
-    DependenceClassifier,
     IndependenceClassifier,
     PairLayout,
     PairTruncation,
     RowEncoder,
     load_classifier,
 )
-from .vectors import TurnVectors, VectorClassifier
+from .vectors import DependenceClassifier, TurnVectors, VectorClassifier
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

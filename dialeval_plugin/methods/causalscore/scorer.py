@@ -21,8 +21,9 @@ from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
 
 from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
-from .classifiers import CausalWindow, DependenceClassifier, PairLayout, PairTruncation, Probabilities
+from .classifiers import CausalWindow, PairLayout, PairTruncation, Probabilities
 from .model import CausalModel
+from .vectors import DependenceClassifier
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 

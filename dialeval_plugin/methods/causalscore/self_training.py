@@ -29,7 +29,7 @@ from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun
 
 from .aggregation import dependent_turns
-from .classifiers import DependenceClassifier, IndependenceClassifier, RowEncoder, row_probabilities, turn_probabilities
+from .classifiers import IndependenceClassifier, RowEncoder, row_probabilities, turn_probabilities
 from .data import (
     CANDIDATES,
     CausalData,
@@ -42,6 +42,7 @@ from .data import (
 )
 from .model import CausalModelConfig, CauseLabels, classifier_of
 from .recipes import CausalRecipe, Filter
+from .vectors import DependenceClassifier
 
 COLUMNS = ("cause", "condition", "response")
 BEST = "auroc"
