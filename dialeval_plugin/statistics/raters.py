@@ -38,11 +38,6 @@ N_SPLITS = 20
 """Random splits that a split-half ceiling averages over."""
 
 
-def median(values: Sequence[float]) -> float:
-    """Median of the raters; the mean of the two in the middle where their number is even."""
-    return float(statistics.median(values))
-
-
 def without_furthest(values: Sequence[float]) -> float:
     """Mean without the rater who is furthest from the mean of all; the first of them where several are.
 
@@ -61,7 +56,7 @@ def without_furthest(values: Sequence[float]) -> float:
 
 AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
-    "median": median,
+    "median": statistics.median,
     "without_furthest": without_furthest,
     "minimum": min,
     "maximum": max,
@@ -78,7 +73,7 @@ def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[floa
     """
     if how not in AGGREGATIONS:
         raise unknown_name(f"there is no way {how!r} to make one rating of several", how, AGGREGATIONS)
-    return [AGGREGATIONS[how](values) if len(values) else None for values in raters]
+    return [float(AGGREGATIONS[how](values)) if len(values) else None for values in raters]
 
 
 def alpha(counts: FloatArray) -> float:

@@ -187,28 +187,19 @@ def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = 
     ordered = np.unique(column.values[column.present])
     candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])
     used = (annotations.sum(axis=1) > 0) & column.present
-    values = _f1_or_accuracy(metric, candidates, column.values[used], _shares(annotations[used]), threshold)
+    scores, shares = column.values[used], _shares(annotations[used])
+    strict = _strict(shares, threshold)
+    true = _is_lenient_breakdown(shares, threshold) if metric == "f1_pb_b" else strict == BREAKDOWN
+    values = []
+    for cut in candidates:
+        said = scores > cut
+        hits, possible = 2 * (said & true).sum(), said.sum() + true.sum()
+        if metric == "accuracy":
+            hits, possible = (np.where(said, BREAKDOWN, NOT_BREAKDOWN) == strict).sum(), len(said)
+        values.append(hits / possible if possible else math.nan)
     if np.isnan(values).all():
         raise InputError(f"best_cut: {metric} is undefined at every cut. Give annotated turns, some of them breakdowns.")
     return float(candidates[np.nanargmax(values)])
-
-
-def _f1_or_accuracy(metric: str, cuts: FloatArray, scores: FloatArray, shares: FloatArray, threshold: float) -> FloatArray:
-    """The metric at each cut, NaN where it is undefined; one sort in place of a pass over all turns for every cut."""
-    strict = _strict(shares, threshold)
-    order = np.argsort(-scores, kind="stable")
-    n_said = len(scores) - np.searchsorted(np.sort(scores), cuts, side="right")
-
-    def among_said(is_so: BoolArray) -> IntArray:
-        return np.concatenate([[0], np.cumsum(is_so[order])])[n_said]
-
-    if metric == "accuracy":
-        rejected = int((strict == NOT_BREAKDOWN).sum()) - among_said(strict == NOT_BREAKDOWN)
-        hits, possible = among_said(strict == BREAKDOWN) + rejected, np.full(len(cuts), len(scores))
-    else:
-        true = strict == BREAKDOWN if metric == "f1_b" else _is_lenient_breakdown(shares, threshold)
-        hits, possible = 2 * among_said(true), n_said + int(true.sum())
-    return np.asarray(np.divide(hits, possible, out=np.full(len(cuts), np.nan), where=possible > 0))
 
 
 class _Answers(NamedTuple):
