@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dialeval_plugin.methods.likelihood.aggregation import dialogue_log_score, reported
+from dialeval_plugin.methods.likelihood.aggregation import dialogue_log_scores, reported
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
@@ -85,7 +85,7 @@ def _scores(turns: Sequence[Opinion]) -> dict[str, float | None] | None:
     means = [np.array([log / turn.n_words]) for log, turn in zip(known, turns, strict=True)]
     wholes = [np.array([log]) for log in known]
     scores: dict[str, float | None] = {
-        name: reported(dialogue_log_score(wholes if name.startswith("product") else means, name), name)
+        name: reported(dialogue_log_scores(wholes if name.startswith("product") else means, (name,))[name], name)
         for name in AGGREGATIONS.values()
         if name != "length"
     }

@@ -115,6 +115,8 @@ class DialogueBreakdownScorer(Scorer):
     orientation: Orientation = "lower"
     window = 2048
 
+    unscorable = staticmethod(unread)
+
     @with_options(BreakdownOptions)
     def __init__(self, options: BreakdownOptions) -> None:
         if options.transductive and options.calibration is not None:
@@ -158,10 +160,6 @@ class DialogueBreakdownScorer(Scorer):
             "window": self.max_tokens,
             "truncation": "left",
         }
-
-    def unscorable(self, item: Item) -> Unscored | None:
-        """Also a response without a visible turn before it."""
-        return unread(item)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Read the responses; those of one window share batches."""

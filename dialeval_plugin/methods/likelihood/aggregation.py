@@ -67,22 +67,18 @@ def is_product(aggregation: str) -> bool:
     return aggregation.startswith("product")
 
 
-def dialogue_log_score(turns: Sequence[FloatArray], aggregation: str = "sum_of_means") -> float:
-    """Return the log of a dialogue's score (equations 5.4 to 5.10).
+def dialogue_log_scores(turns: Sequence[FloatArray], aggregations: Iterable[str] = DIALOGUE_REDUCTIONS) -> dict[str, float]:
+    """Return the logs of a dialogue's scores (equations 5.4 to 5.10) by aggregation, which share what is done to the tokens.
 
     Turns without a token count for nothing, neither in a sum nor in the number of turns. A token of probability 0 counts in a
     mean, and makes a product 0, whose log is minus infinity. Where no turn has a token this is a `ValueError`.
 
     Example:
         >>> turns = [np.log([0.5, 0.25]), np.log([0.125])]
-        >>> {name: round(float(np.exp(dialogue_log_score(turns, name))), 6) for name in ("sum_of_means", "product_of_products")}
+        >>> found = dialogue_log_scores(turns, ("sum_of_means", "product_of_products"))
+        >>> {name: round(float(np.exp(log)), 6) for name, log in found.items()}
         {'sum_of_means': 0.5, 'product_of_products': 0.015625}
     """
-    return dialogue_log_scores(turns, (aggregation,))[aggregation]
-
-
-def dialogue_log_scores(turns: Sequence[FloatArray], aggregations: Iterable[str] = DIALOGUE_REDUCTIONS) -> dict[str, float]:
-    """Return `dialogue_log_score` of several aggregations, which share what is done to the tokens."""
     scored = [turn for turn in turns if len(turn)]
     if not scored:
         raise ValueError("no turn has a token")

@@ -80,6 +80,8 @@ class DialogueLikelihoodScorer(Scorer):
     citation: ClassVar[str] = bibtex("nedelchev2020language")
     window = 256
 
+    unscorable = staticmethod(unread)
+
     @with_options(LikelihoodOptions)
     def __init__(self, options: LikelihoodOptions) -> None:
         self.options = options
@@ -149,10 +151,6 @@ class DialogueLikelihoodScorer(Scorer):
             "window": self.evaluator.max_tokens,
             "truncation": "left",
         }
-
-    def unscorable(self, item: Item) -> Unscored | None:
-        """Also what has no turn, or no turn before it, to read."""
-        return unread(item)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the dialogues; those of one window share batches."""

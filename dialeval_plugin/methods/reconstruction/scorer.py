@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Orientation, Row, Unscored
+from dialeval_plugin.core.scores import Orientation, Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.context_texts import turns_to_read, unread
@@ -87,6 +87,8 @@ class DialogueReconstructionScorer(Scorer):
     range = (0.0, math.inf)
     window = 256
 
+    unscorable = staticmethod(unread)
+
     @with_options(ReconstructionOptions)
     def __init__(self, options: ReconstructionOptions) -> None:
         if options.max_utterances is not None and options.level == "turn":
@@ -133,10 +135,6 @@ class DialogueReconstructionScorer(Scorer):
             "seed": self.options.seed if self.latent == "posterior" else None,
             "speakers": "none",
         }
-
-    def unscorable(self, item: Item) -> Unscored | None:
-        """Also what has no turn, or no turn before it, to read."""
-        return unread(item)
 
     @torch.no_grad()
     def score_batch(self, items: Sequence[Item]) -> list[Row]:

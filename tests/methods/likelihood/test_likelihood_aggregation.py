@@ -13,7 +13,6 @@ import pytest
 from dialeval_plugin.methods.likelihood.aggregation import (
     DIALOGUE_REDUCTIONS,
     TURN_REDUCTIONS,
-    dialogue_log_score,
     dialogue_log_scores,
     reported,
 )
@@ -55,6 +54,10 @@ def logs(rows: list[list[float]]) -> list[np.ndarray]:
         return [np.log(np.array(row, dtype=float)) for row in rows]
 
 
+def log_score(turns: list[np.ndarray], aggregation: str) -> float:
+    return dialogue_log_scores(turns, (aggregation,))[aggregation]
+
+
 @pytest.mark.parametrize(("given", "aggregation", "name"), ORACLE)
 def test_every_aggregation_equals_its_equation_and_the_notebook(
     given: str, aggregation: str, name: str, cases: list[dict[str, Any]]
@@ -62,29 +65,29 @@ def test_every_aggregation_equals_its_equation_and_the_notebook(
     for case in cases:
         turns = logs([turn if isinstance(turn, list) else [turn] for turn in case["in"][given]])
         published = {**case["out"], **case["out"]["notebook_columns"]}[name]
-        assert math.exp(dialogue_log_score(turns, aggregation)) == pytest.approx(published, rel=1e-6)
+        assert math.exp(log_score(turns, aggregation)) == pytest.approx(published, rel=1e-6)
 
 
 def test_the_log_of_a_product_that_vanishes_is_kept(cases: list[dict[str, Any]]) -> None:
     for case in cases:
-        found = dialogue_log_score(logs(case["in"]["gpt2_sentences_word_probs"]), "product_of_products")
+        found = log_score(logs(case["in"]["gpt2_sentences_word_probs"]), "product_of_products")
         assert found == pytest.approx(float(case["out"]["5.10_log"]), rel=1e-6)
     tiny = [np.full(400, -50.0)] * 30
-    assert dialogue_log_score(tiny, "product_of_products") == pytest.approx(-600_000.0)
+    assert log_score(tiny, "product_of_products") == pytest.approx(-600_000.0)
     assert reported(-600_000.0, "product_of_products") == -600_000.0
 
 
 def test_a_probability_of_zero_counts_in_a_mean_and_makes_a_product_zero() -> None:
     turns = logs([[0.5, 0.0]])
-    assert math.exp(dialogue_log_score(turns, "sum_of_means")) == pytest.approx(0.25)
-    assert dialogue_log_score(turns, "product_of_products") == -math.inf
+    assert math.exp(log_score(turns, "sum_of_means")) == pytest.approx(0.25)
+    assert log_score(turns, "product_of_products") == -math.inf
 
 
 def test_a_turn_of_which_nothing_is_possible_is_zero_and_not_undefined() -> None:
     turns = logs([[0.0, 0.0], [0.5]])
-    assert dialogue_log_score(turns[:1], "sum_of_means") == dialogue_log_score(turns[:1], "sum_of_sums") == -math.inf
-    assert math.exp(dialogue_log_score(turns, "sum_of_means")) == pytest.approx(0.5)
-    assert dialogue_log_score(turns, "product_of_sums") == -math.inf
+    assert log_score(turns[:1], "sum_of_means") == log_score(turns[:1], "sum_of_sums") == -math.inf
+    assert math.exp(log_score(turns, "sum_of_means")) == pytest.approx(0.5)
+    assert log_score(turns, "product_of_sums") == -math.inf
     assert TURN_REDUCTIONS["mean"](turns[0]) == -math.inf
 
 
@@ -97,18 +100,18 @@ def test_what_is_no_product_is_reported_as_the_value_itself() -> None:
     }
 
 
-def test_the_default_is_equation_5_4() -> None:
+def test_the_first_is_equation_5_4() -> None:
     turns = logs([[0.5, 0.25], [0.125]])
-    assert dialogue_log_score(turns) == dialogue_log_score(turns, "sum_of_means") == pytest.approx(math.log(0.5))
+    assert next(iter(dialogue_log_scores(turns).items())) == ("sum_of_means", pytest.approx(math.log(0.5)))
     assert list(dialogue_log_scores(turns)) == list(DIALOGUE_REDUCTIONS)
 
 
 def test_turns_without_a_token_count_for_nothing() -> None:
     for aggregation in DIALOGUE_REDUCTIONS:
-        with_empty = dialogue_log_score(logs([[0.5], [], [0.25, 0.75]]), aggregation)
-        assert with_empty == dialogue_log_score(logs([[0.5], [0.25, 0.75]]), aggregation)
+        with_empty = log_score(logs([[0.5], [], [0.25, 0.75]]), aggregation)
+        assert with_empty == log_score(logs([[0.5], [0.25, 0.75]]), aggregation)
     with pytest.raises(ValueError, match=r"^no turn has a token$"):
-        dialogue_log_score(logs([[]]))
+        dialogue_log_scores(logs([[]]))
 
 
 def test_one_turn_aggregates_by_hand() -> None:
