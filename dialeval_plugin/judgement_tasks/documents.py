@@ -10,7 +10,7 @@ come out of the host's filters as they went in, and our tasks take the score fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError
@@ -238,29 +238,20 @@ class ChoiceLikelihood(tuple[float, bool]):
 
     verdict: Verdict
 
-    def __new__(cls, log_probability: float, is_likeliest: bool, verdict: Verdict) -> ChoiceLikelihood:
-        """Make the pair."""
-        self = super().__new__(cls, (log_probability, is_likeliest))
-        self.verdict = verdict
-        return self
-
-    def __getnewargs__(self) -> tuple[float, bool, Verdict]:
-        return self[0], self[1], self.verdict
-
 
 class Words(str):
     """A text."""
 
     verdict: Verdict
 
-    def __new__(cls, text: str, verdict: Verdict) -> Words:
-        """Make the text."""
-        self = super().__new__(cls, text)
-        self.verdict = verdict
-        return self
 
-    def __getnewargs__(self) -> tuple[str, Verdict]:  # type: ignore[override]  # those of str are fewer
-        return str(self), self.verdict
+Answer = TypeVar("Answer", ChoiceLikelihood, Words)
+
+
+def with_verdict(answer: Answer, verdict: Verdict) -> Answer:
+    """Let an answer carry the verdict that it was made of."""
+    answer.verdict = verdict
+    return answer
 
 
 def verdict_of(results: Sequence[Any]) -> Verdict | None:

@@ -29,7 +29,7 @@ from dialeval_plugin.core.scorer import Scorer, content
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
-from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, ChoiceLikelihood, Verdict, Words, item_of
+from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, ChoiceLikelihood, Verdict, Words, item_of, with_verdict
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES, in_full, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
@@ -149,7 +149,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 if (share := shares[answer] / n_forms[key, answer]) > 0:
                     log_probability = math.log(share)
                 is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
-            results.append(ChoiceLikelihood(log_probability, is_likeliest, one.verdict))
+            results.append(with_verdict(ChoiceLikelihood((log_probability, is_likeliest)), one.verdict))
         return results
 
     def _shares(self, judged: _Judged, request: Instance) -> dict[str, float]:
@@ -164,7 +164,9 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Answer each document with its g or its class as text, and with `unscored` where there is none."""
         judged = self._judge(requests, progress=not disable_tqdm)
-        return [Words(_in_words(request, one), one.verdict) for request, one in zip(requests, judged, strict=True)]
+        return [
+            with_verdict(Words(_in_words(request, one)), one.verdict) for request, one in zip(requests, judged, strict=True)
+        ]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         """Refuse: a scorer judges responses, it has no likelihood of a text."""

@@ -14,7 +14,7 @@ from lm_eval.api.instance import Instance
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.judgement_tasks.documents import Words
+from dialeval_plugin.judgement_tasks.documents import Words, with_verdict
 from dialeval_plugin.methods.judging.goodness import in_full
 from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY
 from dialeval_plugin.methods.judging.prompts import level_of
@@ -68,6 +68,6 @@ class ReplayJudgeLM(DialogueMetricLM):
 def _on_dre_scale(answer: Any, request: Instance) -> str:
     verdict = answer.verdict
     if verdict.share is None or request.idx != PLAIN_REQUEST:
-        return Words("unscored", verdict)
+        return with_verdict(Words("unscored"), verdict)
     low, high = LLM_SCALE
-    return Words(in_full(low + verdict.share * (high - low)), verdict)
+    return with_verdict(Words(in_full(low + verdict.share * (high - low))), verdict)
