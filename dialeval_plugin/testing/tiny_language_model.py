@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, set_seed
+from transformers import GPT2Config, GPT2LMHeadModel, set_seed
 
 from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.methods.breakdown.training import train_tokenizer
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
 
-END = "<|endoftext|>"
 ANSWERS = (" Yes", " No", " yes", " no")
 
 
@@ -23,7 +22,8 @@ def train_tiny_language_model(
     """Train a two-layer GPT-2 on `n_steps` batches of 8 answered prompts and write it as a transformers folder."""
     set_seed(seed)
     texts = [goodness_prompt(example) + (" Yes" if is_good else " No") for example, is_good in examples]
-    tokenizer = _train_tokenizer(texts)
+    # The answers often enough to become single tokens, so that one forward pass decides between them.
+    tokenizer = train_tokenizer([*texts, *("".join(ANSWERS) for _ in range(500))], 1500, prefix_space=False)
     end = tokenizer.eos_token_id
     config = GPT2Config(
         vocab_size=len(tokenizer), n_positions=512, n_embd=128, n_layer=2, n_head=4, bos_token_id=end, eos_token_id=end
@@ -41,17 +41,6 @@ def train_tiny_language_model(
     model.eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
-
-
-def _train_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=1500, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
-    # The answers often enough to become single tokens, so that one forward pass decides between them.
-    tokenizer.train_from_iterator([*texts, *("".join(ANSWERS) for _ in range(500))], trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)
 
 
 def _batches(texts: Sequence[str], size: int, seed: int) -> Iterator[list[str]]:
