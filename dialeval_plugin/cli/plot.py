@@ -121,7 +121,7 @@ def distribution(
         from dialeval_plugin.reports import slm as slm_report
 
         sets = dailydialog_pp.read(Path(data))
-        label, classes = column or "slm", slm_report.class_scores(sets, column or "slm", slm)
+        ((label, classes),) = slm_report.scores_by_class(sets, slm, (column or "slm",)).items()
         title = slm_report.model_title(slm, f"{len(sets)} contexts")
         typer.echo(slm_report.leak_note(sets, slm))
     else:

@@ -52,15 +52,10 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
     return Vectors(normal, labels, numbers), Vectors(disentangled, labels, numbers)
 
 
-def class_scores(sets: Sequence[ResponseSet], column: str, slm: str | None = None) -> dict[str, list[float]]:
-    """Return the small model's scores of positive, adversarial and random responses; a class without any is left out."""
-    return scores_by_class(sets, slm, (column,))[column]
-
-
 def scores_by_class(
     sets: Sequence[ResponseSet], slm: str | None = None, columns: Sequence[str] = COLUMNS
 ) -> dict[str, dict[str, list[float]]]:
-    """Return the same for several columns, from one run of the model."""
+    """Return by column its scores of positive, adversarial and random responses; a class without any is left out."""
     if unknown := [name for name in columns if name not in COLUMNS]:
         raise unknown_name(f"plot: the small model has no column {unknown[0]!r}", unknown[0], COLUMNS)
     examples = [(example, name) for item in sets for example, name in zip(item.examples(), _classes(item), strict=True)]
