@@ -8,6 +8,7 @@ language model takes part.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 import re
@@ -15,6 +16,7 @@ import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from .conversations import Conversation, Pair
@@ -41,25 +43,11 @@ NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 DIALOGUE_NEGATIVES = ("shuffled_turns", "replaced_turn")
 """Kinds of spoiled dialogues."""
 
-GENERIC_REPLIES = (
-    *("I don't know.", "I'm not sure.", "I see.", "Okay.", "Yes.", "No.", "That's great!", "That's nice.", "Really?"),
-    *("Sounds good.", "I think so.", "Me too.", "Thank you.", "What do you mean?", "That is interesting.", "I agree with you."),
-)
+_REPLIES = json.loads(Path(__file__).with_name("replies.json").read_text(encoding="utf-8"))
+GENERIC_REPLIES: tuple[str, ...] = tuple(_REPLIES["generic"])
 """Stand beside a corpus' own frequent utterances, which a small one has too few of."""
 
-INSULTS = (
-    *("You are such an idiot.", "How stupid are you?", "Only a fool would talk about {word}.", "Shut up about {word}."),
-    *("Nobody cares about your {word}, you loser.", "Are you too dumb to understand that?", "What a moron you are."),
-    *("You clearly have no brain.", "I feel sorry for anyone who has to put up with you.", "Stop whining about {word}."),
-    *("{word}? You? Don't make me laugh.", "My dog knows more about {word} than you do.", "You are a joke."),
-    *("No wonder that nobody likes you.", "Go away, you are boring everyone with your {word}.", "You disgust me."),
-    *("Even a child could tell you that, you clown.", "You are too lazy and too ugly for {word}.", "Get lost."),
-    *("You have always been useless at {word}.", "What a ridiculous thing to say, even for you.", "I hate people like you."),
-    *("Did you sleep through school?", "With a head as empty as yours, {word} is the least of your problems."),
-    *("You must be blind as well as stupid.", "Who on earth would want to listen to you going on about {word}?"),
-    *("Everyone is laughing at you and your {word}.", "You sound pathetic.", "Don't be such a crybaby.", "Big deal."),
-    *("You would fail at anything, {word} first of all.", "That is the dumbest thing that I have ever heard."),
-)
+INSULTS: tuple[str, ...] = tuple(_REPLIES["insulting"])
 """Rude to who spoke last, with a rare word of the last turn where they have room for one."""
 
 RARE = 4.0
