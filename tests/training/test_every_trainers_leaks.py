@@ -24,7 +24,7 @@ from dialeval_plugin.methods.breakdown import data as breakdown
 from dialeval_plugin.methods.causalscore import data as causalscore
 from dialeval_plugin.methods.general.conversations import read_conversations
 from dialeval_plugin.methods.reconstruction import training as reconstruction
-from dialeval_plugin.methods.reconstruction.training import find_recipe
+from dialeval_plugin.methods.reconstruction.training import RECIPES
 from dialeval_plugin.methods.slide.data import without_leaks
 from tests.tiny.breakdown import SIZES
 
@@ -88,7 +88,7 @@ def left_out_of_language_models_validation(training: Sequence[Texts], item: Item
 
 def left_out_of_reconstruction(training: Sequence[Texts], item: Item) -> int:
     sources = reconstruction.ReconstructionSources([one.turns for one in dialogues(training)], evaluation=[item])
-    prepared = reconstruction.prepare(sources, find_recipe("small"), validation_fraction=0.2, seed=1)
+    prepared = reconstruction.prepare(sources, RECIPES["small"], validation_fraction=0.2, seed=1)
     return prepared.counts["n_training_in_evaluation"]
 
 

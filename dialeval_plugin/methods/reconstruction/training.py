@@ -6,7 +6,7 @@ import functools
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -23,7 +23,6 @@ from dialeval_plugin.training.run import (
     TrainingOptions,
     TrainingResult,
     TrainingRun,
-    check_at_least,
     choose_recipe,
     data_hash,
     seconds_of,
@@ -93,15 +92,6 @@ RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
         ),
     }
 )
-
-
-def find_recipe(name: str, *, n_epochs: int | None = None) -> ReconstructionRecipe:
-    """Return a recipe by name, with `n_epochs` in place of its own where they are given."""
-    recipe = choose_recipe(RECIPES, name)
-    if n_epochs is None:
-        return recipe
-    check_at_least(1, epochs=n_epochs)
-    return replace(recipe, n_epochs=n_epochs)
 
 
 class ReconstructionSources(NamedTuple):
@@ -187,7 +177,7 @@ def train(
     ends with the same files. No epoch is begun that would end after `max_minutes` at the pace of the one before; the first
     one always runs.
     """
-    recipe = find_recipe(options.recipe, n_epochs=options.n_epochs)
+    recipe = choose_recipe(RECIPES, options.recipe, n_epochs=options.n_epochs)
     max_seconds = seconds_of(max_minutes)
     with TrainingRun.open(output, RECONSTRUCTION_FOLDER, options, progress=progress) as run:
         corpus = prepare(sources, recipe, validation_fraction=options.validation_fraction, seed=options.seed)

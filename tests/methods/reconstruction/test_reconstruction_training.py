@@ -30,13 +30,12 @@ from dialeval_plugin.methods.reconstruction.training import (
     ReconstructionRecipe,
     ReconstructionSources,
     ReconstructionTrainingOptions,
-    find_recipe,
     prepare,
     train,
 )
 from dialeval_plugin.training import checkpoints, loop
 from dialeval_plugin.training.history import read_history
-from dialeval_plugin.training.run import TrainingResult
+from dialeval_plugin.training.run import TrainingResult, choose_recipe
 from tests.refusals import refusal
 from tests.tiny.reconstruction import KINDS
 from tests.training_processes import files_of
@@ -229,7 +228,7 @@ def test_dailydialogs_duplicates_and_overlaps_are_found(data_dir: Path) -> None:
     read = [read_dialogues(path) for path in files]
     training_dialogues, validation = ([dialogue.turns for dialogue in found] for found in read[:2])
     sources = ReconstructionSources(training_dialogues, validation, read[2])
-    corpus = prepare(sources, find_recipe("small"), validation_fraction=0.1, seed=13)
+    corpus = prepare(sources, training.RECIPES["small"], validation_fraction=0.1, seed=13)
     assert corpus.counts == dict(zip(COUNTS, (0, 775, 307, 0, 6, 20, 160, 9876, 974), strict=True))
 
 
@@ -248,9 +247,9 @@ def test_without_validation_dialogues_some_are_set_aside_by_the_seed() -> None:
 
 
 def test_the_recipes() -> None:
-    thesis = find_recipe("thesis").architecture(20_004)
+    thesis = training.RECIPES["thesis"].architecture(20_004)
     assert astuple(thesis) == (20_004, 500, 1000, 1000, 1000, 100, 0.2, 0.25, 0.25)
-    assert find_recipe("small", n_epochs=2).n_epochs == 2
+    assert choose_recipe(training.RECIPES, "small", n_epochs=2).n_epochs == 2
 
 
 TOO_FEW = (
@@ -263,7 +262,7 @@ TOO_FEW = (
     [
         (SOURCES, {"model": "lstm"}, f"model: there is no 'lstm'. Choose one of {', '.join(KINDS)}."),
         (SOURCES, {"recipe": "paper"}, "recipe: there is no 'paper'. Choose one of thesis, small, tiny."),
-        (SOURCES, {"n_epochs": 0}, "epochs: expected at least 1, got 0."),
+        (SOURCES, {"n_epochs": 0}, "n_epochs: expected a positive number, got 0."),
         (ReconstructionSources(SOURCES.training), {"validation_fraction": 1.0},
          "validation_fraction: expected a number between 0 and 1, got 1.0."),
         (ReconstructionSources([], SOURCES.validation), {}, TOO_FEW.format(0, 12)),
