@@ -123,7 +123,7 @@ def test_meteor_is_nltks_and_synonyms_are_its_third_stage(monkeypatch: pytest.Mo
     item = example("A kid slept.", ["The child slept.", "Nobody came."])
     references = [wordpunct_tokenize(reference) for reference in item.references]
     found = {}
-    for synonyms, wordnet in ((True, Synonyms()), (False, overlap._NoSynonyms())):
+    for synonyms, wordnet in ((True, Synonyms()), (False, overlap._NO_SYNONYMS)):
         scores = Meteor(synonyms=synonyms).score([item])
         host = meteor_score(references, wordpunct_tokenize(item.response.text), stemmer=PorterStemmer(), wordnet=wordnet)
         assert scores.values == (pytest.approx(host, abs=1e-9),)
