@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from annotated_types import Ge
-from torch import Tensor, nn
-from transformers import PreTrainedModel
-from transformers.models.bert.modeling_bert import BertLayer
-from transformers.models.roberta.modeling_roberta import RobertaLayer
+from torch import Tensor
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
@@ -169,7 +166,7 @@ class IndependenceClassifier:
         rows = self.texts.rows(texts, distinct)
         found = np.empty(len(distinct))
         self.encoder.eval()
-        with torch.inference_mode(), first_token_only(self.encoder.model):
+        with torch.inference_mode():
             lengths = np.minimum(rows.lengths, self.texts.max_tokens).tolist()
             for batch in length_batches(lengths, tokens_at_once(self.encoder.device)):
                 logits = self.logits([self.texts.encode(rows, number) for number in batch])
@@ -254,46 +251,3 @@ def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder
     check_complete(folder, (encoder.model if is_trained else encoder.model.base_model).state_dict(), stored)
     check_vocabulary(folder, encoder.tokenizer, encoder.model.get_input_embeddings())
     return encoder
-
-
-@contextmanager
-def first_token_only(model: PreTrainedModel) -> Iterator[None]:
-    """Within this context the last layer of a BERT or RoBERTa classifier skips all tokens but the first; others run as ever.
-
-    Their keys and values are still needed, their queries and the feed-forward network are not: of six layers this leaves out
-    about an eighth of the work. The logits are the same up to rounding.
-    """
-    layers = getattr(getattr(model.base_model, "encoder", None), "layer", None)
-    if not layers or not isinstance(layers[-1], BertLayer | RobertaLayer) or model.config._attn_implementation != "sdpa":
-        yield
-        return
-    last = layers[-1]
-    layers[-1] = _FirstTokenLayer(last)
-    try:
-        yield
-    finally:
-        layers[-1] = last
-
-
-class _FirstTokenLayer(nn.Module):
-    """Maps hidden states of shape (batch, tokens, width) to those of the first token, shape (batch, 1, width)."""
-
-    def __init__(self, layer: BertLayer | RobertaLayer) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
-        attention = self.layer.attention
-        first = hidden_states[:, :1]
-        query, key, value = (
-            projection(states).unflatten(-1, (-1, attention.self.attention_head_size)).transpose(1, 2)
-            for projection, states in (
-                (attention.self.query, first),
-                (attention.self.key, hidden_states),
-                (attention.self.value, hidden_states),
-            )
-        )
-        mask = None if attention_mask is None else attention_mask[:, :, :1]
-        attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        output: Tensor = self.layer.feed_forward_chunk(attention.output(attended.transpose(1, 2).flatten(2), first))
-        return output

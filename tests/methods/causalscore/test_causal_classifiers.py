@@ -8,22 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
-    AutoModelForSequenceClassification,
     AutoTokenizer,
-    BertConfig,
-    DistilBertConfig,
-    PreTrainedModel,
     PreTrainedTokenizerFast,
-    RobertaConfig,
 )
 
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.methods.causalscore.classifiers import PairTruncation, RowEncoder, first_token_only
+from dialeval_plugin.methods.causalscore.classifiers import PairTruncation, RowEncoder
 from tests.refusals import refusal
 
 SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
@@ -127,67 +121,3 @@ def test_unknown_options_are_refused(letters: Any, options: tuple[Any, ...], pro
 def test_a_tokenizer_without_borders_is_refused(tokenizer: SimpleNamespace, problem: str) -> None:
     said = refusal(RowEncoder, tokenizer, "delimited", "right", 64, error=ModelLoadError)
     assert said == f"tokenizer SimpleNamespace: {problem}"
-
-
-SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-ARCHITECTURES = {
-    "bert": BertConfig(**SIZES),
-    "roberta": RobertaConfig(**SIZES, max_position_embeddings=64),
-    "distilbert": DistilBertConfig(vocab_size=50, dim=32, n_layers=2, n_heads=4, hidden_dim=48),
-}
-
-
-def classifier(architecture: str) -> PreTrainedModel:
-    torch.manual_seed(0)
-    return AutoModelForSequenceClassification.from_config(ARCHITECTURES[architecture]).eval()
-
-
-def batch(*, is_padded: bool) -> dict[str, torch.Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    mask = torch.ones(5, 12, dtype=torch.long)
-    if is_padded:
-        mask[1, 7:] = 0
-        mask[3, 3:] = 0
-    return {"input_ids": torch.randint(3, 50, (5, 12), generator=generator), "attention_mask": mask}
-
-
-@pytest.mark.parametrize("is_padded", [False, True])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_logits_of_a_shortened_last_layer_stay_the_same(architecture: str, is_padded: bool) -> None:
-    model, features = classifier(architecture), batch(is_padded=is_padded)
-    with torch.inference_mode():
-        plain = model(**features).logits
-        with first_token_only(model):
-            shortened = model(**features).logits
-    assert torch.allclose(plain, shortened, atol=1e-6)
-    assert plain.std() > 0
-
-
-@pytest.mark.parametrize("architecture", ["bert", "roberta"])
-def test_the_last_layer_sees_one_query_only(architecture: str) -> None:
-    model, widths = classifier(architecture), []
-    model.base_model.encoder.layer[-1].intermediate.register_forward_hook(
-        lambda _module, args, _output: widths.append(args[0].shape[1])
-    )
-    with torch.inference_mode(), first_token_only(model):
-        model(**batch(is_padded=True))
-    assert widths == [1]
-
-
-def test_the_model_is_whole_again_after_an_error() -> None:
-    model = classifier("bert")
-    names = list(model.state_dict())
-    with pytest.raises(RuntimeError, match="stop"), first_token_only(model):
-        raise RuntimeError("stop")
-    assert list(model.state_dict()) == names
-
-
-def test_other_models_run_as_ever() -> None:
-    eager = classifier("bert")
-    eager.config._attn_implementation = "eager"
-    last = eager.base_model.encoder.layer[-1]
-    with first_token_only(eager):
-        assert eager.base_model.encoder.layer[-1] is last
-    bare = SimpleNamespace(base_model=SimpleNamespace())
-    with first_token_only(bare):  # type: ignore[arg-type]
-        assert vars(bare) == {"base_model": SimpleNamespace()}
