@@ -15,7 +15,6 @@ from pathlib import Path
 from sklearn.metrics import f1_score
 
 from dialeval_plugin.corpora.readers.cgdialog import CausePair, read_causes
-from dialeval_plugin.methods.causalscore.classifiers import row_probabilities, turn_probabilities
 from dialeval_plugin.methods.causalscore.data import (
     LabelledRow,
     OtherUtterances,
@@ -23,8 +22,7 @@ from dialeval_plugin.methods.causalscore.data import (
     pair_hash,
     unconditional_rows,
 )
-from dialeval_plugin.methods.causalscore.model import CausalModel
-from dialeval_plugin.methods.causalscore.vectors import DependenceClassifier
+from dialeval_plugin.methods.causalscore.model import CausalModel, DependenceClassifier, row_probabilities, turn_probabilities
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap

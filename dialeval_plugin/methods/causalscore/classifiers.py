@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring by vectors does without.
     from sentence_transformers import CrossEncoder
 
-    from .vectors import DependenceClassifier
-
 PairLayout: TypeAlias = Literal["delimited", "literal"]
 PairTruncation: TypeAlias = Literal["utterances", "right"]
 
@@ -180,21 +178,6 @@ class IndependenceClassifier:
         features = {"input_ids": input_ids, "attention_mask": mask}
         logits: Tensor = self.encoder(features)["scores"]
         return logits
-
-
-def row_probabilities(classifier: DependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
-    """Return a classifier's probabilities of rows of texts, all of one width."""
-    if not rows:
-        return np.empty(0)
-    numbers: dict[str, int] = {}
-    indices = np.array([[numbers.setdefault(text, len(numbers)) for text in row] for row in rows], dtype=np.int64)
-    return classifier.probabilities(list(numbers), indices).dependent
-
-
-def turn_probabilities(classifier: DependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
-    """Return the unconditional probabilities of the turns of each (context, response)."""
-    found = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
-    return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
 
 
 def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:

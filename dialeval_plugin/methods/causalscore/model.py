@@ -8,7 +8,7 @@ are a few numbers in `causalscore.json`; the evaluator is one in the box, by its
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from typing_extensions import NotRequired, TypedDict
 
+from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PRETRAINED, ModelFolder, pretrained_names, resolve
@@ -28,12 +29,14 @@ from .classifiers import (
     RowEncoder,
     load_classifier,
 )
-from .vectors import DependenceClassifier, TurnVectors, VectorClassifier
+from .vectors import TurnVectors, VectorClassifier
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
 
 CauseLabels: TypeAlias = Literal["annotated", "preceding_2"]
+DependenceClassifier: TypeAlias = IndependenceClassifier | VectorClassifier
+"""Says how likely a response depends on an utterance."""
 
 UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
 _GENERAL = "general"
@@ -141,6 +144,21 @@ def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> Independe
             "Give a smaller number or another backbone."
         )
     return IndependenceClassifier(encoder, RowEncoder(encoder.tokenizer, config.layout, config.truncate, config.max_tokens))
+
+
+def row_probabilities(classifier: DependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
+    """Return a classifier's probabilities of rows of texts, all of one width."""
+    if not rows:
+        return np.empty(0)
+    numbers: dict[str, int] = {}
+    indices = np.array([[numbers.setdefault(text, len(numbers)) for text in row] for row in rows], dtype=np.int64)
+    return classifier.probabilities(list(numbers), indices).dependent
+
+
+def turn_probabilities(classifier: DependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
+    """Return the unconditional probabilities of the turns of each (context, response)."""
+    found = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
+    return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
 
 
 class _Vectors(TypedDict):

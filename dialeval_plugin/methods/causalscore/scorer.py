@@ -22,8 +22,7 @@ from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeC
 
 from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
 from .classifiers import CausalWindow, PairLayout, PairTruncation, Probabilities
-from .model import CausalModel
-from .vectors import DependenceClassifier
+from .model import CausalModel, DependenceClassifier
 
 _NO_PAIRS: IntArray = np.empty((0, 2), dtype=np.int64)
 

@@ -29,7 +29,7 @@ from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun
 
 from .aggregation import dependent_turns
-from .classifiers import IndependenceClassifier, RowEncoder, row_probabilities, turn_probabilities
+from .classifiers import IndependenceClassifier, RowEncoder
 from .data import (
     CANDIDATES,
     CausalData,
@@ -40,9 +40,8 @@ from .data import (
     strongest,
     unconditional_rows,
 )
-from .model import CausalModelConfig, CauseLabels, classifier_of
+from .model import CausalModelConfig, CauseLabels, DependenceClassifier, classifier_of, row_probabilities, turn_probabilities
 from .recipes import CausalRecipe, Filter
-from .vectors import DependenceClassifier
 
 COLUMNS = ("cause", "condition", "response")
 BEST = "auroc"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 from scipy.special import expit
@@ -21,7 +21,7 @@ from dialeval_plugin.models.context_texts import EmbeddedTurns, TurnEmbedder
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
 
-from .classifiers import IndependenceClassifier, Probabilities
+from .classifiers import Probabilities
 
 _AT_ONCE = 16_384
 """Rows whose vectors are compared at once."""
@@ -88,10 +88,6 @@ class VectorClassifier:
             for start in range(0, len(indices), _AT_ONCE)
         ]
         return Probabilities(expit(np.concatenate(log_odds)), np.asarray(turns.is_cut[indices].any(axis=1)))
-
-
-DependenceClassifier: TypeAlias = IndependenceClassifier | VectorClassifier
-"""Says how likely a response depends on an utterance."""
 
 
 def features(turns: EmbeddedTurns, indices: IntArray) -> FloatArray:
