@@ -86,7 +86,8 @@ def test_an_interrupted_run_goes_on_to_the_same_files(tmp_path: Path, stage: str
     assert (tmp_path / "broken" / ".training" / "first.safetensors").exists() == (stage == "second")
     train(tmp_path / "broken")
     assert files_of(tmp_path / "broken") == files_of(tmp_path / "whole")
-    assert set(files_of(tmp_path / "whole")) == {"history.json", "model.safetensors", "slm.json", "training_dialogues.json"}
+    files = {"history.json", "manifest.json", "model.safetensors", "slm.json", "training_dialogues.json"}
+    assert set(files_of(tmp_path / "whole")) == files
     settings = FOLDER.read_settings(tmp_path / "whole")
     assert settings["training"]["options"] == {"validation_fraction": 0.1, "seed": 13, "precision": "float32"}
     assert FOLDER.training_dialogues(tmp_path / "whole") == {"a", "b"}
