@@ -7,30 +7,19 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import (
-    ENCODER,
-    Epochs,
-    Evaluation,
-    Output,
-    Precision,
-    Seed,
-    Share,
-    read_all_dialogues,
-    read_evaluation_items,
-    say_how_to_use,
-)
+from . import options as shared
 
 
 def independence(
     data: Annotated[list[Path], typer.Option(help="File in CGDIALOG+'s layout of causes; again for further files.")],
-    output: Output,
+    output: shared.Output,
     validation: Annotated[
         list[Path] | None, typer.Option(help="File of causes that chooses epoch and round; else a share of the data does.")
     ] = None,
     unlabelled: Annotated[
         list[Path] | None, typer.Option(help="Dialogues for self-training: DREAM, ESConv, CGDIALOG+, or lines of turns.")
     ] = None,
-    evaluation: Evaluation = None,
+    evaluation: shared.Evaluation = None,
     recipe: Annotated[
         Literal["vectors", "default", "paper", "code"],
         typer.Option(help="vectors: regressions on a general evaluator's vectors, in a minute; else cross-encoders."),
@@ -39,17 +28,18 @@ def independence(
         Literal["annotated", "preceding_2"], typer.Option(help="preceding_2: the two turns before the response.")
     ] = "annotated",
     backbone: Annotated[
-        str | None, typer.Option(help=f"Encoder: folder or hub id; by default {ENCODER}, with --recipe vectors `general`.")
+        str | None,
+        typer.Option(help=f"Encoder: folder or hub id; by default {shared.ENCODER}, with --recipe vectors `general`."),
     ] = None,
-    epochs: Epochs = None,
+    epochs: shared.Epochs = None,
     round_epochs: Annotated[int | None, typer.Option(help="Epochs of each round of self-training.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of self-training at most; 0 for none.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="In place of the recipe's.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Longest text, in place of the recipe's.")] = None,
     max_unlabelled: Annotated[int | None, typer.Option(help="Unlabelled responses at most; of more a sample.")] = None,
-    validation_fraction: Share = 0.1,
-    seed: Seed = 13,
-    precision: Precision = "auto",
+    validation_fraction: shared.Share = 0.1,
+    seed: shared.Seed = 13,
+    precision: shared.Precision = "auto",
 ) -> None:
     """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
@@ -63,14 +53,14 @@ def independence(
         CausalSources(
             pairs=[pair for path in data for pair in read_causes(path)],
             validation=[pair for path in validation or () for pair in read_causes(path)],
-            unlabelled=[dialogue.turns for dialogue in read_all_dialogues(unlabelled)],
+            unlabelled=[dialogue.turns for dialogue in shared.read_all_dialogues(unlabelled)],
             evaluation=[pair for source in measured for pair in read_causes(Path(source))],
-            held_out=read_evaluation_items(source for source in evaluation or () if source not in measured),
+            held_out=shared.read_evaluation_items(source for source in evaluation or () if source not in measured),
         ),
         output,
         CausalTrainingOptions(
             recipe=recipe,
-            backbone=backbone or (GENERAL if recipe == VECTORS else ENCODER),
+            backbone=backbone or (GENERAL if recipe == VECTORS else shared.ENCODER),
             labels=labels,
             n_epochs=epochs,
             n_round_epochs=round_epochs,
@@ -96,4 +86,4 @@ def independence(
             if part in entry:
                 shown = f"{name:15}{entry['n_rows']:8}{entry.get('n_pseudo', 0):8}{part:>12}"
                 typer.echo(f"{shown}{entry[part]['auroc']:8.3f}{entry[part]['f1']:8.3f}")
-    say_how_to_use(trained.folder, CAUSAL_MODEL)
+    shared.say_how_to_use(trained.folder, CAUSAL_MODEL)

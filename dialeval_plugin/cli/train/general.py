@@ -9,38 +9,25 @@ from typing import Annotated
 
 import typer
 
-from .options import (
-    ENCODER,
-    Backbone,
-    Device,
-    Epochs,
-    Evaluation,
-    MaxMinutes,
-    Output,
-    Precision,
-    Seed,
-    Share,
-    read_evaluation,
-    say_how_to_use,
-)
+from . import options as shared
 
 
 def general(
     corpus: Annotated[
         list[str], typer.Option(help="Dialogues in any layout, as FILE or NAME=FILE; files of one name are one corpus.")
     ],
-    output: Output,
+    output: shared.Output,
     validation: Annotated[
         list[str] | None, typer.Option(help="Dialogues, as --corpus, that fit the mixing; else a share of each corpus.")
     ] = None,
-    evaluation: Evaluation = None,
-    backbone: Backbone = ENCODER,
-    epochs: Epochs = None,
+    evaluation: shared.Evaluation = None,
+    backbone: shared.Backbone = shared.ENCODER,
+    epochs: shared.Epochs = None,
     max_pairs: Annotated[int | None, typer.Option(help="Responses an epoch at most, of all corpora.")] = None,
-    max_minutes: MaxMinutes = None,
-    validation_fraction: Share = 0.1,
-    seed: Seed = 13,
-    precision: Precision = "auto",
+    max_minutes: shared.MaxMinutes = None,
+    validation_fraction: shared.Share = 0.1,
+    seed: shared.Seed = 13,
+    precision: shared.Precision = "auto",
 ) -> None:
     """Train the general evaluator, which reads no ratings, on plain dialogues, and show what its validation gave."""
     from dialeval_plugin.corpora.identity import LeakIndex
@@ -54,7 +41,7 @@ def general(
 
     def sources() -> GeneralSources:
         """The index of what is reported on goes with this call: training needs its memory."""
-        reported = LeakIndex(read_evaluation(evaluation))
+        reported = LeakIndex(shared.read_evaluation(evaluation))
         return GeneralSources(*(read_conversations(files, reported, left_out) for files in (corpus, validation or ())))
 
     trained = train(
@@ -83,7 +70,7 @@ def general(
             f"{counts['pairs_per_epoch'][name]} an epoch, {left_out.get(name, 0)} dialogues left out as reported"
         )
     _print_areas(trained.record["validation"]["auroc"])
-    say_how_to_use(trained.folder, GENERAL_MODEL)
+    shared.say_how_to_use(trained.folder, GENERAL_MODEL)
 
 
 def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:
@@ -105,9 +92,9 @@ def acceptance(
     ],
     output: Annotated[Path, typer.Option(help="Folder of the model, with what it has learnt.")],
     model: Annotated[str | None, typer.Option(help="Folder or hub id of the general evaluator.")] = None,
-    evaluation: Evaluation = None,
-    seed: Seed = 13,
-    device: Device = None,
+    evaluation: shared.Evaluation = None,
+    seed: shared.Seed = 13,
+    device: shared.Device = None,
 ) -> None:
     """Teach a general evaluator, from logs that nobody has rated, after which answers people ask back or complain.
 
@@ -117,12 +104,12 @@ def acceptance(
     from dialeval_plugin.methods.general.repairs import read_logs, teach
     from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
 
-    learnt = teach(model, read_logs(data, read_evaluation(evaluation)), output, seed=seed, device=device)
+    learnt = teach(model, read_logs(data, shared.read_evaluation(evaluation)), output, seed=seed, device=device)
     typer.echo(f"{'log':24}{'answered turns':>16}{'asked back':>12}")
     for name, counts in learnt.training["turns"].items():
         typer.echo(f"{name:24}{counts['answered']:16}{counts['repairs']:12}")
     typer.echo(f"learnt from {learnt.training['learnt_from']}; AUROC on held-out conversations: {learnt.training['auroc']:.3f}")
-    say_how_to_use(output, GENERAL_MODEL)
+    shared.say_how_to_use(output, GENERAL_MODEL)
 
 
 def mixing(
@@ -132,7 +119,7 @@ def mixing(
     ],
     output: Annotated[Path, typer.Option(help="File of the weights, JSON.")],
     model: Annotated[str | None, typer.Option(help="Folder or hub id of the general evaluator.")] = None,
-    device: Device = None,
+    device: shared.Device = None,
 ) -> None:
     """Fit the weights of the general evaluator's heads on people's ratings, on all sets and on all but each one.
 

@@ -8,39 +8,25 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import (
-    Device,
-    Dialogues,
-    Epochs,
-    Evaluation,
-    MaxMinutes,
-    Output,
-    Precision,
-    Seed,
-    Share,
-    Validation,
-    read_all_dialogues,
-    read_evaluation_items,
-    say_how_to_use,
-)
+from . import options as shared
 
 
 def language_model(
-    data: Dialogues,
-    output: Output,
+    data: shared.Dialogues,
+    output: shared.Output,
     objective: Annotated[
         Literal["lm", "odin", "background"], typer.Option(help="odin has a second head, background reads perturbed input.")
     ] = "lm",
-    validation: Validation = None,
-    evaluation: Evaluation = None,
+    validation: shared.Validation = None,
+    evaluation: shared.Evaluation = None,
     backbone: Annotated[
         str | None, typer.Option(help="Causal language model to go on from, a folder or a hub id; without it, from scratch.")
     ] = None,
     recipe: Annotated[
         Literal["small", "continue"] | None, typer.Option(help="small is from scratch, continue from a backbone.")
     ] = None,
-    epochs: Epochs = None,
-    max_minutes: MaxMinutes = None,
+    epochs: shared.Epochs = None,
+    max_minutes: shared.MaxMinutes = None,
     layers: Annotated[int | None, typer.Option(help="Of a model from scratch.")] = None,
     width: Annotated[int | None, typer.Option(help="Of a model from scratch.")] = None,
     vocabulary: Annotated[int | None, typer.Option(help="Tokens of a model from scratch.")] = None,
@@ -51,9 +37,9 @@ def language_model(
     spacing: Annotated[
         Literal["natural", "published"], typer.Option(help="natural: no blanks before punctuation in the training texts.")
     ] = "natural",
-    validation_fraction: Share = 0.05,
-    seed: Seed = 13,
-    precision: Precision = "auto",
+    validation_fraction: shared.Share = 0.05,
+    seed: shared.Seed = 13,
+    precision: shared.Precision = "auto",
 ) -> None:
     """Train a language model on dialogues."""
     from dialeval_plugin.methods.breakdown.data import LanguageModelSources
@@ -71,9 +57,9 @@ def language_model(
     }
     trained = train(
         LanguageModelSources(
-            training=read_all_dialogues(data),
-            validation=read_all_dialogues(validation),
-            evaluation=read_evaluation_items(evaluation),
+            training=shared.read_all_dialogues(data),
+            validation=shared.read_all_dialogues(validation),
+            evaluation=shared.read_evaluation_items(evaluation),
         ),
         output,
         LanguageModelTrainingOptions(
@@ -99,7 +85,7 @@ def language_model(
     for row in trained.history:
         losses = f"{row.figures['training_loss']:16.4f}{row.figures['loss']:18.4f}"
         typer.echo(f"{row.epoch:8.2f}{losses}{row.figures['perplexity']:13.2f}")
-    say_how_to_use(trained.folder, DEFAULT_MODELS[objective])
+    shared.say_how_to_use(trained.folder, DEFAULT_MODELS[objective])
 
 
 def breakdown(
@@ -115,7 +101,7 @@ def breakdown(
     background: Annotated[str | None, typer.Option(help="Background model, of likelihood_ratio only.")] = None,
     inside: Annotated[str, typer.Option(help="What the names of DBDC's logs begin with, as DBDC3/dbdc3_revised/en/dev/.")] = "",
     max_tokens: Annotated[int | None, typer.Option(help="Longest sequence that is read at once.")] = None,
-    device: Device = None,
+    device: shared.Device = None,
 ) -> None:
     """Learn the lowest and highest score of a breakdown detector, for models that were trained elsewhere or other data."""
     from dialeval_plugin.methods.breakdown.calibration import calibrate, weights_hash

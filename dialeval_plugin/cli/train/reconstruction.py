@@ -6,33 +6,21 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import (
-    Device,
-    Dialogues,
-    Epochs,
-    Evaluation,
-    Output,
-    Seed,
-    Share,
-    Validation,
-    read_all_dialogues,
-    read_evaluation_items,
-    say_how_to_use,
-)
+from . import options as shared
 
 
 def reconstruction(
-    data: Dialogues,
-    output: Output,
+    data: shared.Dialogues,
+    output: shared.Output,
     model: Annotated[Literal["seq2seq", "hred", "vhred", "vhcr"], typer.Option(help="What is trained.")] = "hred",
-    validation: Validation = None,
-    evaluation: Evaluation = None,
+    validation: shared.Validation = None,
+    evaluation: shared.Evaluation = None,
     recipe: Annotated[Literal["thesis", "small"], typer.Option(help="small is for a processor.")] = "small",
-    epochs: Epochs = None,
+    epochs: shared.Epochs = None,
     max_minutes: Annotated[float | None, typer.Option(help="No epoch is begun that would end later.")] = None,
-    validation_fraction: Share = 0.1,
-    seed: Seed = 13,
-    device: Device = None,
+    validation_fraction: shared.Share = 0.1,
+    seed: shared.Seed = 13,
+    device: shared.Device = None,
 ) -> None:
     """Train a dialogue model whose loss scores dialogues."""
     from dialeval_plugin.methods.reconstruction.scorer import RECONSTRUCTION_MODEL
@@ -45,9 +33,9 @@ def reconstruction(
 
     trained = train(
         ReconstructionSources(
-            training=[dialogue.turns for dialogue in read_all_dialogues(data)],
-            validation=[dialogue.turns for dialogue in read_all_dialogues(validation)],
-            evaluation=read_evaluation_items(evaluation),
+            training=[dialogue.turns for dialogue in shared.read_all_dialogues(data)],
+            validation=[dialogue.turns for dialogue in shared.read_all_dialogues(validation)],
+            evaluation=shared.read_evaluation_items(evaluation),
         ),
         output,
         ReconstructionTrainingOptions(
@@ -75,4 +63,4 @@ def reconstruction(
     for row in trained.history:
         loss, kl, weight, validation_loss = (row.figures[name] for name in FIGURES)
         typer.echo(f"{row.epoch:5.0f}{loss:15.4f}{kl:9.4f}{weight:11.2f}{validation_loss:17.4f}")
-    say_how_to_use(trained.folder, RECONSTRUCTION_MODEL)
+    shared.say_how_to_use(trained.folder, RECONSTRUCTION_MODEL)

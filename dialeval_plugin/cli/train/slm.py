@@ -7,30 +7,19 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import (
-    ENCODER,
-    Backbone,
-    Epochs,
-    Evaluation,
-    Output,
-    Precision,
-    Seed,
-    Share,
-    read_evaluation_items,
-    say_how_to_use,
-)
+from . import options as shared
 
 
 def slm(
     data: Annotated[list[Path], typer.Option(help="Contexts with responses in DailyDialog++'s layout; again for more files.")],
-    output: Output,
+    output: shared.Output,
     recipe: Annotated[Literal["default", "paper", "code"], typer.Option(help="Of training.")] = "default",
-    backbone: Backbone = ENCODER,
-    evaluation: Evaluation = None,
-    epochs: Epochs = None,
-    validation_fraction: Share = 0.1,
-    seed: Seed = 13,
-    precision: Precision = "auto",
+    backbone: shared.Backbone = shared.ENCODER,
+    evaluation: shared.Evaluation = None,
+    epochs: shared.Epochs = None,
+    validation_fraction: shared.Share = 0.1,
+    seed: shared.Seed = 13,
+    precision: shared.Precision = "auto",
 ) -> None:
     """Train SLIDE's small model (SLM)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
@@ -48,7 +37,7 @@ def slm(
             seed=seed,
             precision=precision,
         ),
-        evaluation=read_evaluation_items(evaluation),
+        evaluation=shared.read_evaluation_items(evaluation),
         progress=True,
     )
     counts, validated = trained.record["counts"], trained.record["validation"]
@@ -59,4 +48,4 @@ def slm(
     typer.echo(f"{'':16}" + "".join(f"{kind:>13}" for kind in kinds))
     for variant in ("slm_distance", "slm_probability", "slm"):
         typer.echo(f"{variant:16}" + "".join(f"{validated[f'{variant}_{kind}']:13.2f}" for kind in kinds))
-    say_how_to_use(trained.folder, SLM, "--slm")
+    shared.say_how_to_use(trained.folder, SLM, "--slm")
