@@ -48,13 +48,8 @@ class CausalTrainingOptions(TrainingOptions):
         """The recipe with the numbers that are given here; None for the recipe "vectors", which has none."""
         if self.labels not in get_args(CauseLabels):
             raise InputError(f"labels: there are no {self.labels!r}. Choose one of {', '.join(get_args(CauseLabels))}.")
-        numbers = {
-            "n_epochs": self.n_epochs,
-            "n_round_epochs": self.n_round_epochs,
-            "n_rounds": self.n_rounds,
-            "learning_rate": self.learning_rate,
-            "max_tokens": self.max_tokens,
-        }
+        names = ("n_epochs", "n_round_epochs", "n_rounds", "learning_rate", "max_tokens")
+        numbers = {name: getattr(self, name) for name in names}
         if self.recipe not in (VECTORS, *RECIPES):
             raise InputError(f"recipe: there is no {self.recipe!r}. Choose one of {', '.join((VECTORS, *RECIPES))}.")
         if self.recipe != VECTORS:
