@@ -9,10 +9,12 @@ argument for them that every backend takes.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Turn
@@ -37,24 +39,7 @@ class ResponseLists(NamedTuple):
     adversarial: tuple[str, ...]
 
 
-SHOWN = ResponseLists(
-    positive=(
-        "She is so brilliant.",
-        "Her behavior is good in the class.",
-        "I would love to hear that she knows every rules and regulation.",
-        "I was shocked to know that she is your daughter.",
-        "She answers all my questions.",
-    ),
-    adversarial=(
-        "I enjoy listening jazz music in my free time.",
-        "I need pin drop silence in the class.",
-        "If I hear someone talking they will be sent out of the class.",
-        "I am glad you enjoyed the magic show organised by our team.",
-        "I think there was something wrong with the CCTV camera installed in the class.",
-        "This is the wrong method to solve the problem.",
-        "Please be attentive in the class.",
-    ),
-)
+SHOWN = ResponseLists(*map(tuple, json.loads(Path(__file__).with_name("shown_responses.json").read_text("utf-8")).values()))
 """The responses of the printed example."""
 
 _POSITIVE_HEADING = "Positive response:"
