@@ -249,7 +249,7 @@ def test_wrong_input(name: str, scores: Any, ratings: Any, message: str) -> None
 
 
 def test_unknown_name() -> None:
-    with refused(f"there is no coefficient 'kendall'. Did you mean 'kendall_c'? Known are: {', '.join(NAMES)}."):
+    with refused(f"there is no coefficient 'kendall'. Did you mean 'kendall_b'? Known are: {', '.join(NAMES)}."):
         coefficient_named("kendall")
 
 
