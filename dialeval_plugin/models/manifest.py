@@ -10,7 +10,7 @@ import contextlib
 import glob
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -56,8 +56,7 @@ def write_manifest(folder: Path, coming: Mapping[str, str] = MappingProxyType({}
 
 def _unlisted(folder: Path) -> dict[str, str]:
     """Hashes of the files that by their names may belong to a model."""
-    found = {name: hash for name, hash in file_hashes(folder).items() if name != MANIFEST_FILE}
-    return {name: hash for name, hash in found.items() if any(map(PurePosixPath(name).match, MODEL_FILES))}
+    return {name: hash for name, hash in file_hashes(folder).items() if _may_belong(name)}
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
@@ -67,7 +66,20 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 def listed(folder: Path) -> dict[str, str] | None:
     """Return the manifest of a model folder, hashes by names; None of a folder that was written before there were any."""
     path = folder / MANIFEST_FILE
-    return checked_model_file(path, _Manifest)["files"] if path.exists() else None
+    if not path.exists():
+        return None
+    files = checked_model_file(path, _Manifest)["files"]
+    for name in files:
+        # It may be a stranger's: what it names is copied and uploaded.
+        if not _may_belong(name):
+            raise ModelLoadError(f"{path}: names {name!r}, which is no file of a model. {_COPY_AGAIN}")
+    return files
+
+
+def _may_belong(name: str) -> bool:
+    place = PurePosixPath(name)
+    is_inside = not place.is_absolute() and not any(part.startswith(".") for part in place.parts)
+    return is_inside and name != MANIFEST_FILE and any(map(place.match, MODEL_FILES))
 
 
 @contextlib.contextmanager
@@ -94,8 +106,7 @@ def check_files(settings: Path) -> None:
         raise ModelLoadError(f"{folder / MANIFEST_FILE}: there is no such file. {_COPY_AGAIN}")
     expected = {**(expected or {}), **said["weights"]}
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors") if path.is_file()}
-    hidden = {name for name in found if any(part.startswith(".") for part in PurePosixPath(name).parts)}
-    for name in sorted({*expected, *found - hidden}):
+    for name in sorted({*expected, *filter(_may_belong, found)}):
         check_file(folder / name, expected.get(name), _COPY_AGAIN)
 
 
@@ -117,14 +128,6 @@ def recorded(settings: Path) -> str | None:
 def of_model(folder: Path) -> list[str]:
     """Names of the files that go where the model goes: those of its manifest, the manifest itself, and the card."""
     return [name for name in (*(listed(folder) or _unlisted(folder)), MANIFEST_FILE, CARD) if (folder / name).is_file()]
-
-
-def copy_model(folder: Path, target: Path, without: Sequence[str] = ()) -> None:
-    """Copy into the folder `target` what belongs to a model and is not there yet."""
-    for name in of_model(folder):
-        if not (target / name).exists() and not any(map(PurePosixPath(name).match, without)):
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(folder / name, target / name)
 
 
 @contextlib.contextmanager

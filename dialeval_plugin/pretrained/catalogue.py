@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import torch
@@ -32,7 +33,7 @@ from dialeval_plugin.methods.slide.judging import SLM_FOLDER
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.small_model import SLM
 from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_new, check_weights, resolve
-from dialeval_plugin.models.manifest import changing, copy_model, listed, recorded, unfinished, write_manifest
+from dialeval_plugin.models.manifest import changing, listed, of_model, recorded, unfinished, write_manifest
 from dialeval_plugin.models.runtimes.exporting import write_export
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
@@ -142,10 +143,10 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
         check_new(output)
         with unfinished(output) as made:
             if (model := KINDS[settings].model) is None:
-                copy_model(folder, made)
+                _copy(folder, made)
             else:
                 model.load(str(folder)).save(made, read_json(folder / settings)["training"])
-                copy_model(folder, made, without=("*.safetensors", f"{EXPORTS}/*/*"))
+                _copy(folder, made, without=("*.safetensors", f"{EXPORTS}/*/*"))
             for backend in backends:
                 runtime = cast("_Load", load)(made, RuntimeChoice(device="cpu"))
                 write_export(runtime, made, made / EXPORTS / backend, backend, mini.calibration_texts())
@@ -160,7 +161,15 @@ def pull(repository: str, output: Path, revision: str | None = None) -> None:
         settings_file(folder)
         check_weights(folder)
         with unfinished(output) as made:
-            copy_model(folder, made)
+            _copy(folder, made)
+
+
+def _copy(folder: Path, target: Path, without: Sequence[str] = ()) -> None:
+    """Copy into the folder `target` what belongs to a model and is not there yet."""
+    for name in of_model(folder):
+        if not (target / name).exists() and not any(map(PurePosixPath(name).match, without)):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(folder / name, target / name)
 
 
 def golden_items(level: str) -> Sequence[Item]:

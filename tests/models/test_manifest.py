@@ -302,6 +302,16 @@ def test_exported_graphs_go_to_the_hub_and_come_back(tiny_general: Path, tmp_pat
         assert score(tmp_path / "pulled", backend=backend) == pytest.approx(score(tiny_general), abs=1e-6)
 
 
+@pytest.mark.parametrize("name", ["../evil.json", "/evil.json", "sub/../../evil.json", ".env.json", "notes.txt", "evil.py"])
+def test_a_manifest_of_a_stranger_names_nothing_but_files_of_a_model(name: str, copied: Path) -> None:
+    """What it names is copied by pull, and uploaded by push."""
+    change(copied / MANIFEST_FILE, lambda said: said["files"].update({name: "0" * 64}))
+    with refused(
+        f"{copied / MANIFEST_FILE}: names {name!r}, which is no file of a model. Copy the folder again.", ModelLoadError
+    ):
+        score(copied)
+
+
 def test_a_card_of_a_stranger_has_no_power_over_the_terminal(copied: Path) -> None:
     (copied / "README.md").write_text("---\nx: y\n---\n\x1b]0;pwned\x07\x1b[2J# hi\n\nText\n")
     assert run("models", "show", copied).stdout == " ]0;pwned [2J# hi\n\nText\n"
