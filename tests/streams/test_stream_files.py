@@ -316,6 +316,36 @@ def test_a_damaged_block_is_named(tmp_path: Path, text: str) -> None:
     assert lengths(source, output) == [dict(row) for row in EXPECTED.rows()]
 
 
+def test_a_block_of_other_rows_is_damaged(tmp_path: Path) -> None:
+    source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
+    assert driven(source, output, "", "replace", 3, "after") == -9
+    block = min((tmp_path / "scores.jsonl.blocks").iterdir())
+    block.write_text("".join(reversed(block.read_text(encoding="utf-8").splitlines(keepends=True))), encoding="utf-8")
+    assert refusal(lengths, source, output) == (
+        f"{block}: is damaged (its rows are others). Delete the file; its rows are then scored again."
+    )
+
+
+def test_blocks_of_a_run_that_is_replaced_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
+    assert driven(source, output, "", "replace", 3, "after") == -9
+    first = set((tmp_path / "scores.jsonl.blocks").iterdir())
+    json_lines(source, [*ROWS[1:], ROWS[0]])
+
+    def stopped(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dialeval_plugin.streams.run.join_blocks", stopped)
+        patched.setattr("dialeval_plugin.streams.run.BLOCK", 50)
+        with pytest.raises(KeyboardInterrupt):
+            lengths(source, output, overwrite=True)
+    assert not first & set((tmp_path / "scores.jsonl.blocks").iterdir())
+    # The command that was stopped goes on without the option.
+    lengths(source, output)
+    assert output.exists()
+
+
 def test_another_input_does_not_go_on_with_the_blocks_of_the_first(tmp_path: Path) -> None:
     source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
     assert driven(source, output, "", "replace", 3, "after") == -9
