@@ -33,6 +33,7 @@ from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind, is_predicted_only
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
+from . import task_runs
 from .evaluator_names import tell_apart
 from .result_names import (
     TaskDescription,
@@ -42,19 +43,6 @@ from .result_names import (
     model_arguments,
     other_settings,
     run_signature,
-)
-from .task_runs import (
-    CLUSTER_AND_SCORE,
-    UNKNOWN,
-    Figures,
-    Outcomes,
-    Place,
-    RatedRow,
-    RunKind,
-    SampleDocument,
-    Setup,
-    TaskRun,
-    rated_rows,
 )
 
 logger = logging.getLogger(__name__)
@@ -100,7 +88,7 @@ class _File(_OfTasks, total=False):
     system_instruction_sha: str | None
 
 
-def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
+def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
     """Read all runs of this package's tasks from result files, samples files and folders, newest first.
 
     Several runs of one cell are all there. A run that was copied (to the Hub and back) counts once. Tasks of others in the
@@ -111,7 +99,7 @@ def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
     """
     given = [Path(path) for path in paths]
     results, samples = _find_files(given)
-    runs: dict[tuple[Any, ...], TaskRun] = {}
+    runs: dict[tuple[Any, ...], task_runs.TaskRun] = {}
     for path in results:
         for run in _read_results(path, samples):
             key = (run.date, run.model, run.task, run.variant)
@@ -127,9 +115,9 @@ def read_runs(paths: Iterable[Path | str]) -> list[TaskRun]:
     return tell_apart(sorted(runs.values(), key=lambda run: run.date, reverse=True))
 
 
-def check_one_scorer(runs: Iterable[TaskRun]) -> None:
+def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:
     """Refuse runs of one evaluator that were made by different scorers: their figures are not to stand under one name."""
-    found: dict[str, TaskRun] = {}
+    found: dict[str, task_runs.TaskRun] = {}
     for run in runs:
         first = found.setdefault(run.evaluator, run)
         if run.scorer_signature != first.scorer_signature:
@@ -171,7 +159,7 @@ def _expanded(path: Path) -> Iterator[Path]:
             yield from sorted(found for found in path.parent.glob(f"*_{date[1]}.json*") if found != path)
 
 
-def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[TaskRun]:
+def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[task_runs.TaskRun]:
     file = parse_json(read_text(path), str(path), constants=_NO_NUMBERS)
     for name in ("results", "configs", "config"):
         if not isinstance(file, dict) or not isinstance(file.get(name), dict):
@@ -198,7 +186,7 @@ def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[T
 @dataclass(frozen=True, slots=True)
 class _Samples:
     path: Path
-    values: list[tuple[dict[str, Any], Place]]
+    values: list[tuple[dict[str, Any], task_runs.Place]]
     n_requests: int
     n_characters: int
 
@@ -219,7 +207,7 @@ class _Samples:
                 characters += sum(len(str(given.get("arg_0", ""))) for given in prompts if isinstance(given, dict))
                 for name in ("resps", "filtered_resps", "metrics"):
                     sample.pop(name, None)
-                values.append((sample, Place(path, offset)))
+                values.append((sample, task_runs.Place(path, offset)))
             offset += len(line.encode()) + 1
         return cls(path, values, requests, characters)
 
@@ -232,7 +220,7 @@ class _Task:
     samples: _Samples | None
     seconds: float | None
 
-    def runs(self) -> list[TaskRun]:
+    def runs(self) -> list[task_runs.TaskRun]:
         values = {name.partition(",")[0]: value for name, value in self.file["results"].get(self.task, {}).items()}
         about = describe_task(self.task, (self.file["configs"].get(self.task) or {}).get("metadata"), str(self.path))
         if about is not None and is_predicted_only(self.file["configs"][self.task]):
@@ -257,11 +245,13 @@ class _Task:
         figures = self._figures(values)
         return [self._run(about, name, figures if name == about.variant else {}, found) for name, found in of_variants.items()]
 
-    def _run(self, about: TaskDescription, variant: str, printed: Figures, outcomes: Outcomes | None) -> TaskRun:
+    def _run(
+        self, about: TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
+    ) -> task_runs.TaskRun:
         config, kind, mark = self.file["config"], about.kind, MAIN[about.kind]
         rows = None
-        if outcomes is not None and kind not in CLUSTER_AND_SCORE:
-            rows = rated_rows(self._marked(mark), outcomes, mark, variant, self._default_reason())
+        if outcomes is not None and kind not in task_runs.CLUSTER_AND_SCORE:
+            rows = task_runs.rated_rows(self._marked(mark), outcomes, mark, variant, self._default_reason())
         sizes = self.file.get("n-samples", {}).get(self.task, {})
         if outcomes is not None:
             n_scored, n_unscored = KINDS[kind].counts(outcomes)
@@ -277,7 +267,7 @@ class _Task:
         reasons = self._reasons(rows, n_unscored)
         document = self.samples.values[0][0]["doc"] if self.samples and self.samples.values else {}
         quality = about.quality if about.dataset == "fed" else document.get("quality") or about.quality
-        return TaskRun(
+        return task_runs.TaskRun(
             evaluator=evaluator_of_run(self.file, self.task, about, variant),
             model=evaluator_name(config),
             variant=variant,
@@ -286,7 +276,7 @@ class _Task:
             dataset=about.dataset,
             level=about.level or document.get("level") or "",
             quality=quality,
-            kind=cast("RunKind", kind if kind in CLUSTER_AND_SCORE else "rating"),
+            kind=cast("task_runs.RunKind", kind if kind in task_runs.CLUSTER_AND_SCORE else "rating"),
             date=datetime.fromtimestamp(self.file.get("date") or 0.0, tz=timezone.utc),
             printed=printed,
             lower_is_better=about.lower_is_better,
@@ -307,9 +297,9 @@ class _Task:
             recomputed=kind,
         )
 
-    def _setup(self, method: str) -> Setup:
+    def _setup(self, method: str) -> task_runs.Setup:
         config = self.file["config"]
-        return Setup(
+        return task_runs.Setup(
             model=config.get("model") or "",
             arguments=model_arguments(config),
             # The host writes -1 where it cannot count them.
@@ -320,11 +310,15 @@ class _Task:
             others=other_settings(self.file, self.task, method),
         )
 
-    def _reasons(self, rows: Sequence[RatedRow] | None, n_unscored: int) -> Mapping[str, int]:
+    def _reasons(self, rows: Sequence[task_runs.RatedRow] | None, n_unscored: int) -> Mapping[str, int]:
         recorded: Mapping[str, int] = self.file["config"].get("scorer_unscored", {}).get(self.task, {})
         if sum(recorded.values()) == n_unscored:
             return recorded
-        return Counter(row.unscored for row in rows if row.unscored) if rows is not None else Counter({UNKNOWN: n_unscored})
+        return (
+            Counter(row.unscored for row in rows if row.unscored)
+            if rows is not None
+            else Counter({task_runs.UNKNOWN: n_unscored})
+        )
 
     def _default_reason(self) -> str:
         """Why a row without a logged reason has no score."""
@@ -332,7 +326,7 @@ class _Task:
             # A prompt that was answered by choice: no choice had a probability.
             return Reason.NON_FINITE.value
         recorded = list(self.file["config"].get("scorer_unscored", {}).get(self.task, {}))
-        return recorded[0] if len(recorded) == 1 else UNKNOWN
+        return recorded[0] if len(recorded) == 1 else task_runs.UNKNOWN
 
     def _scorer_signature(self) -> str:
         of_scorer = self.file["config"].get("scorer_signature")
@@ -342,15 +336,15 @@ class _Task:
             raise InputError(f"{self.path}: {self.task}: mixes samples of {of_samples[0]!r} and {of_samples[1]!r}. {AGAIN}")
         return of_scorer or next(iter(of_samples), "")
 
-    def _marked(self, mark: str) -> list[tuple[dict[str, Any], Place]]:
+    def _marked(self, mark: str) -> list[tuple[dict[str, Any], task_runs.Place]]:
         """The samples that have the metric, which a placeholder for an absent set has not."""
         return [(sample, place) for sample, place in self.samples.values if mark in sample] if self.samples else []
 
-    def _outcomes(self, kind: TaskKind, mark: str) -> Outcomes | None:
+    def _outcomes(self, kind: TaskKind, mark: str) -> task_runs.Outcomes | None:
         if self.samples is None:
             return None
         found, path = [sample for sample, _ in self._marked(mark)], str(self.samples.path)
-        checked([sample["doc"] for sample in found], list[SampleDocument], f"{path}: documents", advice=AGAIN)
+        checked([sample["doc"] for sample in found], list[task_runs.SampleDocument], f"{path}: documents", advice=AGAIN)
         record = KINDS[kind].record
         outcomes = [sample[mark] for sample in found]
         return tuple(checked(outcomes, list[record], f"{path}: {mark}", advice=AGAIN))  # type: ignore[valid-type]

@@ -22,14 +22,7 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.documents import (
-    absent_item,
-    data_sets,
-    item_columns,
-    item_of,
-    rater_columns,
-    verdict_of,
-)
+from dialeval_plugin.judgement_tasks import documents
 from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
 from dialeval_plugin.llm.answers import UnaskedLanguageModel
@@ -193,7 +186,7 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     if doc["is_absent"]:
         return {}
     interior, plain = map(_answer, results)
-    example = cast("Example", item_of(doc))
+    example = cast("Example", documents.item_of(doc))
     read = {
         "interior": read_interior(interior, doc["prompt"], example),
         "plain": PLAIN.read(plain, doc["plain_prompt"], example),
@@ -216,10 +209,10 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
     if doc["is_absent"]:
         return {}
     small = _small_model_row(doc)
-    llm = SCORING_PROMPTS["slide"].share(_answer(results[0]), doc["prompt"], cast("Example", item_of(doc)))
+    llm = SCORING_PROMPTS["slide"].share(_answer(results[0]), doc["prompt"], cast("Example", documents.item_of(doc)))
     if isinstance(small, Unscored) and small.reason is Reason.EMPTY_INPUT:
         llm = small
-    verdict = verdict_of(results)
+    verdict = documents.verdict_of(results)
     if verdict is not None and verdict.unscored is not None:
         llm = Unscored(Reason(verdict.unscored), "the scorer has no score")
     fused = Fusion(**json.loads(doc["options"])).rows(small, llm)
@@ -271,8 +264,8 @@ def _split(
     rows = [
         {
             **dict.fromkeys(_COLUMNS),
-            **item_columns(item),
-            **rater_columns(item, quality),
+            **documents.item_columns(item),
+            **documents.rater_columns(item, quality),
             "rating": rating,
             "cluster": context_key(item),
             "is_absent": False,
@@ -280,21 +273,21 @@ def _split(
         }
         for (item, rating), extra in zip(rated, own, strict=True)
     ]
-    return data_sets(test=rows)
+    return documents.data_sets(test=rows)
 
 
 def _placeholder(dialogue_set: str) -> dict[str, Any]:
     """A set that is not on this machine: the host cannot build a task without a document, and asks about it."""
-    empty = absent_item(dialogue_set)
+    empty = documents.absent_item(dialogue_set)
     text = PLAIN.render(empty)
     row = {
         **dict.fromkeys(_COLUMNS),
-        **item_columns(empty),
-        **rater_columns(empty, ""),
+        **documents.item_columns(empty),
+        **documents.rater_columns(empty, ""),
         "rating": 0.0,
         "is_absent": True,
         "prompt": text,
         "plain_prompt": text,
         "max_gen_toks": [PLAIN.max_tokens] * 2,
     }
-    return data_sets(test=[row] * n_processes())
+    return documents.data_sets(test=[row] * n_processes())

@@ -13,16 +13,8 @@ from torch import Tensor, nn
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.models import causal
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.causal import (
-    Context,
-    all_passes,
-    as_array,
-    layout_tokens,
-    padded_ids,
-    share_beginnings,
-    turn_pieces,
-)
 from dialeval_plugin.models.language_models import OpenedModel
 
 HEAD_NAME = "odin_head"
@@ -57,7 +49,7 @@ class DetectorReading(NamedTuple):
 
 
 def read_responses(
-    detector: Detector, dialogues: Sequence[Sequence[str]], *, context: Context, max_tokens: int
+    detector: Detector, dialogues: Sequence[Sequence[str]], *, context: causal.Context, max_tokens: int
 ) -> list[DetectorReading | Unscored]:
     """Let a detector read the last turn of each dialogue after the turns before it, or after the last of them (context "pair").
 
@@ -65,13 +57,13 @@ def read_responses(
     What exceeds `max_tokens` is cut at the beginning of the context.
     """
     opened = detector.models[0]
-    prefix, end = layout_tokens(opened, "separated")
-    pieces = turn_pieces(opened, dialogues, end, last_only=True)
-    passes, refused = all_passes(pieces, prefix, max_tokens, context=context, last_only=True)
+    prefix, end = causal.layout_tokens(opened, "separated")
+    pieces = causal.turn_pieces(opened, dialogues, end, last_only=True)
+    passes, refused = causal.all_passes(pieces, prefix, max_tokens, context=context, last_only=True)
     # A text of which the tokenizer leaves nothing has no pass.
     no_token = Unscored(Reason.EMPTY_INPUT, "the tokenizer leaves nothing of the response, or of the turns before it")
     readings: list[DetectorReading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
-    shared = share_beginnings(passes)
+    shared = causal.share_beginnings(passes)
     with torch.inference_mode():
         for places in length_batches([len(one.ids) for one in shared], opened.batch_tokens):
             batch = [shared[place] for place in places]
@@ -98,8 +90,8 @@ class MaxProbability:
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
         """Return log probabilities of the likeliest tokens, of shape (1, rows, places)."""
         (opened,) = self.models
-        logits = opened.model(input_ids=padded_ids(opened, rows), use_cache=False).logits
-        return as_array((logits.amax(-1) - logits.logsumexp(-1)).cpu())[None]
+        logits = opened.model(input_ids=causal.padded_ids(opened, rows), use_cache=False).logits
+        return causal.as_array((logits.amax(-1) - logits.logsumexp(-1)).cpu())[None]
 
     @staticmethod
     def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
@@ -135,9 +127,9 @@ class LikelihoodRatio:
 
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
         """Return differences of log probabilities of next tokens and of the last entry, of shape (2, rows, places)."""
-        ids = padded_ids(self.models[0], rows)
+        ids = causal.padded_ids(self.models[0], rows)
         semantic, background = (_log_probabilities(opened, ids) for opened in self.models)
-        return as_array((semantic - background).cpu())
+        return causal.as_array((semantic - background).cpu())
 
     @staticmethod
     def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
@@ -236,9 +228,9 @@ class Odin:
         """Return the largest h, or g, of shape (1, rows, places)."""
         (opened,) = self.models
         with features_of(opened.model) as features:
-            logits = opened.model(input_ids=padded_ids(opened, rows), use_cache=False).logits
+            logits = opened.model(input_ids=causal.padded_ids(opened, rows), use_cache=False).logits
         values = logits.amax(-1) if self.component == "h" else self.head(features[0])
-        return as_array(values.cpu())[None]
+        return causal.as_array(values.cpu())[None]
 
     @staticmethod
     def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:

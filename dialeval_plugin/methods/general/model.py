@@ -13,17 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.models import encoders
 from dialeval_plugin.models.context_texts import MAX_RESPONSE_WINDOWS, TextEncoder
-from dialeval_plugin.models.encoders import (
-    Encoder,
-    embed,
-    freeze,
-    load_encoder,
-    load_trained_encoder,
-    save_encoder,
-    transformer_of,
-    without_normalisation,
-)
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.lexical import FEATURES
 from dialeval_plugin.models.lexical_layer import LexicalFeatures
@@ -31,16 +22,7 @@ from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 from dialeval_plugin.models.tensors import load_weights, save_weights
 
-from .judging import (
-    EXPERTS,
-    GENERAL_FOLDER,
-    HEAD_FILE,
-    RESPONSE_FEATURES,
-    GeneralConfig,
-    GeneralInput,
-    GeneralJudge,
-    GeneralJudgement,
-)
+from . import judging
 from .mixing import CoherenceWeights, Mixing
 from .recipes import GeneralRecipe
 from .signals import HEADS, SAYING
@@ -78,7 +60,7 @@ class GeneralHead(nn.Module):
         alone, compared = (hidden_size, hidden_size // 2), (4 * hidden_size, hidden_size)
         self.vectors = nn.ModuleDict({head: _classifier(*(alone if head in SAYING else compared)) for head in HEADS})
         self.context_words, self.fact_words = LexicalFeatures(vocabulary_size), LexicalFeatures(vocabulary_size)
-        counted = {head: RESPONSE_FEATURES if head in SAYING else len(FEATURES) for head in HEADS}
+        counted = {head: judging.RESPONSE_FEATURES if head in SAYING else len(FEATURES) for head in HEADS}
         self.words = nn.ModuleDict(
             {head: nn.Sequential(nn.Linear(n, 64), nn.GELU(), nn.Linear(64, 1)) for head, n in counted.items()}
         )
@@ -89,7 +71,7 @@ class GeneralHead(nn.Module):
         self.blend = nn.ParameterDict(
             {
                 name: nn.Parameter(torch.tensor([1.0 / len(experts)] * len(experts) + [0.0]), requires_grad=False)
-                for name, experts in EXPERTS.items()
+                for name, experts in judging.EXPERTS.items()
             }
         )
 
@@ -112,7 +94,7 @@ class GeneralHead(nn.Module):
         """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
         shown = self.words_of(head).standardised(features)
         if head in SAYING:
-            shown = shown[:, :RESPONSE_FEATURES]
+            shown = shown[:, : judging.RESPONSE_FEATURES]
         logits: Tensor = self.words[head](shown).squeeze(-1)
         return logits
 
@@ -176,11 +158,11 @@ class GeneralHead(nn.Module):
 class GeneralModel(nn.Module):
     """The encoder with its heads."""
 
-    def __init__(self, encoder: Encoder, config: GeneralConfig) -> None:
+    def __init__(self, encoder: encoders.Encoder, config: judging.GeneralConfig) -> None:
         super().__init__()
         self.encoder = encoder
         self.config = config
-        transformer = transformer_of(encoder)
+        transformer = encoders.transformer_of(encoder)
         self.head = GeneralHead(transformer.config.hidden_size, transformer.get_input_embeddings().num_embeddings)
         longest = encoder.get_max_seq_length() or transformer.config.max_position_embeddings
         if max(config.max_context_tokens, config.max_response_tokens) > longest:
@@ -199,33 +181,35 @@ class GeneralModel(nn.Module):
         """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
         return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
-    def centre(self, triples: Sequence[GeneralInput]) -> None:
+    def centre(self, triples: Sequence[judging.GeneralInput]) -> None:
         """Learn from people's responses what all contexts, and all responses, have in common."""
         contexts = self.texts.contexts(list(dict.fromkeys(context for context, _, _ in triples)))
         responses = self.texts.counted_responses(list(dict.fromkeys(response for _, response, _ in triples)))
         with torch.inference_mode():
-            of_contexts, of_responses = (embed(self.encoder, [text.ids for text in texts]) for texts in (contexts, responses))
+            of_contexts, of_responses = (
+                encoders.embed(self.encoder, [text.ids for text in texts]) for texts in (contexts, responses)
+            )
             self.head.centre(self.head.context(of_contexts), self.head.robust(of_responses))
 
     def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
         """Return what a `GeneralJudge` has run."""
         return TorchRuntime(self.encoder, self.head, dtype)
 
-    def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
+    def judge(self, triples: Sequence[judging.GeneralInput]) -> judging.GeneralJudgement:
         """Judge responses by the weights as they are now, see `GeneralJudge.judge`."""
-        return GeneralJudge(self.runtime(), self.config).judge(triples)
+        return judging.GeneralJudge(self.runtime(), self.config).judge(triples)
 
 
 def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, device: str) -> GeneralModel:
     """Put untrained heads on an encoder."""
-    config = GeneralConfig(
+    config = judging.GeneralConfig(
         "general", recipe.max_context_tokens, recipe.max_response_tokens, MAX_RESPONSE_WINDOWS, has_knowledge
     )
-    encoder = without_normalisation(load_encoder(backbone, device=device))
+    encoder = encoders.without_normalisation(encoders.load_encoder(backbone, device=device))
     model = GeneralModel(encoder, config).to(encoder.device)
     # Half of MiniLM's weights are word embeddings, of which these corpora touch few: they would only overfit. What lies above
     # them and stays the same need not be stored.
-    freeze(transformer_of(encoder), recipe.frozen)
+    encoders.freeze(encoders.transformer_of(encoder), recipe.frozen)
     return model
 
 
@@ -241,10 +225,10 @@ class TrainedGeneral:
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder, with the record of the training in general.json: safetensors, JSON and the tokenizer's texts."""
-        save_encoder(self.model.encoder, folder)
-        save_weights(folder / HEAD_FILE, self.model.head.state_dict())
+        encoders.save_encoder(self.model.encoder, folder)
+        save_weights(folder / judging.HEAD_FILE, self.model.head.state_dict())
         fields = {"config": asdict(self.model.config), "mixing": asdict(self.mixing), "coherence": asdict(self.coherence)}
-        GENERAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
+        judging.GENERAL_FOLDER.publish(folder, fields, training, dialogues=self.training_dialogues)
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
@@ -255,15 +239,15 @@ class TrainedGeneral:
             MissingPrerequisite: the model is neither a folder nor to be had from the hub.
         """
         folder = resolve(name, revision=revision)
-        settings = GENERAL_FOLDER.read_settings(folder)
-        encoder = load_trained_encoder(folder, device=device)
+        settings = judging.GENERAL_FOLDER.read_settings(folder)
+        encoder = encoders.load_trained_encoder(folder, device=device)
         model = GeneralModel(encoder, settings["config"])
-        load_weights(model.head, folder / HEAD_FILE)
+        load_weights(model.head, folder / judging.HEAD_FILE)
         return cls(
             model.to(encoder.device).eval(),
             Mixing(**settings["mixing"]),
             settings["coherence"],
-            GENERAL_FOLDER.training_dialogues(folder),
+            judging.GENERAL_FOLDER.training_dialogues(folder),
         )
 
 

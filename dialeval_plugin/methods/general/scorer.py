@@ -27,17 +27,8 @@ from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice, VectorArray
 
+from . import judging
 from .acceptance import ACCEPTANCE, Acceptance
-from .judging import (
-    GENERAL_FOLDER,
-    HEAD_FILE,
-    TOKENS_CUT,
-    GeneralInput,
-    GeneralJudge,
-    GeneralJudgement,
-    judged_turns,
-    triples_of_turns,
-)
 from .mixing import Mixing, RatedMixing, rated_log_odds, response_hash
 from .novelty import NOVELTY, NOVELTY_WEIGHT
 from .references import REFERENCE_SIMILARITY, REFERENCE_WEIGHT, nearest_similarity, reference_log_odds
@@ -48,13 +39,13 @@ if TYPE_CHECKING:
 
 GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
-TURN_COLUMNS = ("general", *QUALITIES, ACCEPTANCE, NOVELTY, "cosine", *TOKENS_CUT)
+TURN_COLUMNS = ("general", *QUALITIES, ACCEPTANCE, NOVELTY, "cosine", *judging.TOKENS_CUT)
 _OF_CONTEXT = ("relevance", "fit")
 """Qualities that compare a response with its context."""
 _OF_TURNS = (*_OF_CONTEXT, "fluency", "specificity", ACCEPTANCE, "cosine")
 _OF_DIALOGUES = ("fluency", "specificity", "coherence", NOVELTY)
 """Columns whose mean, with that of the turns' scores, is the score of a dialogue."""
-DIALOGUE_COLUMNS = ("general", "coherence", NOVELTY, *_OF_TURNS, "n_turns", *TOKENS_CUT[:2])
+DIALOGUE_COLUMNS = ("general", "coherence", NOVELTY, *_OF_TURNS, "n_turns", *judging.TOKENS_CUT[:2])
 
 BLAMES = {
     "relevance": "has little to do with the context",
@@ -161,9 +152,9 @@ class GeneralScorer(Scorer):
         self.level = options.level
         self._with_references = options.with_references
         self.folder = resolve(GENERAL_MODEL.find(options.model), revision=options.revision)
-        settings = GENERAL_FOLDER.read_settings(self.folder)
+        settings = judging.GENERAL_FOLDER.read_settings(self.folder)
         self._mixing, self._coherence = Mixing(**settings["mixing"]), settings["coherence"]
-        self._model = GeneralJudge(self._runtime(options), settings["config"], Acceptance.load(self.folder))
+        self._model = judging.GeneralJudge(self._runtime(options), settings["config"], Acceptance.load(self.folder))
         self.model_hash: str = model_identity(self.folder)
         self._leave_out = leave_out
         self._score_fitted = options.score_fitted
@@ -185,7 +176,7 @@ class GeneralScorer(Scorer):
             return load_runtime(self.folder, choice)
 
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=HEAD_FILE)
+        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=judging.HEAD_FILE)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -205,7 +196,7 @@ class GeneralScorer(Scorer):
             f"a response is longer than {longest}; its end was not read",
             f"the facts are longer than {config.max_context_tokens} tokens; their beginning was not read",
         )
-        return {name: words for name, words in zip(TOKENS_CUT, lost, strict=True) if name in self.columns}
+        return {name: words for name, words in zip(judging.TOKENS_CUT, lost, strict=True) if name in self.columns}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, model, reading of the texts, and whose weights make the mixture."""
@@ -277,14 +268,16 @@ class GeneralScorer(Scorer):
         return explained
 
     def _explain_dialogue(self, dialogue: Dialogue) -> str:
-        triples, _ = triples_of_turns([visible_texts(dialogue.turns)])
+        triples, _ = judging.triples_of_turns([visible_texts(dialogue.turns)])
         judgement = self._judge(triples)
-        judged = judged_turns(dialogue.turns)
+        judged = judging.judged_turns(dialogue.turns)
         worst = int(np.argmin(np.where(judged, self.main_score(judgement.log_odds, judgement.novelty), np.inf)))
         numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
         return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(judgement, worst, has_context=True)}"
 
-    def _explain(self, judgement: GeneralJudgement, row: int, *, has_context: bool, similarity: float = math.nan) -> str:
+    def _explain(
+        self, judgement: judging.GeneralJudgement, row: int, *, has_context: bool, similarity: float = math.nan
+    ) -> str:
         """Explain one row of a judgement; the similarity with its references is NaN where nobody has looked."""
         found = {name: float(values[row]) for name, values in judgement.log_odds.items() if not np.isnan(values[row])}
         if not has_context:
@@ -363,7 +356,7 @@ class GeneralScorer(Scorer):
         responses = vectors[[distinct[example.response.text] for example in examples]]
         return nearest_similarity(responses, vectors[[distinct[text] for text in texts]], owners)
 
-    def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
+    def _judge(self, triples: Sequence[judging.GeneralInput]) -> judging.GeneralJudgement:
         judgement = self._model.judge(triples)
         without_context = np.array([not context for context, _, _ in triples], dtype=bool)
         for name in _OF_CONTEXT:
@@ -395,7 +388,7 @@ class GeneralScorer(Scorer):
 
     def _dialogue_rows(self, dialogues: Sequence[Dialogue]) -> list[Row]:
         turns = [visible_texts(dialogue.turns) for dialogue in dialogues]
-        triples, starts = triples_of_turns(turns)
+        triples, starts = judging.triples_of_turns(turns)
         judgement = self._judge(triples)
         of_turns = {
             "general": self.main_score(judgement.log_odds, judgement.novelty),
@@ -407,7 +400,7 @@ class GeneralScorer(Scorer):
         coherence = self._coherence.probability(np.split(judgement.log_odds["fit"], starts))
         rows: list[Row] = []
         for number, dialogue in enumerate(dialogues):
-            judged = judged_turns(dialogue.turns)
+            judged = judging.judged_turns(dialogue.turns)
             row = {name: float(columns[name][number][judged].mean()) for name in of_turns}
             row |= {"coherence": float(coherence[number]), "n_turns": float(judged.sum())}
             row["general"] = fmean([row["general"], *(row[name] for name in _OF_DIALOGUES)])
@@ -415,7 +408,7 @@ class GeneralScorer(Scorer):
         return rows
 
 
-def _triple(example: Example) -> GeneralInput:
+def _triple(example: Example) -> judging.GeneralInput:
     """Blank turns and facts are left out: they say nothing, and a context of them is an empty one."""
     context = tuple(visible_texts(example.context))
     return context, example.response.text, tuple(fact for fact in example.facts if not is_blank(fact))

@@ -14,29 +14,13 @@ from torch import Tensor
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Unscored
+from dialeval_plugin.models import causal
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.causal import (
-    Context,
-    Layout,
-    Overlong,
-    Pass,
-    TokenSpan,
-    all_passes,
-    as_array,
-    check_causal,
-    layout_tokens,
-    log_probabilities,
-    padded_ids,
-    share_beginnings,
-    too_long,
-    turn_pieces,
-    window,
-)
 from dialeval_plugin.models.language_models import OpenedModel
 from dialeval_plugin.models.tensors import padded_tensors
 
 Alignment: TypeAlias = Literal["correct", "published"]
-SpanProbabilities: TypeAlias = tuple[TokenSpan, FloatArray, FloatArray]
+SpanProbabilities: TypeAlias = tuple[causal.TokenSpan, FloatArray, FloatArray]
 """A turn in a pass, the log probabilities of its tokens, and those of the likeliest ones in their places."""
 
 END = "<eod>"
@@ -64,7 +48,7 @@ class Evaluator(ABC):
 
     def __init__(self, opened: OpenedModel, max_tokens: int | None) -> None:
         self.opened = opened
-        self.max_tokens = window(opened, max_tokens, "dialogue_likelihood")
+        self.max_tokens = causal.window(opened, max_tokens, "dialogue_likelihood")
 
     @abstractmethod
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
@@ -80,18 +64,18 @@ class TokenEvaluator(Evaluator):
     prefix: list[int]
     end: list[int]
 
-    def __init__(self, opened: OpenedModel, context: Context, max_tokens: int | None) -> None:
+    def __init__(self, opened: OpenedModel, context: causal.Context, max_tokens: int | None) -> None:
         super().__init__(opened, max_tokens)
         self.context = context
 
     @abstractmethod
-    def answers(self, passes: Sequence[Pass]) -> Iterator[SpanProbabilities]:
+    def answers(self, passes: Sequence[causal.Pass]) -> Iterator[SpanProbabilities]:
         """Yield the answer to each span of the passes, in any order."""
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
         """See `Evaluator`."""
-        pieces = turn_pieces(self.opened, dialogues, self.end, last_only=last_only)
-        passes, refused = all_passes(pieces, self.prefix, self.max_tokens, context=self.context, last_only=last_only)
+        pieces = causal.turn_pieces(self.opened, dialogues, self.end, last_only=last_only)
+        passes, refused = causal.all_passes(pieces, self.prefix, self.max_tokens, context=self.context, last_only=last_only)
         turns: list[list[TurnProbabilities]] = [[] for _ in dialogues]
         with torch.inference_mode():
             for span, logs, maxima in sorted(self.answers(passes), key=lambda answer: answer[0].turn):
@@ -111,19 +95,19 @@ class CausalEvaluator(TokenEvaluator):
     """
 
     def __init__(
-        self, opened: OpenedModel, context: Context, layout: Layout, alignment: Alignment, max_tokens: int | None
+        self, opened: OpenedModel, context: causal.Context, layout: causal.Layout, alignment: Alignment, max_tokens: int | None
     ) -> None:
         super().__init__(opened, context, max_tokens)
         self._shift = 1 if alignment == "correct" else 0
-        check_causal(opened)
-        self.prefix, self.end = layout_tokens(opened, layout)
+        causal.check_causal(opened)
+        self.prefix, self.end = causal.layout_tokens(opened, layout)
 
-    def answers(self, passes: Sequence[Pass]) -> Iterator[SpanProbabilities]:
+    def answers(self, passes: Sequence[causal.Pass]) -> Iterator[SpanProbabilities]:
         """Read each pass once, and passes that begin alike together."""
-        shared, shift = share_beginnings(passes), self._shift
+        shared, shift = causal.share_beginnings(passes), self._shift
         for places in length_batches([len(one.ids) for one in shared], self.opened.batch_tokens):
             batch = [shared[place] for place in places]
-            logs, maxima = log_probabilities(self.logits([one.ids for one in batch]), [one.ids[shift:] for one in batch])
+            logs, maxima = causal.log_probabilities(self.logits([one.ids for one in batch]), [one.ids[shift:] for one in batch])
             for row, one in enumerate(batch):
                 for span in one.spans:
                     tokens = slice(span.start - shift, span.end - shift)
@@ -131,7 +115,7 @@ class CausalEvaluator(TokenEvaluator):
 
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Run the model on token ids; returns shape (rows, longest row, vocabulary)."""
-        logits: Tensor = self.opened.model(input_ids=padded_ids(self.opened, rows), use_cache=False).logits
+        logits: Tensor = self.opened.model(input_ids=causal.padded_ids(self.opened, rows), use_cache=False).logits
         return logits
 
 
@@ -153,14 +137,14 @@ class PermutationEvaluator(TokenEvaluator):
 
     prefix: list[int] = []  # noqa: RUF012 - never changed
 
-    def __init__(self, opened: OpenedModel, context: Context, max_tokens: int | None) -> None:
+    def __init__(self, opened: OpenedModel, context: causal.Context, max_tokens: int | None) -> None:
         super().__init__(opened, context, max_tokens)
         end = opened.tokenizer.get_vocab().get(END, opened.tokenizer.sep_token_id)
         if end is None:
             raise ModelLoadError(f"{opened.folder}: the tokenizer has neither {END!r} nor a separator. Choose an XLNet.")
         self.end = [int(end)]
 
-    def answers(self, passes: Sequence[Pass]) -> Iterator[SpanProbabilities]:
+    def answers(self, passes: Sequence[causal.Pass]) -> Iterator[SpanProbabilities]:
         """Read a row for each token of each span."""
         spans = [(one.ids, span) for one in passes for span in one.spans]
         rows = [
@@ -172,7 +156,7 @@ class PermutationEvaluator(TokenEvaluator):
         for places in length_batches([len(row.ids) for row in rows], self.opened.batch_tokens):
             batch = [rows[place] for place in places]
             logits = self.logits([row.ids for row in batch])[:, None]
-            logs, maxima = log_probabilities(logits, [row.ids[-1:] for row in batch])
+            logs, maxima = causal.log_probabilities(logits, [row.ids[-1:] for row in batch])
             for row, log, maximum in zip(batch, logs[:, 0], maxima[:, 0], strict=True):
                 found[row.span][:, row.place] = log, maximum
         for (_, span), (own_logs, own_maxima) in zip(spans, found, strict=True):
@@ -229,9 +213,9 @@ class NextSentenceEvaluator(Evaluator):
         """See `Evaluator`; a turn has one probability, and its maximum is the same number."""
         wanted = [list(itertools.pairwise(dialogue))[-1 if last_only else None :] for dialogue in dialogues]
         pairs = {pair: self._encode(*pair) for pair in dict.fromkeys(itertools.chain.from_iterable(wanted))}
-        readable = {pair: encoded for pair, encoded in pairs.items() if not isinstance(encoded, Overlong)}
-        answers: dict[tuple[str, str], TurnProbabilities | Overlong] = {
-            pair: encoded for pair, encoded in pairs.items() if isinstance(encoded, Overlong)
+        readable = {pair: encoded for pair, encoded in pairs.items() if not isinstance(encoded, causal.Overlong)}
+        answers: dict[tuple[str, str], TurnProbabilities | causal.Overlong] = {
+            pair: encoded for pair, encoded in pairs.items() if isinstance(encoded, causal.Overlong)
         }
         known = list(readable)
         with torch.inference_mode():
@@ -244,19 +228,19 @@ class NextSentenceEvaluator(Evaluator):
             for dialogue, found in zip(dialogues, wanted, strict=True)
         ]
 
-    def _judged(self, answers: Sequence[TurnProbabilities | Overlong], *, first: int) -> EvaluatedTurns:
+    def _judged(self, answers: Sequence[TurnProbabilities | causal.Overlong], *, first: int) -> EvaluatedTurns:
         turns = []
         for number, answer in enumerate(answers, start=first):
-            if isinstance(answer, Overlong):
-                return too_long(answer._replace(turn=number), self.max_tokens)
+            if isinstance(answer, causal.Overlong):
+                return causal.too_long(answer._replace(turn=number), self.max_tokens)
             turns.append(answer)
         return turns
 
-    def _encode(self, first: str, second: str) -> _Pair | Overlong:
+    def _encode(self, first: str, second: str) -> _Pair | causal.Overlong:
         before, after = self._pairs.encode_batch([first, second], add_special_tokens=False)
         room = self.max_tokens - self._n_special - len(after.ids)
         if room < 1:
-            return Overlong(0, len(after.ids))
+            return causal.Overlong(0, len(after.ids))
         is_cut = len(before.ids) > room
         before.truncate(room, direction="left")
         pair = self._pairs.post_process(before, after)
@@ -270,7 +254,7 @@ class NextSentenceEvaluator(Evaluator):
         if getattr(self.opened.model.config, "type_vocab_size", 1) > 1:
             inputs["token_type_ids"], _ = padded_tensors([pair.types for pair in pairs], 0, self.opened.device)
         logits = self.opened.model(**inputs).logits
-        return as_array(logits.double().log_softmax(-1)[:, [self.next_label]].cpu())
+        return causal.as_array(logits.double().log_softmax(-1)[:, [self.next_label]].cpu())
 
 
 def _label(opened: OpenedModel, label: int | str | None) -> int:

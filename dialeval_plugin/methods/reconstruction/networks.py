@@ -10,20 +10,7 @@ from torch import Tensor, nn
 
 from dialeval_plugin.core.errors import InputError
 
-from .layers import (
-    Architecture,
-    ContextEncoder,
-    Decoder,
-    DialogueEncoder,
-    Gaussian,
-    GaussianLayer,
-    LatentNoise,
-    Reconstruction,
-    UtteranceEncoder,
-    WordTable,
-    feed_forward,
-    kl_divergence,
-)
+from . import layers
 from .vocabulary import Batch
 
 NetworkKind: TypeAlias = Literal["seq2seq", "hred", "vhred", "vhcr"]
@@ -33,16 +20,16 @@ class DialogueNetwork(nn.Module):
     """What the four have in common: `words`, an `encoder` of utterances, a `bridge` to the decoder's first state, `decoder`."""
 
     bridge: nn.Sequential
-    decoder: Decoder
+    decoder: layers.Decoder
     latent_size = 0
     """Of each latent variable; 0 where there are none."""
 
-    def __init__(self, architecture: Architecture, *, bidirectional: bool = True) -> None:
+    def __init__(self, architecture: layers.Architecture, *, bidirectional: bool = True) -> None:
         super().__init__()
-        self.words = WordTable(architecture)
-        self.encoder = UtteranceEncoder(architecture, bidirectional=bidirectional)
+        self.words = layers.WordTable(architecture)
+        self.encoder = layers.UtteranceEncoder(architecture, bidirectional=bidirectional)
 
-    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
         """Reconstruct the responses of a batch.
 
         With `noise` latent variables are drawn from their posteriors: that of a response has read the response, that of a
@@ -58,10 +45,10 @@ class DialogueNetwork(nn.Module):
 
     def _decode(
         self, states: Tensor, batch: Batch, response_kl: Tensor | None = None, dialogue_kl: Tensor | None = None
-    ) -> Reconstruction:
+    ) -> layers.Reconstruction:
         """The responses given what is known before each of them, (responses, size)."""
         losses = self.decoder(self.bridge(states), batch.tokens[batch.responses], batch.lengths[batch.responses], self.words)
-        return Reconstruction(
+        return layers.Reconstruction(
             losses,
             losses.new_zeros(len(losses)) if response_kl is None else response_kl,
             losses.new_zeros(len(batch.n_responses)) if dialogue_kl is None else dialogue_kl,
@@ -71,12 +58,12 @@ class DialogueNetwork(nn.Module):
 class Seq2SeqNetwork(DialogueNetwork):
     """Seq2Seq (Vinyals and Le 2015): a response depends on the utterance before it, and on nothing else."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: layers.Architecture) -> None:
         super().__init__(architecture, bidirectional=False)
-        self.bridge = feed_forward(self.encoder.size, architecture.decoder)
-        self.decoder = Decoder(architecture)
+        self.bridge = layers.feed_forward(self.encoder.size, architecture.decoder)
+        self.decoder = layers.Decoder(architecture)
 
-    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
         """There is no latent variable that `noise` could draw."""
         return self._decode(self._contexts(batch), batch)
 
@@ -84,13 +71,13 @@ class Seq2SeqNetwork(DialogueNetwork):
 class HRED(DialogueNetwork):
     """HRED (Serban et al. 2016): an encoder of utterances, and one of the dialogue up to each of them."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: layers.Architecture) -> None:
         super().__init__(architecture)
-        self.context = ContextEncoder(self.encoder.size, architecture.context)
-        self.bridge = feed_forward(architecture.context, architecture.decoder)
-        self.decoder = Decoder(architecture)
+        self.context = layers.ContextEncoder(self.encoder.size, architecture.context)
+        self.bridge = layers.feed_forward(architecture.context, architecture.decoder)
+        self.decoder = layers.Decoder(architecture)
 
-    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
         """There is no latent variable that `noise` could draw."""
         return self._decode(self.context(self._contexts(batch), batch.n_responses), batch)
 
@@ -98,17 +85,17 @@ class HRED(DialogueNetwork):
 class VHRED(DialogueNetwork):
     """VHRED (Serban et al. 2017): HRED with a latent variable for each response."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: layers.Architecture) -> None:
         super().__init__(architecture)
         context, latent = architecture.context, architecture.latent
         self.latent_size = latent
-        self.context = ContextEncoder(self.encoder.size, context)
-        self.prior = GaussianLayer(context, context, context, latent=latent)
-        self.posterior = GaussianLayer(context + self.encoder.size, context, context, latent=latent)
-        self.bridge = feed_forward(context + latent, architecture.decoder)
-        self.decoder = Decoder(architecture)
+        self.context = layers.ContextEncoder(self.encoder.size, context)
+        self.prior = layers.GaussianLayer(context, context, context, latent=latent)
+        self.posterior = layers.GaussianLayer(context + self.encoder.size, context, context, latent=latent)
+        self.bridge = layers.feed_forward(context + latent, architecture.decoder)
+        self.decoder = layers.Decoder(architecture)
 
-    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
         """Draw each response's latent variable where there is `noise`."""
         utterances = self.encoder(self.words(batch.tokens), batch.lengths)
         contexts = self.context(utterances[batch.contexts], batch.n_responses)
@@ -117,28 +104,28 @@ class VHRED(DialogueNetwork):
             return self._decode(torch.cat([contexts, prior.mean], dim=-1), batch)
         posterior = self.posterior(contexts, utterances[batch.responses])
         states = torch.cat([contexts, posterior.draw(noise.responses)], dim=-1)
-        return self._decode(states, batch, kl_divergence(posterior, prior))
+        return self._decode(states, batch, layers.kl_divergence(posterior, prior))
 
 
 class VHCR(DialogueNetwork):
     """VHCR (Park et al. 2018): a latent variable for the whole dialogue, and under it one for each response."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: layers.Architecture) -> None:
         super().__init__(architecture)
         context, latent = architecture.context, architecture.latent
         self.latent_size = latent
-        self.dialogue = DialogueEncoder(self.encoder.size, context)
-        self.dialogue_posterior = GaussianLayer(self.dialogue.size, context, context, latent=latent)
-        self.start = feed_forward(latent, context)
-        self.context = ContextEncoder(self.encoder.size + latent, context)
-        self.prior = GaussianLayer(context + latent, context, latent=latent)
-        self.posterior = GaussianLayer(context + latent + self.encoder.size, context, context, latent=latent)
-        self.bridge = feed_forward(context + 2 * latent, architecture.decoder)
-        self.decoder = Decoder(architecture)
+        self.dialogue = layers.DialogueEncoder(self.encoder.size, context)
+        self.dialogue_posterior = layers.GaussianLayer(self.dialogue.size, context, context, latent=latent)
+        self.start = layers.feed_forward(latent, context)
+        self.context = layers.ContextEncoder(self.encoder.size + latent, context)
+        self.prior = layers.GaussianLayer(context + latent, context, latent=latent)
+        self.posterior = layers.GaussianLayer(context + latent + self.encoder.size, context, context, latent=latent)
+        self.bridge = layers.feed_forward(context + 2 * latent, architecture.decoder)
+        self.decoder = layers.Decoder(architecture)
         self.hidden_utterance = nn.Parameter(torch.zeros(self.encoder.size))
         self.sentence_drop = architecture.sentence_drop
 
-    def forward(self, batch: Batch, noise: LatentNoise | None = None) -> Reconstruction:
+    def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
         """Draw the latent variables of dialogues and responses where there is `noise`."""
         utterances = self.encoder(self.words(batch.tokens), batch.lengths)
         dialogue_kl, response_kl = None, None
@@ -146,8 +133,8 @@ class VHCR(DialogueNetwork):
             dialogues = utterances.new_zeros(len(batch.n_responses), self.latent_size)
         else:
             whole = self.dialogue_posterior(self.dialogue(utterances, batch.n_utterances))
-            standard = Gaussian(torch.zeros_like(whole.mean), torch.ones_like(whole.deviation))
-            dialogues, dialogue_kl = whole.draw(noise.dialogues), kl_divergence(whole, standard)
+            standard = layers.Gaussian(torch.zeros_like(whole.mean), torch.ones_like(whole.deviation))
+            dialogues, dialogue_kl = whole.draw(noise.dialogues), layers.kl_divergence(whole, standard)
 
         owners = batch.owners
         read = torch.cat([self._drop_utterances(utterances[batch.contexts]), dialogues[owners]], dim=-1)
@@ -157,7 +144,7 @@ class VHCR(DialogueNetwork):
             latents = prior.mean
         else:
             posterior = self.posterior(contexts, dialogues[owners], utterances[batch.responses])
-            latents, response_kl = posterior.draw(noise.responses), kl_divergence(posterior, prior)
+            latents, response_kl = posterior.draw(noise.responses), layers.kl_divergence(posterior, prior)
         return self._decode(torch.cat([contexts, latents, dialogues[owners]], dim=-1), batch, response_kl, dialogue_kl)
 
     def _drop_utterances(self, utterances: Tensor) -> Tensor:
@@ -171,7 +158,7 @@ class VHCR(DialogueNetwork):
 _NETWORKS: Mapping[NetworkKind, type[DialogueNetwork]] = {"seq2seq": Seq2SeqNetwork, "hred": HRED, "vhred": VHRED, "vhcr": VHCR}
 
 
-def new_network(kind: NetworkKind, architecture: Architecture) -> DialogueNetwork:
+def new_network(kind: NetworkKind, architecture: layers.Architecture) -> DialogueNetwork:
     """Return a network with random weights from torch's global generator."""
     if kind not in get_args(NetworkKind):
         raise InputError(f"model: there is no {kind!r}. Choose one of {', '.join(get_args(NetworkKind))}.")

@@ -21,17 +21,8 @@ from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 from dialeval_plugin.models.tensors import load_weights, save_weights
 
+from . import judging
 from .fusion import DistanceRange
-from .judging import (
-    HEAD_FILE,
-    SLM_FOLDER,
-    EmbeddingSplit,
-    PairJudgement,
-    ProbabilityFrom,
-    SmallModelConfig,
-    SmallModelJudge,
-    distance_range,
-)
 from .losses import RANKING_SCALE, cosine_distance
 
 BLEND_BEFORE_FIT = (1.0, 0.5)
@@ -78,7 +69,12 @@ class DisentanglingHead(nn.Module):
     blend: Tensor
 
     def __init__(
-        self, hidden_size: int, split: EmbeddingSplit, probability_from: ProbabilityFrom, *, vocabulary_size: int = 0
+        self,
+        hidden_size: int,
+        split: judging.EmbeddingSplit,
+        probability_from: judging.ProbabilityFrom,
+        *,
+        vocabulary_size: int = 0,
     ) -> None:
         super().__init__()
         if hidden_size % 2:
@@ -168,7 +164,7 @@ class DisentanglingHead(nn.Module):
 class SmallModel(nn.Module):
     """The encoder with its head."""
 
-    def __init__(self, encoder: Encoder, config: SmallModelConfig) -> None:
+    def __init__(self, encoder: Encoder, config: judging.SmallModelConfig) -> None:
         super().__init__()
         self.encoder = encoder
         self.config = config
@@ -199,13 +195,13 @@ class SmallModel(nn.Module):
         """Return what a `SmallModelJudge` has run."""
         return TorchRuntime(self.encoder, self.head, dtype)
 
-    def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
+    def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> judging.PairJudgement:
         """Judge (context, response) pairs by the weights as they are now, see `SmallModelJudge.judge`."""
-        return SmallModelJudge(self.runtime(), self.config).judge(pairs)
+        return judging.SmallModelJudge(self.runtime(), self.config).judge(pairs)
 
     def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
         """What the blend weighs of each response, see `DisentanglingHead.log_odds`."""
-        return SmallModelJudge(self.runtime(), self.config).log_odds(pairs)
+        return judging.SmallModelJudge(self.runtime(), self.config).log_odds(pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +218,14 @@ class TrainedSmallModel:
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
         """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
         save_encoder(self.model.encoder, folder)
-        save_weights(folder / HEAD_FILE, self.model.head.state_dict())
+        save_weights(folder / judging.HEAD_FILE, self.model.head.state_dict())
         fields = {
             "config": asdict(self.model.config),
             "d_min": self.distance_range.low,
             "d_max": self.distance_range.high,
             "thresholds": dict(self.thresholds),
         }
-        SLM_FOLDER.publish(folder, fields, training, dialogues=self.training_contexts)
+        judging.SLM_FOLDER.publish(folder, fields, training, dialogues=self.training_contexts)
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
@@ -240,12 +236,12 @@ class TrainedSmallModel:
             MissingPrerequisite: the model is neither a folder nor to be had from the hub.
         """
         folder = resolve(name, revision=revision)
-        settings = SLM_FOLDER.read_settings(folder)
+        settings = judging.SLM_FOLDER.read_settings(folder)
         encoder = load_trained_encoder(folder, device=device)
         model = SmallModel(encoder, settings["config"])
-        load_weights(model.head, folder / HEAD_FILE)
-        known = SLM_FOLDER.training_dialogues(folder)
-        return cls(model.to(encoder.device).eval(), distance_range(folder, settings), known, settings["thresholds"])
+        load_weights(model.head, folder / judging.HEAD_FILE)
+        known = judging.SLM_FOLDER.training_dialogues(folder)
+        return cls(model.to(encoder.device).eval(), judging.distance_range(folder, settings), known, settings["thresholds"])
 
 
 def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:

@@ -27,17 +27,8 @@ from dialeval_plugin.models.tensors import padded_tensors
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingRun, adamw
 
+from . import losses
 from .data import FITS, MISLEADS, UNRELATED, LabelledResponses, MixedSets, Splits, all_labelled
-from .losses import (
-    MARGIN,
-    RANKING_SCALE,
-    EmbeddingParts,
-    ResponseTriple,
-    code_terms,
-    cosine_distance,
-    paper_terms,
-    ranking_loss,
-)
 from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
 
@@ -111,20 +102,20 @@ class JointObjective(nn.Module):
             judged_alone = labels >= 0
             loss = loss + functional.cross_entropy(logits[judged_alone], (labels[judged_alone] == FITS).long())
             positive, negative = pairs.unbind(-1)
-            parts = EmbeddingParts(
+            parts = losses.EmbeddingParts(
                 whole.robust[positive], whole.non_robust[positive], whole.robust[negative], whole.non_robust[negative]
             )
             paired = whole.context[positive]
-            terms = paper_terms(
-                ResponseTriple(paired, parts.positive_robust, parts.adversarial_robust), paired, parts, head.three_class
+            terms = losses.paper_terms(
+                losses.ResponseTriple(paired, parts.positive_robust, parts.adversarial_robust), paired, parts, head.three_class
             )
             loss = loss + DISENTANGLING_WEIGHT * torch.stack(list(terms.values())).sum()
         fitting, wrong = labels == RANKED_FITS, labels == RANKED_WRONG
         if fitting.any():
-            loss = loss + RANKING_WEIGHT * ranking_loss(
+            loss = loss + RANKING_WEIGHT * losses.ranking_loss(
                 contexts[fitting], responses[fitting], responses[wrong], owners=owners[fitting]
             )
-        judged = torch.stack([logits.softmax(-1)[:, 1], cosine_distance(whole.context, whole.robust).float()], dim=-1)
+        judged = torch.stack([logits.softmax(-1)[:, 1], losses.cosine_distance(whole.context, whole.robust).float()], dim=-1)
         return {"loss": loss, "logits": nn.utils.rnn.pad_sequence(list(torch.split(judged, sizes)), batch_first=True)}
 
 
@@ -204,9 +195,9 @@ class HeadObjective(nn.Module):
             pair = torch.stack([self.head.two_class_logits(side.context, side.robust) for side in (good, bad)], dim=1)
             loss = functional.cross_entropy(pair.flatten(0, 1), labels.flatten())
         else:
-            parts = EmbeddingParts(good.robust, good.non_robust, bad.robust, bad.non_robust)
-            whole = ResponseTriple(*(self.head.linear(side) for side in (context, positive, adversarial)))
-            make_terms: Callable[..., dict[str, Tensor]] = code_terms if self.terms == "code" else paper_terms
+            parts = losses.EmbeddingParts(good.robust, good.non_robust, bad.robust, bad.non_robust)
+            whole = losses.ResponseTriple(*(self.head.linear(side) for side in (context, positive, adversarial)))
+            make_terms: Callable[..., dict[str, Tensor]] = losses.code_terms if self.terms == "code" else losses.paper_terms
             terms = make_terms(whole, good.context, parts, self.head.three_class)
             loss = torch.stack(list(terms.values())).sum()
         judged = [self.head(context, side) for side in (positive, adversarial)]
@@ -287,9 +278,9 @@ def _contrast(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[st
     encoder = cast("SentenceTransformer", model.encoder)
     encoder.model_card_data.generate_widget_examples = False
     if recipe.terms == "code":
-        loss: nn.Module = MultipleNegativesRankingLoss(encoder, scale=RANKING_SCALE)
+        loss: nn.Module = MultipleNegativesRankingLoss(encoder, scale=losses.RANKING_SCALE)
     else:
-        loss = TripletLoss(encoder, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=MARGIN)
+        loss = TripletLoss(encoder, distance_metric=TripletDistanceMetric.COSINE, triplet_margin=losses.MARGIN)
     return {
         "trainer": SentenceTransformerTrainer,
         "arguments": SentenceTransformerTrainingArguments,

@@ -23,17 +23,7 @@ from dialeval_plugin.models.encoders import Encoder
 from dialeval_plugin.models.manifest import unfinished
 from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS
 
-from .exported import (
-    ENCODER,
-    EXPORT_FILE,
-    FORMAT_VERSION,
-    GRAPH_SUFFIXES,
-    TOKENIZER_FILE,
-    Export,
-    import_openvino,
-    is_current,
-    require,
-)
+from . import exported
 from .runtime import ExportedBackend
 from .torch_runtime import Head, TorchRuntime
 
@@ -65,9 +55,9 @@ def write_export(
         InputError: `target` cannot be written.
         MissingPrerequisite: a package is not installed.
     """
-    require(backend, *_NEEDED[backend])
+    exported.require(backend, *_NEEDED[backend])
     with sole_process(target, waits=True):
-        if is_current(target):
+        if exported.is_current(target):
             return
         shutil.rmtree(target, ignore_errors=True)
         logger.info("%s: exporting the model to %s, once", model, target)
@@ -83,14 +73,14 @@ def _export(
     texts = [text.ids for text in reader.contexts(calibration)] if backend == "openvino-int8" else []
     with _quiet(), torch.inference_mode():
         graph = _Graph(_Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
-        _write(graph, made / ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
+        _write(graph, made / exported.ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
         for name, widths in functions.items():
             graph = _Graph(_Function(runtime.head, name), (torch.float32,) * len(widths), widths)
             # Heads are small: numbers of 32 bits cost nothing there.
             _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
-    runtime.tokenizer.tokenizer.save(str(made / TOKENIZER_FILE))
-    export = Export(
-        format_version=FORMAT_VERSION,
+    runtime.tokenizer.tokenizer.save(str(made / exported.TOKENIZER_FILE))
+    export = exported.Export(
+        format_version=exported.FORMAT_VERSION,
         backend=backend,
         weights=content_hash(model),
         files=file_hashes(made),
@@ -100,7 +90,7 @@ def _export(
         calibration={"texts": len(texts), "hash": text_hash(repr(texts))} if texts else {},
         made_with={name: importlib.metadata.version(name) for name in ("torch", *_NEEDED[backend])},
     )
-    write_text(made / EXPORT_FILE, to_json(export, indent=1) + "\n")
+    write_text(made / exported.EXPORT_FILE, to_json(export, indent=1) + "\n")
 
 
 class _Graph:
@@ -140,13 +130,13 @@ class _Function(nn.Module):
 
 def _write(graph: _Graph, path: Path, backend: ExportedBackend, calibration: Sequence[Any]) -> None:
     """Write one graph; `calibration` has inputs of it, for int8."""
-    onnx = path.with_name(path.name + GRAPH_SUFFIXES["onnx"])
+    onnx = path.with_name(path.name + exported.GRAPH_SUFFIXES["onnx"])
     inputs = zip(graph.names, graph.widths, strict=True)
     sizes = {name: {0: "rows"} if width else {0: "rows", 1: "tokens"} for name, width in inputs}
     torch.onnx.export(graph.module, graph.examples(), str(onnx), input_names=graph.names, dynamic_axes=sizes, dynamo=False)
     if backend == "onnx":
         return
-    openvino = import_openvino()
+    openvino = exported.import_openvino()
     converted = openvino.convert_model(str(onnx))
     if calibration:
         import nncf
@@ -157,7 +147,7 @@ def _write(graph: _Graph, path: Path, backend: ExportedBackend, calibration: Seq
             model_type=nncf.ModelType.TRANSFORMER,
             subset_size=len(calibration),
         )
-    openvino.save_model(converted, str(path.with_name(path.name + GRAPH_SUFFIXES[backend])), compress_to_fp16=False)
+    openvino.save_model(converted, str(path.with_name(path.name + exported.GRAPH_SUFFIXES[backend])), compress_to_fp16=False)
     onnx.unlink()
 
 

@@ -17,15 +17,7 @@ from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.judgement_tasks.classification import Classified
 from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, item_of, verdict_of
 from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.methods.judging.classification import (
-    INSTRUCTION,
-    POSITIVE,
-    PRINTED_EXAMPLES,
-    ClassificationPrompt,
-    example_texts,
-    question,
-    read_label,
-)
+from dialeval_plugin.methods.judging import classification
 from dialeval_plugin.methods.judging.goodness import goodness, merge_forms
 
 from .task_data import task_data
@@ -65,8 +57,8 @@ def process_generation(doc: Document, results: Sequence[str]) -> dict[str, Class
     """Return what became of a document that was answered with text."""
     item = cast("Example", item_of(doc))
     # The host keeps no prompt: it is put together again, so that its examples are not read as the answer where it is echoed.
-    label = read_label(results[0], ClassificationPrompt().render(item), item)
-    return _result(doc, None if isinstance(label, Unscored) else label == POSITIVE, results)
+    label = classification.read_label(results[0], classification.ClassificationPrompt().render(item), item)
+    return _result(doc, None if isinstance(label, Unscored) else label == classification.POSITIVE, results)
 
 
 class PrintedExamples(ContextSampler):  # type: ignore[misc]  # the host is not typed
@@ -76,23 +68,26 @@ class PrintedExamples(ContextSampler):  # type: ignore[misc]  # the host is not 
         self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the first `n` printed examples, fewer where some of them are of the tested dialogue."""
-        if n > len(PRINTED_EXAMPLES):
+        if n > len(classification.PRINTED_EXAMPLES):
             raise InputError(
-                f"few-shot examples: {n} were asked for, but the paper prints {len(PRINTED_EXAMPLES)}. "
+                f"few-shot examples: {n} were asked for, but the paper prints {len(classification.PRINTED_EXAMPLES)}. "
                 "Ask for fewer (--num_fewshot)."
             )
-        shown = PRINTED_EXAMPLES[:n]
+        shown = classification.PRINTED_EXAMPLES[:n]
         item = item_of(eval_doc) if eval_doc is not None else None
         if isinstance(item, Example):
-            shown = ClassificationPrompt(shown).shown_for(item)
+            shown = classification.ClassificationPrompt(shown).shown_for(item)
         return [
-            {**_document(one.example, POSITIVE if one.label == POSITIVE else "adversarial"), "example": text}
-            for one, text in zip(shown, example_texts(shown), strict=True)
+            {
+                **_document(one.example, classification.POSITIVE if one.label == classification.POSITIVE else "adversarial"),
+                "example": text,
+            }
+            for one, text in zip(shown, classification.example_texts(shown), strict=True)
         ]
 
 
 def _result(doc: Document, is_positive: bool | None, results: Sequence[Any]) -> dict[str, Classified]:
-    hit = None if is_positive is None else float(is_positive == (doc["kind"] == POSITIVE))
+    hit = None if is_positive is None else float(is_positive == (doc["kind"] == classification.POSITIVE))
     unscored = verdict.unscored if (verdict := verdict_of(results)) else None
     return dict.fromkeys(printed("classification"), Classified(doc["kind"], hit, doc["cluster"], unscored))
 
@@ -106,13 +101,13 @@ def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:
 
 
 def _document(example: Example, kind: str) -> dict[str, Any]:
-    label = 0 if kind == POSITIVE else 1
+    label = 0 if kind == classification.POSITIVE else 1
     return {
         **item_columns(example),
         "kind": kind,
         "cluster": context_key(example),
-        "instruction": INSTRUCTION,
-        "question": question(example),
+        "instruction": classification.INSTRUCTION,
+        "classification.question": classification.question(example),
         "example": "",
         "answer": FORMS[label],
         "choices": list(FORMS),
