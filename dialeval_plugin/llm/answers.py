@@ -24,17 +24,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 
-from .language_model import (
-    Continuation,
-    CutAnswer,
-    LanguageModel,
-    NumberListener,
-    Request,
-    Text,
-    TextListener,
-    TokenCounter,
-    text_of,
-)
+from . import language_model
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +41,7 @@ CHARACTERS_PER_TOKEN = 4
 """Of English text; the estimate where a tokenizer is not at hand."""
 _NEVER_ASKED = Unscored(Reason.API_ERROR, "not asked")
 
-Asked = TypeVar("Asked", Request, Continuation)
+Asked = TypeVar("Asked", language_model.Request, language_model.Continuation)
 
 
 class AnswersNotWritable(InputError):
@@ -160,24 +150,32 @@ class CacheSession:
         self._connection = connection
         self.n_dropped = 0
 
-    def read(self, keys: Sequence[str]) -> dict[str, Text | float]:
+    def read(self, keys: Sequence[str]) -> dict[str, language_model.Text | float]:
         """The answers that are kept, by key."""
-        found: dict[str, Text | float] = {}
+        found: dict[str, language_model.Text | float] = {}
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
         with _clear_errors(self._path):
             for key, value, checksum in self._connection.execute(query, (json.dumps(keys),)).fetchall():
                 if checksum == _checksum(key, value):
                     answer = json.loads(value)
-                    found[key] = -math.inf if answer is None else CutAnswer(**answer) if isinstance(answer, dict) else answer
+                    found[key] = (
+                        -math.inf
+                        if answer is None
+                        else language_model.CutAnswer(**answer)
+                        if isinstance(answer, dict)
+                        else answer
+                    )
                 else:
                     self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
                     self.n_dropped += 1
         return found
 
-    def write(self, key: str, answer: Text | float) -> None:
+    def write(self, key: str, answer: language_model.Text | float) -> None:
         """Keep an answer, in the place of one that could not be read."""
         # JSON has no minus infinity, the log of a probability of 0: null stands for it.
-        plain = {"text": answer.text} if isinstance(answer, CutAnswer) else None if answer == -math.inf else answer
+        plain = (
+            {"text": answer.text} if isinstance(answer, language_model.CutAnswer) else None if answer == -math.inf else answer
+        )
         value = json.dumps(plain, ensure_ascii=True, allow_nan=False)
         with _clear_errors(self._path):
             self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
@@ -243,7 +241,7 @@ class CachedLanguageModel:
     Without a `cache` answers are not kept, and counted all the same.
     """
 
-    def __init__(self, model: LanguageModel, cache: AnswerCache | None) -> None:
+    def __init__(self, model: language_model.LanguageModel, cache: AnswerCache | None) -> None:
         self.model = model
         self.cache = cache
         self.usage = Usage()
@@ -253,14 +251,16 @@ class CachedLanguageModel:
         """The model's own."""
         return self.model.identity
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
+    def generate(
+        self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None
+    ) -> list[language_model.Text | Unscored]:
         """Continue each prompt; equal requests are asked once, and a rerun asks for those that failed only."""
         keys = [_key_of(self.identity, request) for request in requests]
         texts = [request.prompt for request in requests]
         return self._look_up(keys, texts, requests, self.model.generate, on_answer)
 
     def loglikelihood(
-        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[language_model.Continuation], *, on_answer: language_model.NumberListener | None = None
     ) -> list[float | Unscored]:
         """Log probability of each continuation after its context; equal pairs are asked once."""
         keys = [
@@ -302,20 +302,20 @@ class CachedLanguageModel:
         return answers
 
     def _count(self, texts: Sequence[str]) -> None:
-        counted = self.model.count_tokens(texts) if isinstance(self.model, TokenCounter) else None
+        counted = self.model.count_tokens(texts) if isinstance(self.model, language_model.TokenCounter) else None
         self.usage.n_asked += len(texts)
         self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
         self.usage.is_estimate |= counted is None and bool(texts)
 
 
-def _is_kept(asked: Request | Continuation, answer: Any) -> bool:
+def _is_kept(asked: language_model.Request | language_model.Continuation, answer: Any) -> bool:
     """Whether an answer is one for good: a text with a verdict, or a number that is the log of a probability."""
-    if isinstance(asked, Request):
-        return bool(text_of(answer).strip()) and not isinstance(asked.read(answer), Unscored)
+    if isinstance(asked, language_model.Request):
+        return bool(language_model.text_of(answer).strip()) and not isinstance(asked.read(answer), Unscored)
     return bool(answer < math.inf)
 
 
-def _key_of(identity: str, request: Request) -> str:
+def _key_of(identity: str, request: language_model.Request) -> str:
     limits = {"max_tokens": request.max_tokens, "stop": list(request.stop)}
     if not request.temperature:
         return request_key(identity, "generate", request.prompt, **limits)
@@ -329,20 +329,22 @@ class UnaskedLanguageModel:
     The tokenizer of `model` counts; `identity` is the name where somebody else asks the model.
     """
 
-    def __init__(self, model: LanguageModel | None = None, *, identity: str = "") -> None:
+    def __init__(self, model: language_model.LanguageModel | None = None, *, identity: str = "") -> None:
         self.model = model
         self.identity = identity if model is None else model.identity
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
         """Tokens of all prompts; None where the model does not say."""
-        return self.model.count_tokens(prompts) if isinstance(self.model, TokenCounter) else None
+        return self.model.count_tokens(prompts) if isinstance(self.model, language_model.TokenCounter) else None
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
+    def generate(
+        self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None
+    ) -> list[language_model.Text | Unscored]:
         """No answer to any."""
         return [_NEVER_ASKED] * len(requests)
 
     def loglikelihood(
-        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[language_model.Continuation], *, on_answer: language_model.NumberListener | None = None
     ) -> list[float | Unscored]:
         """No answer to any."""
         return [_NEVER_ASKED] * len(pairs)

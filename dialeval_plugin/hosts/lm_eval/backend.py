@@ -15,15 +15,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLo
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
-from dialeval_plugin.llm.language_model import (
-    Continuation,
-    CutAnswer,
-    NumberListener,
-    Request,
-    Text,
-    TextListener,
-    cut_at_stop,
-)
+from dialeval_plugin.llm import language_model
 from dialeval_plugin.models.folders import opening, refuse_pickles
 from dialeval_plugin.models.tensors import check_device
 
@@ -101,14 +93,16 @@ class LmEvalLanguageModel:
         window = self._window()
         self._tokens_when_cut = TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
 
-    def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
+    def generate(
+        self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None
+    ) -> list[language_model.Text | Unscored]:
         """Continue each prompt. What a prompt is answered greedily depends neither on the others nor on their order.
 
         Of drawn answers a served model's have a seed, that of the model and the number of the sample; those of others differ
         from run to run.
         """
 
-        def hear(place: int, answer: Text) -> None:
+        def hear(place: int, answer: language_model.Text) -> None:
             if on_answer is not None and not self._is_asked_again(requests[place], answer):
                 on_answer(place, answer)
 
@@ -128,22 +122,24 @@ class LmEvalLanguageModel:
                     answers[place] = answer
         return answers
 
-    def _is_asked_again(self, request: Request, answer: Text | Unscored) -> bool:
+    def _is_asked_again(self, request: language_model.Request, answer: language_model.Text | Unscored) -> bool:
         return (
-            isinstance(answer, CutAnswer)
+            isinstance(answer, language_model.CutAnswer)
             and self._as_chat
             and self._max_tokens is None
             and request.max_tokens < self._tokens_when_cut
             and isinstance(request.read(answer), Unscored)
         )
 
-    def _generate(self, requests: Sequence[Request], on_answer: TextListener) -> list[Text | Unscored]:
-        groups: dict[Request, list[int]] = {}
+    def _generate(
+        self, requests: Sequence[language_model.Request], on_answer: language_model.TextListener
+    ) -> list[language_model.Text | Unscored]:
+        groups: dict[language_model.Request, list[int]] = {}
         for place, request in enumerate(requests):
             # The host sends one seed with every request of a call, which makes all samples of a prompt equal.
             sample = request.sample if self._seed is not None and request.temperature > 0 else 0
             groups.setdefault(replace(request, prompt="", sample=sample), []).append(place)
-        answers: dict[int, Text | Unscored] = {}
+        answers: dict[int, language_model.Text | Unscored] = {}
         for settings, places in groups.items():
             # Stop strings end a text that is only continued; a chat model ends by itself, and may begin with an empty line.
             stop = () if self._as_chat else settings.stop
@@ -165,7 +161,7 @@ class LmEvalLanguageModel:
         return [answers[place] for place in range(len(requests))]
 
     def loglikelihood(
-        self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
+        self, pairs: Sequence[language_model.Continuation], *, on_answer: language_model.NumberListener | None = None
     ) -> list[float | Unscored]:
         """Log probability of each continuation after its context."""
         arguments = [(self._prompt(context), continuation) for context, continuation in pairs]
@@ -242,11 +238,11 @@ class LmEvalLanguageModel:
         return window if isinstance(window, int) and callable(getattr(self.lm, "tok_encode", None)) else None
 
 
-def _ended(answer: object, stop: Sequence[str]) -> Text:
+def _ended(answer: object, stop: Sequence[str]) -> language_model.Text:
     """An answer up to its first stop string; one that has none may have been cut."""
-    text = answer.text if isinstance(answer, CutAnswer) else str(answer)
-    ended = cut_at_stop(text, stop)
-    return answer if isinstance(answer, CutAnswer) and ended == text else ended
+    text = answer.text if isinstance(answer, language_model.CutAnswer) else str(answer)
+    ended = language_model.cut_at_stop(text, stop)
+    return answer if isinstance(answer, language_model.CutAnswer) and ended == text else ended
 
 
 def _at(places: Sequence[int], on_answer: Callable[[int, Answer], None]) -> Callable[[int, Answer], None]:

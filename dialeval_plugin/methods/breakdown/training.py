@@ -16,20 +16,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+import transformers
 from accelerate.utils import broadcast_object_list
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from torch.nn import functional
-from transformers import (
-    EarlyStoppingCallback,
-    EvalPrediction,
-    GPT2Config,
-    GPT2LMHeadModel,
-    PreTrainedTokenizerFast,
-    Trainer,
-    TrainerCallback,
-    set_seed,
-)
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
@@ -175,7 +166,7 @@ def train(
         training, validation = (
             TokenRows(token_blocks(opened, dialogues, recipe.block), noise) for dialogues in (data.training, data.validation)
         )
-        set_seed(options.seed)
+        transformers.set_seed(options.seed)
         head = ConfidenceHead(feature_width(opened.model)).to(opened.device) if options.objective == "odin" else None
         with contextlib.nullcontext() if head is None else decomposed(opened.model, head):
             fit_language_model(opened, options.objective, recipe, training, validation, run, max_minutes=max_minutes)
@@ -213,13 +204,15 @@ def write_new_model(run: TrainingRun, dialogues: Sequence[Sequence[str]], recipe
         tokenizer = train_tokenizer((text for turns in dialogues for text in turns), recipe.vocabulary)
         tokenizer.model_max_length = recipe.block
         tokenizer.save_pretrained(partial)
-        GPT2LMHeadModel(_config(tokenizer, recipe)).save_pretrained(partial)
+        transformers.GPT2LMHeadModel(_config(tokenizer, recipe)).save_pretrained(partial)
         partial.replace(folder)
     run.wait()
     return folder
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int, *, prefix_space: bool = True) -> PreTrainedTokenizerFast:
+def train_tokenizer(
+    texts: Iterable[str], vocabulary: int, *, prefix_space: bool = True
+) -> transformers.PreTrainedTokenizerFast:
     """Learn a byte-level BPE, which leaves no text without tokens; the end of text is its only special token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
@@ -227,12 +220,12 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, *, prefix_space: bool
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)
 
 
-def _config(tokenizer: PreTrainedTokenizerFast, recipe: LanguageModelRecipe) -> GPT2Config:
+def _config(tokenizer: transformers.PreTrainedTokenizerFast, recipe: LanguageModelRecipe) -> transformers.GPT2Config:
     end = tokenizer.eos_token_id
-    return GPT2Config(
+    return transformers.GPT2Config(
         vocab_size=len(tokenizer),
         n_positions=recipe.block,
         n_embd=recipe.width,
@@ -267,7 +260,7 @@ def token_losses(logits: Tensor, labels: Tensor) -> TokenLosses:
     return TokenLosses(losses.view(targets.shape).sum(dim=1), (targets != IGNORED).sum(dim=1))
 
 
-class LanguageModelTrainer(Trainer):  # type: ignore[misc] # the host is not typed
+class LanguageModelTrainer(transformers.Trainer):  # type: ignore[misc] # the host is not typed
     """The host's trainer with rows sorted by length, and with losses that do not depend on how rows are batched."""
 
     def _get_train_sampler(self, train_dataset: TokenRows | None = None) -> RowsByLength:
@@ -283,7 +276,7 @@ class LanguageModelTrainer(Trainer):  # type: ignore[misc] # the host is not typ
         return (loss, {"loss": loss, **found._asdict()}) if return_outputs else loss
 
 
-class TimeLimit(TrainerCallback):  # type: ignore[misc]
+class TimeLimit(transformers.TrainerCallback):  # type: ignore[misc]
     """Ends training after some minutes of the main process; the host then measures and keeps what there is."""
 
     def __init__(self, minutes: float) -> None:
@@ -295,7 +288,7 @@ class TimeLimit(TrainerCallback):  # type: ignore[misc]
         control.should_training_stop |= is_over
 
 
-def measure(prediction: EvalPrediction) -> dict[str, float]:
+def measure(prediction: transformers.EvalPrediction) -> dict[str, float]:
     """Return the mean loss over all tokens, however they were batched, and exp of it, the perplexity."""
     sums, n_tokens = prediction.predictions
     loss = float(np.sum(sums, dtype=np.float64)) / float(np.sum(n_tokens))
@@ -313,7 +306,7 @@ def fit_language_model(
     max_minutes: float | None = None,
 ) -> None:
     """Train a model in place, to the weights of its best epoch on `validation`; after `max_minutes` it is measured and ends."""
-    callbacks = [EarlyStoppingCallback(early_stopping_patience=recipe.patience)]
+    callbacks = [transformers.EarlyStoppingCallback(early_stopping_patience=recipe.patience)]
     settings = {
         "num_train_epochs": recipe.n_epochs,
         "learning_rate": recipe.learning_rate,

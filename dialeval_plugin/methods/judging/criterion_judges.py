@@ -27,57 +27,19 @@ from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.llm.language_model import (
-    LanguageModel,
-    Pending,
-    PromptingScorer,
-    Question,
-    Request,
-    require_language_model,
-)
+from dialeval_plugin.llm import language_model
 from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import rating_of_answers
 from .judge import ScoringPrompt
+from .prompts import WORDINGS
 
 CriterionPrompts: TypeAlias = Mapping[str, ScoringPrompt]
 """Criterion to its prompt, in the order of the columns."""
 
-# A question, and what the scores 1, 2 and 3 mean.
-_G_EVAL_RUBRICS = {
-    "naturalness": (
-        "Is the response naturally written?",
-        "(unnatural) means that the response does not read like something a person would say.",
-        "(somewhat natural) means the response is strange in places, but could be said by a person.",
-        "(natural) means the response reads like something a person would say.",
-    ),
-    "coherence": (
-        "Is the response a logical and meaningful continuation of the conversation?",
-        "(incoherent) means that the response ignores the conversation or contradicts it.",
-        "(somewhat coherent) means the response refers to the conversation only in a generic way or changes the topic.",
-        "(coherent) means the response is on topic and takes up what was said before.",
-    ),
-    "engagingness": (
-        "Is the response dull/interesting?",
-        "(dull) means that the response is generic and dull.",
-        "(somewhat interesting) means the response is somewhat interesting and could engage you in the conversation (e.g., an "
-        "opinion, thought)",
-        "(interesting) means the response is very interesting or presents an interesting fact",
-    ),
-    "groundedness": (
-        "Is the response grounded in facts that are given?",
-        "(not grounded) means that the response uses none of the facts that are given, or contradicts them.",
-        "(somewhat grounded) means the response refers to the facts that are given vaguely or with mistakes.",
-        "(grounded) means the response uses the facts that are given, and uses them correctly.",
-    ),
-}
-
-_CHIANG_QUESTIONS = {
-    "naturalness": "How natural is the text of the dialogue response?",
-    "coherence": "How well does the dialogue response fit the conversation history?",
-    "engagingness": "How engaging is the text of the dialogue response?",
-    "groundedness": "How well is the dialogue response grounded in the facts and the conversation history?",
-}
+# By criterion a question, and what the scores 1, 2 and 3 mean.
+_G_EVAL_RUBRICS: dict[str, list[str]] = WORDINGS["g_eval"]
+_CHIANG_QUESTIONS: dict[str, str] = WORDINGS["llm_chiang"]
 
 
 def _g_eval(criterion: str, rubric: Sequence[str], example: Example) -> str:
@@ -178,7 +140,7 @@ class CriterionRating(NamedTuple):
     """One rating a drawn answer, None where it could not be read."""
 
 
-class CriterionJudge(PromptingScorer):
+class CriterionJudge(language_model.PromptingScorer):
     """Rates a response by several criteria; the score is the mean of their ratings, and each has a column.
 
     Columns are on the scale of the prompts. A row in which one criterion has no rating is unscored: a mean over fewer
@@ -205,7 +167,7 @@ class CriterionJudge(PromptingScorer):
     @checked_init
     def __init__(
         self,
-        llm: LanguageModel | None = None,
+        llm: language_model.LanguageModel | None = None,
         mode: Mode = "sampled",
         n_samples: Positive = DEFAULT_SAMPLES,
         temperature: Annotated[float, Gt(0)] = DEFAULT_TEMPERATURE,
@@ -221,7 +183,7 @@ class CriterionJudge(PromptingScorer):
         names = tuple(name.strip() for name in criteria.split(",")) if isinstance(criteria, str) else tuple(criteria)
         if not names or len(set(names)) < len(names) or not set(names) <= set(self.prompts):
             raise wrong_value(self.name, "criteria", criteria, f"some of {', '.join(self.prompts)}")
-        self.llm = require_language_model(llm, self.name)
+        self.llm = language_model.require_language_model(llm, self.name)
         self.mode, self.n_samples, self.temperature = mode, n_samples, float(temperature)
         self.unparsed = None if unparsed is None else float(unparsed)
         self.keep_samples = keep_samples
@@ -243,11 +205,13 @@ class CriterionJudge(PromptingScorer):
             columns += [f"{name}_{number}" for name in self.criteria for number in range(1, self.n_samples + 1)]
         return tuple(columns)
 
-    def prepare(self, items: Sequence[Item]) -> list[Pending]:
+    def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
         """For each criterion of each response the answers to be drawn, or the spellings of the ratings."""
-        return [Pending(item, tuple(chain.from_iterable(self._requests(cast("Example", item))))) for item in items]
+        return [
+            language_model.Pending(item, tuple(chain.from_iterable(self._requests(cast("Example", item))))) for item in items
+        ]
 
-    def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
+    def finish(self, pending: language_model.Pending, answers: Sequence[Any]) -> Row:
         """All criteria of a response and their mean."""
         ratings: dict[str, CriterionRating] = {}
         size = len(answers) // len(self.criteria)
@@ -257,21 +221,21 @@ class CriterionJudge(PromptingScorer):
                 rating = weighted_rating(dict(zip(self._forms, part, strict=True)), self._ratings)
             else:
                 # All answers to one prompt are read in the same way.
-                read = map(cast("Request", pending.requests[start]).read, part)
+                read = map(cast("language_model.Request", pending.requests[start]).read, part)
                 rating = sampled_rating(list(read), unparsed=self.unparsed)
             if isinstance(rating, Unscored):
                 return Unscored(rating.reason, f"{name}: {rating.detail}")
             ratings[name] = rating
         return self._row(ratings)
 
-    def questions(self) -> Sequence[Question]:
+    def questions(self) -> Sequence[language_model.Question]:
         """The criterion of each answer that is drawn, or of each spelling of a rating."""
         n_requests = len(self._forms) if self.mode == "weighted" else self.n_samples
         return [question for question in self.verdicts().values() for _ in range(n_requests)]
 
-    def verdicts(self) -> Mapping[str, Question]:
+    def verdicts(self) -> Mapping[str, language_model.Question]:
         """The criteria."""
-        return {name: Question(name, prompt.scale) for name, prompt in self.criteria.items()}
+        return {name: language_model.Question(name, prompt.scale) for name, prompt in self.criteria.items()}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompts with their hashes, model with its revision, and how a rating is made of its answers."""

@@ -23,7 +23,7 @@ from dialeval_plugin.llm.language_model import LanguageModel, Pending, Prompting
 from dialeval_plugin.llm.neutralise import neutralise
 
 from .goodness import GEvalReading, rating_of_answers
-from .prompts import BLOCK_END
+from .prompts import BLOCK_END, WORDINGS
 
 DEFAULT_K = 3
 VERSION = 1
@@ -177,28 +177,7 @@ def _judged(turns: Sequence[Turn]) -> str | None:
     return speakers[1] if len(speakers) > 1 else None
 
 
-_PROMPTS = (
-    RatingPrompt("interesting", "turn", "how interesting the response is"),
-    RatingPrompt("engaging", "turn", "how engaging the response is"),
-    RatingPrompt("specific", "turn", "how specific the response is"),
-    RatingPrompt("relevant", "turn", "how relevant the response is"),
-    RatingPrompt("correct", "turn", "how correct the response is"),
-    RatingPrompt("semantically_appropriate", "turn", "how semantically appropriate the response is"),
-    RatingPrompt("understandable", "turn", "how understandable the response is", highest=1),
-    RatingPrompt("fluent", "turn", "how fluent the response is"),
-    RatingPrompt("overall", "turn", "how good the response is overall", highest=4),
-    RatingPrompt("coherent", "dialogue", "how coherent B is throughout the dialog"),
-    RatingPrompt("error_recovery", "dialogue", "how well B recovers from the errors that B makes"),
-    RatingPrompt("consistent", "dialogue", "how consistent B is in the information that B provides", highest=1),
-    RatingPrompt("diverse", "dialogue", "how diverse the responses of B are"),
-    RatingPrompt("depth", "dialogue", "how deeply B discusses the topics of the dialog"),
-    RatingPrompt("likeable", "dialogue", "how likeable the personality of B is"),
-    RatingPrompt("understanding", "dialogue", "how well B understands A"),
-    RatingPrompt("flexible", "dialogue", "how flexible B is and how well B adapts to A and the interests of A"),
-    RatingPrompt("informative", "dialogue", "how informative B is throughout the dialog"),
-    RatingPrompt("inquisitive", "dialogue", "how inquisitive B is throughout the dialog"),
-    RatingPrompt("overall", "dialogue", "how good the dialog is overall", highest=4),
-)
+_PROMPTS = tuple(RatingPrompt(**wording) for wording in WORDINGS["dialogue_rating"])
 
 
 def rating_prompts(level: Level) -> dict[str, RatingPrompt]:

@@ -16,16 +16,7 @@ from dialeval_plugin.core.dialogue import Example, Item, Turn
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scores import Reason, Row, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue, text_hash
-from dialeval_plugin.llm.language_model import (
-    LanguageModel,
-    Pending,
-    PromptingScorer,
-    Question,
-    Request,
-    Text,
-    reader,
-    require_language_model,
-)
+from dialeval_plugin.llm import language_model
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_rating, readable, shortened
 
@@ -57,10 +48,10 @@ class ScoringPrompt:
         probes = (Example("0", context, Turn("three"), facts=("fact",)), Example("1", (), Turn("four")))
         return f"{self.name}-v{self.version}-{text_hash(*map(self.render, probes))}"
 
-    def request(self, example: Example) -> Request:
+    def request(self, example: Example) -> language_model.Request:
         """The question about a response."""
         text = self.render(example)
-        return Request(text, self.max_tokens, self.stop, read=reader(self.read, text, example))
+        return language_model.Request(text, self.max_tokens, self.stop, read=language_model.reader(self.read, text, example))
 
     def read(self, answer: str | Unscored, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
         """Read the number of an answer to the prompt `text` about an example, or say why there is none."""
@@ -143,7 +134,7 @@ SCORING_PROMPTS: dict[PromptName, ScoringPrompt] = {
 }
 
 
-class PromptedJudge(PromptingScorer):
+class PromptedJudge(language_model.PromptingScorer):
     """Asks a language model for a number with a paper's prompt, and maps the answer to [0, 1].
 
     An answer that cannot be read is unscored, with the reason. The papers' SLIDE asks on a scale of 0 to 1, DRE of 0 to 5.
@@ -162,27 +153,27 @@ class PromptedJudge(PromptingScorer):
     range = (0.0, 1.0)
 
     @checked_init
-    def __init__(self, llm: LanguageModel | None = None, prompt: PromptName = "slide") -> None:
-        self.llm = require_language_model(llm, self.name)
+    def __init__(self, llm: language_model.LanguageModel | None = None, prompt: PromptName = "slide") -> None:
+        self.llm = language_model.require_language_model(llm, self.name)
         self.prompt = SCORING_PROMPTS[prompt]
 
-    def prepare(self, items: Sequence[Item]) -> list[Pending]:
+    def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
         """One question a response."""
-        return [Pending(item, (self.prompt.request(cast("Example", item)),)) for item in items]
+        return [language_model.Pending(item, (self.prompt.request(cast("Example", item)),)) for item in items]
 
-    def finish(self, pending: Pending, answers: Sequence[Text | Unscored]) -> Row:
+    def finish(self, pending: language_model.Pending, answers: Sequence[language_model.Text | Unscored]) -> Row:
         """The answer's share of the prompt's scale."""
-        (request,) = cast("Sequence[Request]", pending.requests)
+        (request,) = cast("Sequence[language_model.Request]", pending.requests)
         rating = request.read(answers[0])
         return rating if isinstance(rating, Unscored) else {COLUMN: share_of(rating, self.prompt.scale)}
 
-    def questions(self) -> Sequence[Question]:
+    def questions(self) -> Sequence[language_model.Question]:
         """One, about the response as a whole."""
-        return [Question(OVERALL_QUALITY, self.prompt.scale)]
+        return [language_model.Question(OVERALL_QUALITY, self.prompt.scale)]
 
-    def verdicts(self) -> Mapping[str, Question]:
+    def verdicts(self) -> Mapping[str, language_model.Question]:
         """The score."""
-        return {COLUMN: Question(OVERALL_QUALITY, self.range)}
+        return {COLUMN: language_model.Question(OVERALL_QUALITY, self.range)}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Prompt with its hash, model with its revision, and the scale of the answers."""
@@ -234,10 +225,10 @@ class InteriorPrompt:
         probe = Example("0", (Turn("one", "x"), Turn("two", "y")), Turn("three"))
         return f"dre_interior-v2-{text_hash(self.render(probe, 0.25, 0.5))}"
 
-    def request(self, example: Example, probability: float, similarity: float) -> Request:
+    def request(self, example: Example, probability: float, similarity: float) -> language_model.Request:
         """The question about a response; see `render`."""
         text = self.render(example, probability, similarity)
-        return Request(text, max_tokens=64, read=reader(read_interior, text, example))
+        return language_model.Request(text, max_tokens=64, read=language_model.reader(read_interior, text, example))
 
     def render(self, example: Example, probability: float, similarity: float) -> str:
         """The prompt's text.

@@ -8,12 +8,18 @@ No paper prints a prompt for breakdowns. The definitions are those by which the 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.llm.neutralise import neutralise
+
+WORDINGS: Mapping[str, Any] = json.loads(Path(__file__).with_name("wordings.json").read_text(encoding="utf-8"))
+"""What the prompts of single methods say of each criterion or quality."""
 
 NO_FACTS = "none"
 EXAMPLE_HEADING = "Example\n"

@@ -15,15 +15,7 @@ from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scorer import score_rows
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.llm.language_model import (
-    LanguageModel,
-    Pending,
-    PromptingScorer,
-    Question,
-    Request,
-    Text,
-    require_language_model,
-)
+from dialeval_plugin.llm import language_model
 from dialeval_plugin.methods.judging.judge import (
     OVERALL_QUALITY,
     SCORING_PROMPTS,
@@ -105,7 +97,7 @@ class DreOptions:
         revision: of a small model on the hub.
     """
 
-    llm: LanguageModel | None = None
+    llm: language_model.LanguageModel | None = None
     slm: str | None = None
     _: KW_ONLY
     variant: DreVariant = "dre"
@@ -119,7 +111,7 @@ class DreOptions:
     revision: str | None = None
 
 
-class DreScorer(PromptingScorer):
+class DreScorer(language_model.PromptingScorer):
     """DRE (Zhao et al. 2025): a large model's score, refined by a small model before it is given and after; and its ablations.
 
     `dre` asks the large model with the small model's findings in the prompt and multiplies its score by c = s_c * s_Inf;
@@ -149,7 +141,7 @@ class DreScorer(PromptingScorer):
                 f"dre: ablation gives every variant beside 'dre', and variant is {options.variant!r}. Leave one of them out."
             )
         self.refinement = Refinement(options.eq26, read_clamp(options.clamp))
-        self.llm = require_language_model(options.llm, self.name)
+        self.llm = language_model.require_language_model(options.llm, self.name)
         self.variants: tuple[str, ...] = VARIANTS if options.ablation else (options.variant,)
         self.range = LLM_SCALE if options.variant in {"in_dre", "non_dre"} else self.refinement.clamp or (0.0, 2 * LLM_SCALE[1])
         self._slm = self._interior = None
@@ -192,26 +184,26 @@ class DreScorer(PromptingScorer):
         interior = self._interior.id if self._interior else None
         return {**fields, "interior_prompt": interior, **self.refinement.signature_fields(), **self._slm.signature_fields()}
 
-    def questions(self) -> Sequence[Question | None]:
+    def questions(self) -> Sequence[language_model.Question | None]:
         """The plain prompt's; the interior prompt asks for two numbers, of which one is about the small model's findings."""
-        overall = Question(OVERALL_QUALITY, LLM_SCALE)
+        overall = language_model.Question(OVERALL_QUALITY, LLM_SCALE)
         return [overall if name == "plain" else None for name in self.prompts]
 
-    def verdicts(self) -> Mapping[str, Question]:
+    def verdicts(self) -> Mapping[str, language_model.Question]:
         """The large model's own score."""
-        return {"llm": Question(OVERALL_QUALITY, LLM_SCALE)}
+        return {"llm": language_model.Question(OVERALL_QUALITY, LLM_SCALE)}
 
-    def prepare(self, items: Sequence[Item]) -> list[Pending]:
+    def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
         """The small model's columns of each response, and the prompts; nobody is asked about a response without columns."""
         rows = score_rows(self._slm, items) if self._slm else [{} for _ in items]
         return [
-            Pending(item, () if isinstance(row, Unscored) else self._requests(cast("Example", item), row), row)
+            language_model.Pending(item, () if isinstance(row, Unscored) else self._requests(cast("Example", item), row), row)
             for item, row in zip(items, rows, strict=True)
         ]
 
-    def finish(self, pending: Pending, answers: Sequence[Text | Unscored]) -> Row:
+    def finish(self, pending: language_model.Pending, answers: Sequence[language_model.Text | Unscored]) -> Row:
         """All columns of a response, or the reason why the variant's own prompt, the last one asked, gave none."""
-        asked = zip(self.prompts, cast("Sequence[Request]", pending.requests), answers, strict=True)
+        asked = zip(self.prompts, cast("Sequence[language_model.Request]", pending.requests), answers, strict=True)
         read = {name: request.read(answer) for name, request, answer in asked}
         found = rows_of_answers(self.refinement, pending.row, read)
         own = found[self.prompts[-1]]
@@ -220,7 +212,7 @@ class DreScorer(PromptingScorer):
         rows = [row for row in (pending.row, *found.values()) if not isinstance(row, Unscored)]
         return {name: value for row in rows for name, value in row.items()}
 
-    def _requests(self, example: Example, row: Mapping[str, float | None]) -> tuple[Request, ...]:
+    def _requests(self, example: Example, row: Mapping[str, float | None]) -> tuple[language_model.Request, ...]:
         requests = [PLAIN.request(example)] if "plain" in self.prompts else []
         if self._interior is not None:
             probability, slm = cast("float", row["slm_probability"]), cast("float", row["slm"])
