@@ -11,6 +11,7 @@ from typing import Any
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, read_text, write_text
 from dialeval_plugin.reports.tables import Table
+from dialeval_plugin.statistics.bootstrap import Estimate
 from reproduction.data_files import shown_above, split_section
 
 
@@ -63,3 +64,8 @@ def with_tables(path: Path, tables: Mapping[str, Table | str]) -> dict[Path, str
             found |= {path.parent / place: text for place, text in files.items()}
         document = put_between(document, name, section)
     return {path: document, **found}
+
+
+def estimate(found: Estimate | None) -> str:
+    """Write a statistic with its interval; nothing where nobody computed it."""
+    return "" if found is None else found.text()

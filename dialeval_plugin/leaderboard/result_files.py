@@ -33,17 +33,8 @@ from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind, is_predicted_only
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
-from . import task_runs
+from . import result_names, task_runs
 from .evaluator_names import tell_apart
-from .result_names import (
-    TaskDescription,
-    describe_task,
-    evaluator_name,
-    evaluator_of_run,
-    model_arguments,
-    other_settings,
-    run_signature,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -222,7 +213,9 @@ class _Task:
 
     def runs(self) -> list[task_runs.TaskRun]:
         values = {name.partition(",")[0]: value for name, value in self.file["results"].get(self.task, {}).items()}
-        about = describe_task(self.task, (self.file["configs"].get(self.task) or {}).get("metadata"), str(self.path))
+        about = result_names.describe_task(
+            self.task, (self.file["configs"].get(self.task) or {}).get("metadata"), str(self.path)
+        )
         if about is not None and is_predicted_only(self.file["configs"][self.task]):
             logger.warning(
                 "%s: %s: left out: --predict_only kept its answers and scored none. Run it again without.", self.path, self.task
@@ -246,7 +239,7 @@ class _Task:
         return [self._run(about, name, figures if name == about.variant else {}, found) for name, found in of_variants.items()]
 
     def _run(
-        self, about: TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
+        self, about: result_names.TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
     ) -> task_runs.TaskRun:
         config, kind, mark = self.file["config"], about.kind, MAIN[about.kind]
         rows = None
@@ -268,8 +261,8 @@ class _Task:
         document = self.samples.values[0][0]["doc"] if self.samples and self.samples.values else {}
         quality = about.quality if about.dataset == "fed" else document.get("quality") or about.quality
         return task_runs.TaskRun(
-            evaluator=evaluator_of_run(self.file, self.task, about, variant),
-            model=evaluator_name(config),
+            evaluator=result_names.evaluator_of_run(self.file, self.task, about, variant),
+            model=result_names.evaluator_name(config),
             variant=variant,
             task=self.task,
             version=str(self.file.get("versions", {}).get(self.task, "")),
@@ -284,7 +277,7 @@ class _Task:
             n_scored=n_scored,
             n_unscored=n_unscored,
             unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
-            signature=run_signature(self.file, self.task, variant, quality, scorer_signature),
+            signature=result_names.run_signature(self.file, self.task, variant, quality, scorer_signature),
             scorer_signature=scorer_signature,
             setup=self._setup(about.method),
             is_partial=sizes.get("effective") != sizes.get("original"),
@@ -301,13 +294,13 @@ class _Task:
         config = self.file["config"]
         return task_runs.Setup(
             model=config.get("model") or "",
-            arguments=model_arguments(config),
+            arguments=result_names.model_arguments(config),
             # The host writes -1 where it cannot count them.
             n_parameters=max(config.get("model_num_parameters") or 0, 0) or None,
             is_on_hub=bool(config.get("model_sha")),
             limit=config.get("limit"),
             has_chat_template=bool(self.file.get("chat_template_sha")),
-            others=other_settings(self.file, self.task, method),
+            others=result_names.other_settings(self.file, self.task, method),
         )
 
     def _reasons(self, rows: Sequence[task_runs.RatedRow] | None, n_unscored: int) -> Mapping[str, int]:

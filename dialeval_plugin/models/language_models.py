@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import torch
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForNextSentencePrediction,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-)
+import transformers
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 
@@ -74,7 +68,7 @@ def open_model(
     folder = resolve(name, revision=revision)
     check_weights(folder)
     with opening(folder, "a language model"):
-        config = AutoConfig.from_pretrained(folder, **LOCAL)
+        config = transformers.AutoConfig.from_pretrained(folder, **LOCAL)
         chosen = family or family_of(config)
     model, tokenizer = open_transformer(
         _host_class(config, chosen),
@@ -99,17 +93,17 @@ def family_of(config: Any) -> Family:
         return "causal_lm"
     architectures = config.architectures or []
     is_classifier = any(name.endswith(_CLASSIFIER) for name in architectures)
-    if is_classifier or type(config) in AutoModelForNextSentencePrediction._model_mapping:
+    if is_classifier or type(config) in transformers.AutoModelForNextSentencePrediction._model_mapping:
         return "next_sentence"
     return "causal_lm"
 
 
 def _host_class(config: Any, family: Family) -> Any:
     if family != "next_sentence":
-        return AutoModelForCausalLM
+        return transformers.AutoModelForCausalLM
     if any(name.endswith(_CLASSIFIER) for name in config.architectures or []):
-        return AutoModelForSequenceClassification
-    return AutoModelForNextSentencePrediction
+        return transformers.AutoModelForSequenceClassification
+    return transformers.AutoModelForNextSentencePrediction
 
 
 def open_transformer(
@@ -128,7 +122,7 @@ def open_transformer(
     check_weights(folder)
     place = choose_device(device)
     with opening(folder, what):
-        tokenizer = AutoTokenizer.from_pretrained(folder, **LOCAL)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)
         model, report = host_class.from_pretrained(
             folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **LOCAL, **options
         )

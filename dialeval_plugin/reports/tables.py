@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.terminal.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.terminal.tables import print_table
@@ -99,11 +98,6 @@ def figure(value: CellValue, decimals: int = 3) -> str:
         ('0.123', 'undefined', '')
     """
     return str(value) if isinstance(value, (str, bool)) else number_text(value, decimals)
-
-
-def estimate(found: Estimate | None) -> str:
-    """Write a statistic with its interval; nothing where nobody computed it."""
-    return "" if found is None else found.text()
 
 
 def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.methods.breakdown.calibration import learn_range
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
-from dialeval_plugin.reports.tables import estimate, markdown_table
+from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.breakdown.detection import (
     ALWAYS_BREAKDOWN,
@@ -32,7 +32,7 @@ from dialeval_plugin.statistics.breakdown.detection import (
     detections,
 )
 from dialeval_plugin.statistics.correlation import correlate
-from reproduction.documents import published, script_parser, write_tables
+from reproduction.documents import estimate, published, script_parser, write_tables
 from reproduction.kept_results import kept_scores
 
 METHODS = ("max_probability", "odin_h", "odin_g", "likelihood_ratio")

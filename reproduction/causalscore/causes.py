@@ -24,11 +24,11 @@ from dialeval_plugin.methods.causalscore.data import (
 )
 from dialeval_plugin.methods.causalscore.model import CausalModel, DependenceClassifier, row_probabilities, turn_probabilities
 from dialeval_plugin.models.folders import PRETRAINED
-from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.data import data_folder
-from reproduction.documents import script_parser, write_tables
+from reproduction.documents import estimate, script_parser, write_tables
 
 from .interventions import FILES
 

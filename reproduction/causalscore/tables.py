@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, HUMAN, OPTIONS, PreferenceDialogue
-from dialeval_plugin.reports.tables import estimate, markdown_table
+from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
@@ -25,7 +25,7 @@ from dialeval_plugin.statistics.preference.preferences import (
     voting,
 )
 from dialeval_plugin.statistics.ranking import holm
-from reproduction.documents import published
+from reproduction.documents import estimate, published
 from reproduction.intervals import normal_p_value
 
 from .triads import circular_triads

@@ -14,10 +14,10 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora.verdicts import StoredColumn
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.slide.fusion import LLM_SCALE, SMALL_WEIGHT, Fusion, FusionReading, Refinement
-from dialeval_plugin.reports.tables import estimate
 from dialeval_plugin.statistics.coefficients.pearson import spearman
 from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap
+from reproduction.documents import estimate
 from reproduction.fusion.sets import RatedSet
 from reproduction.kept_results import kept_scores
 

@@ -18,12 +18,12 @@ import numpy as np
 from dialeval_plugin.corpora.verdicts import read_collection
 from dialeval_plugin.methods.slide.fusion import SMALL_WEIGHT
 from dialeval_plugin.reports.plots import cascade_figure, write_figure
-from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.cascade import cascade_curve, share_that_keeps
 from dialeval_plugin.statistics.ranking import holm
 from dialeval_plugin.statistics.significance import Measure, paired_bootstrap, permutation_test
 from reproduction.data import data_folder
-from reproduction.documents import script_parser, write_tables
+from reproduction.documents import estimate, script_parser, write_tables
 from reproduction.fusion.judged import Judged, compared_columns, judged
 from reproduction.fusion.papers import huynh_twin, slide_twin
 from reproduction.fusion.sets import REPORTED, development_sets, reported_set

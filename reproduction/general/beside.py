@@ -21,12 +21,12 @@ from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.verdicts import read_collection
 from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
-from dialeval_plugin.reports.tables import Table, TableRow, estimate, figure, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, figure, named_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.correlation import Correlation
 from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets
 from dialeval_plugin.statistics.significance import paired_bootstrap
-from reproduction.documents import published, script_parser, write_tables
+from reproduction.documents import estimate, published, script_parser, write_tables
 from reproduction.fusion.judged import STRONG, Judged, compared_columns, judged, opened
 from reproduction.fusion.sets import REPORTED, reported_set
 from reproduction.kept_results import kept_scores

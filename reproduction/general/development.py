@@ -28,12 +28,12 @@ from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.novelty import NOVELTY, NOVELTY_WEIGHT, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.estimates import interval_text, mean_over_sets
 from reproduction.data import data_folder
-from reproduction.documents import script_parser, write_tables
+from reproduction.documents import estimate, script_parser, write_tables
 
 RATING = "rating"
 TRIED = (0.0, 0.2, 0.4, RELEVANCE_WEIGHT, 0.8, 1.6)

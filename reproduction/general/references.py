@@ -28,10 +28,10 @@ from dialeval_plugin.corpora.readers.dailydialog_pp import QUALITY, ResponseSet
 from dialeval_plugin.corpora.registry import read_reported
 from dialeval_plugin.methods.general.references import REFERENCE_SIMILARITY, REFERENCE_WEIGHT, reference_log_odds
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.data import data_folder
-from reproduction.documents import script_parser, write_tables
+from reproduction.documents import estimate, script_parser, write_tables
 from reproduction.pretrained.build import REPORTED
 
 TRIED = (0.0, 1.0, 2.0, 4.0, REFERENCE_WEIGHT, 8.0, 12.0)

@@ -22,10 +22,10 @@ from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import convai, dstc10, fed
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
-from dialeval_plugin.reports.tables import estimate, markdown_table
+from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
-from reproduction.documents import published, script_parser, write_tables
+from reproduction.documents import estimate, published, script_parser, write_tables
 from reproduction.kept_results import kept_scores
 
 TurnContext: TypeAlias = Literal["pair", "full"]

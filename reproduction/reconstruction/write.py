@@ -19,12 +19,12 @@ from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.model import RECONSTRUCTION_FOLDER
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
-from dialeval_plugin.reports.tables import Table, TableRow, estimate, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.statistics.partial import partial_correlation
 from dialeval_plugin.training.history import read_history
-from reproduction.documents import published, script_parser, write_tables
+from reproduction.documents import estimate, published, script_parser, write_tables
 
 Values: TypeAlias = Sequence[float | None]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -49,17 +50,7 @@ DESCRIPTION = (
     "rating, thinks of each response. It runs on a processor; nothing is sent anywhere. It knows nothing of facts, and of "
     "tone little more than insults."
 )
-EXAMPLES = {
-    "A picnic, and a train": (
-        "user: Do you have plans for Sunday?\nassistant: Not yet. Why?\nuser: We could have a picnic by the river.\n"
-        "assistant: Lovely! I will bake a cake and bring lemonade.\nuser: Great, what time shall we meet?\n"
-        "assistant: The train to Leeds was late again."
-    ),
-    "A cat that died": (
-        "user: My cat died yesterday.\nassistant: I am so sorry to hear that. How old was she?\nuser: She was sixteen.\n"
-        "assistant: I don't know.\nuser: You are not much of a comfort.\nassistant: Shut up, you idiot."
-    ),
-}
+EXAMPLES: dict[str, str] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

@@ -19,18 +19,8 @@ from dialeval_plugin.llm import language_model
 from dialeval_plugin.models.folders import opening, refuse_pickles
 from dialeval_plugin.models.tensors import check_device
 
+from . import asking
 from .arguments import check_arguments, check_key, missing_package, refused_argument, split_arguments
-from .asking import (
-    NEVER_REPEATED,
-    NEVER_REPEATED_LOCALLY,
-    Answer,
-    Asking,
-    NoLogProbabilities,
-    RetryBudget,
-    is_served,
-    note_cut_answers,
-    take_over_requests,
-)
 from .logs import redact_host_logs
 
 logger = logging.getLogger(__name__)
@@ -79,17 +69,17 @@ class LmEvalLanguageModel:
         self.lm = lm
         self.identity = identity + ("+chat" if as_chat else "")
         self._as_chat = as_chat
-        self._is_served = is_served(lm)
+        self._is_served = asking.is_served(lm)
         self._max_tokens = max_tokens
         self._seed: int | None = getattr(lm, "_seed", None)
         if self._is_served:
             from .bounded_http import RequestParameters
 
-            self._budget = RetryBudget(lm.max_retries, wait, NEVER_REPEATED)
-            take_over_requests(lm, self._budget, RequestParameters(extra or {}))
+            self._budget = asking.RetryBudget(lm.max_retries, wait, asking.NEVER_REPEATED)
+            asking.take_over_requests(lm, self._budget, RequestParameters(extra or {}))
         else:
-            note_cut_answers(lm)
-            self._budget = RetryBudget(retries + 1, wait, NEVER_REPEATED_LOCALLY)
+            asking.note_cut_answers(lm)
+            self._budget = asking.RetryBudget(retries + 1, wait, asking.NEVER_REPEATED_LOCALLY)
         window = self._window()
         self._tokens_when_cut = TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
 
@@ -167,7 +157,7 @@ class LmEvalLanguageModel:
         arguments = [(self._prompt(context), continuation) for context, continuation in pairs]
         try:
             return self._ask("loglikelihood", arguments, lambda answer: float(answer[0]), on_answer)
-        except NoLogProbabilities as error:
+        except asking.NoLogProbabilities as error:
             raise InputError(
                 f"llm {self.identity}: gives no log probabilities of a prompt's text. "
                 "Use a prompt that asks for words, or a model that gives them: hf, vllm, or local-completions where the server "
@@ -193,17 +183,17 @@ class LmEvalLanguageModel:
         self,
         kind: str,
         arguments: Sequence[tuple[Any, Any]],
-        read: Callable[[Any], Answer],
-        on_answer: Callable[[int, Answer], None] | None,
-    ) -> list[Answer | Unscored]:
+        read: Callable[[Any], asking.Answer],
+        on_answer: Callable[[int, asking.Answer], None] | None,
+    ) -> list[asking.Answer | Unscored]:
         check_key(self.identity, self.lm)
         overlong = self._overlong(arguments)
         places = [place for place in range(len(arguments)) if place not in overlong]
         handed = None if on_answer is None else _at(places, on_answer)
-        asking = Asking(self.lm, kind, [arguments[place] for place in places], self._budget, read, handed)
+        questions = asking.Asking(self.lm, kind, [arguments[place] for place in places], self._budget, read, handed)
         # A served model that is asked one batch after the other is handed one at a time: it is known then which one failed.
         one_by_one = self._is_served and self.lm._concurrent <= 1
-        answers = iter(asking.run(self.lm._batch_size if one_by_one else len(places)))
+        answers = iter(questions.run(self.lm._batch_size if one_by_one else len(places)))
         return [overlong[place] if place in overlong else next(answers) for place in range(len(arguments))]
 
     def _overlong(self, arguments: Sequence[tuple[Any, Any]]) -> dict[int, Unscored]:
@@ -245,7 +235,7 @@ def _ended(answer: object, stop: Sequence[str]) -> language_model.Text:
     return answer if isinstance(answer, language_model.CutAnswer) and ended == text else ended
 
 
-def _at(places: Sequence[int], on_answer: Callable[[int, Answer], None]) -> Callable[[int, Answer], None]:
+def _at(places: Sequence[int], on_answer: Callable[[int, asking.Answer], None]) -> Callable[[int, asking.Answer], None]:
     return lambda index, answer: on_answer(places[index], answer)
 
 

@@ -16,13 +16,7 @@ from dialeval_plugin.core.scorer import score_rows
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.llm import language_model
-from dialeval_plugin.methods.judging.judge import (
-    OVERALL_QUALITY,
-    SCORING_PROMPTS,
-    InteriorAnswer,
-    InteriorPrompt,
-    MeasuredAccuracy,
-)
+from dialeval_plugin.methods.judging import judge
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
@@ -36,10 +30,10 @@ INTERIOR_VARIANTS: tuple[str, ...] = ("dre", "in_dre")
 PLAIN_VARIANTS: tuple[str, ...] = ("ex_dre", "non_dre")
 VARIANTS = (*INTERIOR_VARIANTS, *PLAIN_VARIANTS)
 
-PLAIN = SCORING_PROMPTS["dre"]
+PLAIN = judge.SCORING_PROMPTS["dre"]
 
 
-def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
+def measured_accuracy(folder: Path) -> judge.MeasuredAccuracy | None:
     """The accuracies that a model folder's validation gave; None where it has none."""
     settings = SLM_FOLDER.read_settings(folder)
     threshold = settings["thresholds"].get("slm")
@@ -52,11 +46,11 @@ def measured_accuracy(folder: Path) -> MeasuredAccuracy | None:
     names = [f"slm_{kind}" for kind in ("positive", "adversarial", "overall")]
     if threshold is None or any(name not in figures for name in names):
         return None
-    return MeasuredAccuracy(threshold, *(figures[name] for name in names))
+    return judge.MeasuredAccuracy(threshold, *(figures[name] for name in names))
 
 
 def rows_of_answers(
-    refinement: Refinement, small: Row, answers: Mapping[str, float | InteriorAnswer | Unscored]
+    refinement: Refinement, small: Row, answers: Mapping[str, float | judge.InteriorAnswer | Unscored]
 ) -> dict[str, Row]:
     """The scores that follow from each answer, with what they are made of, or why there are none.
 
@@ -70,7 +64,7 @@ def rows_of_answers(
             rows[name] = small
         elif isinstance(answer, Unscored):
             rows[name] = answer
-        elif isinstance(answer, InteriorAnswer):
+        elif isinstance(answer, judge.InteriorAnswer):
             said = answer._asdict()
             rows[name] = {**refinement.interior(cast("float", slm), **said), **said}
         else:
@@ -149,7 +143,7 @@ class DreScorer(language_model.PromptingScorer):
             shared = ("slm", "clip", "backend", "dtype", "device", "revision")
             self._slm = SlmScorer(SlideOptions(**{name: getattr(options, name) for name in shared}))
             if not {*INTERIOR_VARIANTS}.isdisjoint(self.variants):
-                self._interior = InteriorPrompt(measured_accuracy(self._slm.folder))
+                self._interior = judge.InteriorPrompt(measured_accuracy(self._slm.folder))
         asks_plain = not {*PLAIN_VARIANTS}.isdisjoint(self.variants)
         self.prompts = (*(["plain"] if asks_plain else []), *(["interior"] if self._interior else []))
         """Names of the prompts that are asked; the last is the variant's own."""
@@ -186,12 +180,12 @@ class DreScorer(language_model.PromptingScorer):
 
     def questions(self) -> Sequence[language_model.Question | None]:
         """The plain prompt's; the interior prompt asks for two numbers, of which one is about the small model's findings."""
-        overall = language_model.Question(OVERALL_QUALITY, LLM_SCALE)
+        overall = language_model.Question(judge.OVERALL_QUALITY, LLM_SCALE)
         return [overall if name == "plain" else None for name in self.prompts]
 
     def verdicts(self) -> Mapping[str, language_model.Question]:
         """The large model's own score."""
-        return {"llm": language_model.Question(OVERALL_QUALITY, LLM_SCALE)}
+        return {"llm": language_model.Question(judge.OVERALL_QUALITY, LLM_SCALE)}
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
         """The small model's columns of each response, and the prompts; nobody is asked about a response without columns."""
