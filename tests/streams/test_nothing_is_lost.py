@@ -26,6 +26,7 @@ from dialeval_plugin.llm.language_model import Question
 from dialeval_plugin.methods.judging.recording import Recorder
 from dialeval_plugin.methods.judging.replay import ReplayedJudge
 from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.launch import ShardedRun, launch
 from dialeval_plugin.streams.output import merge, read_rows
@@ -152,8 +153,10 @@ def tables(tmp_path: Path) -> list[Scorer]:
     for table in stored["tables"]:
         table["quantiles"] = [value / 2 for value in table["quantiles"]]
     write_text(model / "percentiles.json", json.dumps(stored))
+    write_manifest(model)
     scorers.append(load_scorer("general", model=str(model)))
     (model / "percentiles.json").unlink()
+    write_manifest(model)
     return [*scorers, load_scorer("general", model=str(model))]
 
 
@@ -200,6 +203,7 @@ def test_a_whole_files_scores_with_percentiles_of_another_table_are_not_replaced
     words = ("score", tmp_path / "rows.jsonl", "--option", f"model={tmp_path / 'model'}", "--output", tmp_path / "out.jsonl")
     assert dialeval(*words).exit_code == 0
     shutil.copy(PRETRAINED / "general" / "percentiles.json", tmp_path / "model")
+    write_manifest(tmp_path / "model")
     assert refusal(dialeval, *words) == f"{tmp_path / 'out.jsonl'}: {OTHER}{OVERWRITE}"
 
 
