@@ -18,7 +18,8 @@ from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
-from dialeval_plugin.leaderboard.result_files import TaskRun, read_runs
+from dialeval_plugin.leaderboard.result_files import read_runs
+from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import ReportOptions, find
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
 from dialeval_plugin.reports.scored_output import write_scores
