@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from pathlib import Path
 
 from .dialogue import Dialogue, Item
 
@@ -13,15 +13,8 @@ WARNED_FROM = 0.02
 
 _WORD = re.compile(r"[^\W\d_]+")
 _END_OF_LATIN = "\u0250"
-_SHARED = frozenset("am an as con de do he her in is me no of over per so un was we".split())  # noqa: SIM905 - a list of words
-"""Words of English that are as common in Dutch, German, Romance or Scandinavian languages."""
-
-
-@cache
-def _function_words() -> frozenset[str]:
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return frozenset(ENGLISH_STOP_WORDS) - _SHARED
+_FUNCTION_WORDS = frozenset(Path(__file__).with_name("function_words.txt").read_text(encoding="utf-8").split())
+"""Of English, without those that are as common in Dutch, German, Romance or Scandinavian languages."""
 
 
 def is_foreign(item: Item) -> bool:
@@ -42,4 +35,4 @@ def is_foreign(item: Item) -> bool:
     for turn in before:
         if len(words) < _LEAST_WORDS:
             words += _WORD.findall(turn.text.lower())
-    return len(words) >= _LEAST_WORDS and sum(word in _function_words() for word in words) < _LEAST_SHARE * len(words)
+    return len(words) >= _LEAST_WORDS and sum(word in _FUNCTION_WORDS for word in words) < _LEAST_SHARE * len(words)

@@ -79,6 +79,8 @@ def resolve(name: str, *, revision: str | None = None) -> Path:
         raise MissingPrerequisite(
             f"{name}: is neither a folder here nor a hub id of the form owner/name. Give one of them."
         ) from None
+    except ValueError as error:
+        raise ModelLoadError(f"{name}: the hub's repository has a file that cannot be ({error}). Choose another.") from None
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise MissingPrerequisite(
             f"{name}: is no folder here, and the model hub did not give it ({type(error).__name__}). "

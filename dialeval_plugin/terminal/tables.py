@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from textwrap import indent
@@ -33,7 +34,8 @@ def print_table(
     from rich.console import Console
 
     is_number = is_number or [False] * len(head)
-    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    width = shutil.get_terminal_size().columns
+    console = Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
     widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(head, *rows, strict=True)]
     for number, places in enumerate(_parts(widths, is_number, console.width)):
         if number:

@@ -13,6 +13,7 @@ from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.verdicts import read_collection
+from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.reports.tables import Table
 from dialeval_plugin.statistics.estimates import ValueInterval
 from reproduction.fusion.judged import judged
@@ -49,6 +50,7 @@ def test_other_trainings_are_named_by_their_seed_and_their_spread_is_said(tiny_g
     folder = shutil.copytree(tiny_general, tmp_path / "again")
     settings = read_json(folder / "general.json")
     write_text(folder / "general.json", to_json({**settings, "training": {"options": {"seed": 14}}}))
+    write_manifest(folder)
     again = trained_again(folder)
     assert (again.name, again.options) == ("general, seed 14", {"model": str(folder)})
 

@@ -90,7 +90,7 @@ def test_training_lowers_the_validation_loss_and_keeps_the_best_epoch(kind: Netw
     assert weights == ([0.5, 1.0, 1.0] if has_latents else [0.0] * 3)
     assert all((row.figures["training_kl"] > 0) == has_latents for row in trained.history)
     names = {path.name for path in (tmp_path / "model").iterdir()}
-    assert names == {"history.json", "model.safetensors", "reconstruction.json", "vocabulary.json"}
+    assert names == {"history.json", "manifest.json", "model.safetensors", "reconstruction.json", "vocabulary.json"}
     best = min(trained.history, key=lambda row: row.figures["loss"])
     assert trained.record["best_epoch"] == best.epoch
     scorer = DialogueReconstructionScorer(str(tmp_path / "model"), device="cpu")

@@ -107,7 +107,7 @@ def _document(example: Example, kind: str) -> dict[str, Any]:
         "kind": kind,
         "cluster": context_key(example),
         "instruction": classification.INSTRUCTION,
-        "classification.question": classification.question(example),
+        "question": classification.question(example),
         "example": "",
         "answer": FORMS[label],
         "choices": list(FORMS),
