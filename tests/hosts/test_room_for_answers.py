@@ -93,6 +93,13 @@ def test_a_second_answer_that_the_server_refuses_leaves_the_first() -> None:
     assert scores.unscored[0].reason is Reason.TRUNCATED
 
 
+def test_nobody_is_asked_with_more_tokens_than_were_given() -> None:
+    with serve(lambda body: reply(REASONING, "length")) as server:
+        scores = PromptedJudge(chat(server, max_gen_toks=16)).score(EXAMPLES[:1])
+    assert rooms(server) == [16]
+    assert scores.unscored[0].reason is Reason.TRUNCATED
+
+
 def test_a_model_that_only_continues_a_text_is_not_asked_again() -> None:
     choice = {"index": 0, "finish_reason": "length", "text": REASONING}
     with serve(lambda body: Reply({"choices": [choice]})) as server:
