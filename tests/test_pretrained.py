@@ -270,6 +270,7 @@ def test_a_packed_model_learns_acceptance_and_keeps_where_it_was_trained(
     write_text(target / "general.json", to_json({**read_json(target / "general.json"), "training": record}))
     trained = {"commit": "0" * 40, "machine": {"instruction_set": "none", "torch": "0", "threads": 1}}
     write_text(target / PROVENANCE_FILE, to_json(trained))
+    write_manifest(target)
     before = open_scorer(str(target))
     hashes = pack_again("general-open", target)
     assert not {path.name for path in tmp_path.iterdir()} - {"general-open"}

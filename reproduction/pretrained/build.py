@@ -218,6 +218,7 @@ def pack_again(name: str, target: Path) -> dict[str, str]:
     with TemporaryDirectory(dir=target.parent, prefix=".") as unfinished:
         ignored = shutil.ignore_patterns("README.md", *ABOUT)
         packed = shutil.copytree(target, Path(unfinished, name), ignore=ignored)
+        write_manifest(packed)
         return finish(name, packed, target, {field: said[field] for field in ("commit", "machine")})
 
 
