@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+from safetensors import SafetensorError
 from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin.core.errors import ModelLoadError
@@ -144,5 +145,7 @@ def unfinished(folder: Path) -> Iterator[Path]:
     try:
         yield made
         made.rename(folder)
+    except SafetensorError as error:
+        raise ModelLoadError(f"{folder}: cannot be written ({error}). Make room, and repeat the command.") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
