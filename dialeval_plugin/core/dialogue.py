@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from .errors import InputError
 
@@ -118,6 +118,22 @@ class Turn:
             check_text(self.speaker, "Turn.speaker")
 
 
+class Origin(NamedTuple):
+    """The way back from what is scored to the conversation that it was read from.
+
+    Attributes:
+        conversation: id of the conversation.
+        message: number of the message in its conversation, from 1, system and tool messages counted; None of a whole dialogue.
+        source: where the message is, or else its conversation: `logs/monday.jsonl:12`, `conversations[3]`.
+        kept: names and values of the source's fields that the user wants next to the score.
+    """
+
+    conversation: str
+    message: int | None = None
+    source: str | None = None
+    kept: tuple[tuple[str, object], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Example:
     """One response to judge, after the turns that led to it."""
@@ -132,6 +148,7 @@ class Example:
     system: str | None = None
     """The chatbot (or human) that produced the response."""
     ratings: Ratings = field(default_factory=dict)
+    origin: Origin | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _check_labels(self)
@@ -182,6 +199,7 @@ class Dialogue:
     turns: tuple[Turn, ...]
     system: str | None = None
     ratings: Ratings = field(default_factory=dict)
+    origin: Origin | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _check_labels(self)
