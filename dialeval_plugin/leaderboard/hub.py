@@ -12,11 +12,12 @@ from typing import NamedTuple
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_text, write_text
 from dialeval_plugin.models.hub import Kind, check_repository, upload
+from dialeval_plugin.pages.html import static_text
 from dialeval_plugin.version import __version__
 
 from .board import Leaderboard
 from .build import CSV_FILE, FILES, read
-from .page import TITLE, static_text
+from .page import TITLE
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def write_space(folder: Path, output: Path, *, title: str = TITLE, demo: bool = 
     """
     _check_complete(folder)
     texts = {name: read_text(folder / name) for name in FILES}
-    texts["app.py"] = static_text("space_app.py")
+    texts["app.py"] = static_text(__package__, "space_app.py")
     # The Space's sdk brings gradio.
     texts["requirements.txt"] = f"dialeval-plugin>={__version__}\n" if demo else ""
     texts["README.md"] = _card("space_card.md", title, sdk_version=SDK_VERSION)
@@ -89,4 +90,4 @@ def _check_complete(folder: Path) -> Leaderboard:
 
 def _card(name: str, title: str, **fields: str) -> str:
     # JSON strings are YAML strings, whatever the title holds.
-    return static_text(name).format(title=title, quoted_title=json.dumps(title), **fields)
+    return static_text(__package__, name).format(title=title, quoted_title=json.dumps(title), **fields)

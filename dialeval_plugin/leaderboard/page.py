@@ -1,27 +1,21 @@
 """The leaderboard as one HTML file: a forest plot, tables to filter, a comparison, plots and cases; it loads nothing.
 
-The page is readable without JavaScript. Its content security policy names the hashes of its own script and style, so that
-nothing else runs even where a dialogue holds markup; every text is escaped besides.
+The page is readable without JavaScript; what may run in it, see `pages.html`.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from typing import Any
 
-import jinja2
 from markupsafe import Markup, escape
 
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.pages.html import render_page, script_data
 from dialeval_plugin.statistics.estimates import HasInterval, number_text
-from dialeval_plugin.version import __version__
 
 from .board import Column, Cost, DataSet, Figure, Identity, Leaderboard, RatedSet
 from .charts import distribution, forest_axis, forest_row, forest_scale
@@ -36,17 +30,8 @@ _SMALL_MODEL = 100_000_000
 
 def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str = TITLE) -> str:
     """Return the page; a cell without evidence has its figures only, without plots and cases."""
-    environment = jinja2.Environment(
-        autoescape=True,
-        loader=jinja2.FunctionLoader(static_text),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
-    environment.filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
-    environment.globals["unknown"] = UNKNOWN
-    script, style = static_text("leaderboard.js"), static_text("leaderboard.css")
+    filters = {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
+    filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
     ranking = board.ranking(board.main)
     found = {name: board.reference_mean(name, board.main, ranking.sets) for name in (ONE_PERSON, HALF_THE_PEOPLE)}
     people = {name: mean for name, mean in found.items() if mean is not None}
@@ -55,8 +40,12 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
     identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
     rough = {name for name in ranking.means if board.has_rough_mean(name, ranking.sets, board.main)}
     groups, sets = cases(evidence, board), _all_sets(board)
-    html = environment.get_template("leaderboard.html").render(
+    return render_page(
+        __package__,
+        "leaderboard",
+        filters,
         title=title,
+        unknown=UNKNOWN,
         board=board,
         ranking=ranking,
         people=people,
@@ -84,17 +73,10 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
         latest=max((cell.date[:10] for cell in board.cells), default=""),
         plots={column: _plots(board, column, evidence) for column in board.columns},
         cards=_cards(identities.values()),
-        data=_script_data(_data(board, identities, differences(board, evidence))),
-        cases=_script_data(groups._asdict()) if groups.groups else "",
+        data=script_data(_data(board, identities, differences(board, evidence))),
+        cases=script_data(groups._asdict()) if groups.groups else "",
         has_ranks=any(figure.rank is not None for cell in board.cells for figure in cell.figures.values()),
-        script=Markup(script),  # noqa: S704 - the package's own files
-        style=Markup(style),  # noqa: S704
-        script_hash=_csp_hash(script),
-        style_hash=_csp_hash(style),
-        version=__version__,
     )
-    # A dialogue may hold half of a surrogate pair, which no file can.
-    return html.encode("utf-8", "replace").decode("utf-8")
 
 
 def coefficient_name(name: str) -> str:
@@ -295,19 +277,3 @@ def _heat(figure: Figure) -> str:
         return ""
     step = min(_HEAT_STEPS, 1 + int(abs(figure.value) * _HEAT_STEPS * 1.25))
     return f" {'p' if figure.value >= 0 else 'n'}{step}"
-
-
-def _script_data(value: Any) -> Markup:
-    """JSON for the inside of a script element: no character that could end the element, or a string in it."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    escaped = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return Markup(escaped)  # noqa: S704 - escaped in the line above
-
-
-def _csp_hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def static_text(name: str) -> str:
-    """Return one of the files that page, Space and cards are made of."""
-    return resources.files(__package__).joinpath("static", name).read_text(encoding="utf-8")
