@@ -186,7 +186,7 @@ def test_an_exported_model_is_one_that_others_open_and_scores_the_same(tmp_path:
     small, whole = (load_scorer("general", model=str(place), device="cpu") for place in ("general", tmp_path / "whole"))
     assert small.score(examples).values == pytest.approx(whole.score(examples).values, abs=1e-6)
     with refused(f"{tmp_path / 'whole'}: exists already. Choose another folder, or delete this one."):
-        export("general", tmp_path / "whole")
+        export("general-open", tmp_path / "whole")
 
 
 @pytest.mark.long

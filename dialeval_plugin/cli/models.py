@@ -17,6 +17,7 @@ app = typer.Typer(help="Trained models: those in the box, yours, the Hub's.", no
 
 Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model in the box, a folder, or a hub id.")]
 Repository = Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository of the Hub.")]
+_THERE = ", which is there already and whole"
 
 
 @app.command("list")
@@ -137,8 +138,11 @@ def export(
 
     for value in backend or ():
         check_value("export", "--backend", value, runtime.ExportedBackend)
+    is_there = output.exists()
     write(name, output, cast("list[ExportedBackend]", backend or ()))
-    typer.echo(f"{output}: {sum(path.stat().st_size for path in output.rglob('*') if path.is_file()) / 1e6:.0f} MB")
+    typer.echo(
+        f"{output}: {sum(path.stat().st_size for path in output.rglob('*') if path.is_file()) / 1e6:.0f} MB{_THERE * is_there}"
+    )
 
 
 @app.command()
@@ -176,5 +180,6 @@ def pull(
     from dialeval_plugin.pretrained.catalogue import pull as copy
 
     check_repository(repository)
+    is_there = output.exists()
     copy(repository, output, revision)
-    typer.echo(f"{output}: {repository}")
+    typer.echo(f"{output}: {repository}{_THERE * is_there}")

@@ -89,12 +89,6 @@ def resolve(name: str, *, revision: str | None = None) -> Path:
         ) from error
 
 
-def check_new(folder: Path) -> None:
-    """Refuse to write a model's folder over what is there."""
-    if folder.exists():
-        raise InputError(f"{folder}: exists already. Choose another folder, or delete this one.")
-
-
 def refuse_pickles(folder: Path) -> None:
     """Refuse a folder in which a host would open a pickle: one without the safetensors that it prefers beside it."""
     for path in sorted(folder.rglob("*")):

@@ -7,6 +7,7 @@ these files is nobody's business: it is neither copied nor uploaded.
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import glob
 import secrets
 import shutil
@@ -18,7 +19,7 @@ from typing import Any
 from safetensors import SafetensorError
 from typing_extensions import NotRequired, TypedDict
 
-from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import checked_model_file, to_json, write_text
 from dialeval_plugin.core.resources import pretrained_path
 from dialeval_plugin.core.signature import EXPORTS, MANIFEST_FILE, file_hash, file_hashes
@@ -133,10 +134,17 @@ def of_model(folder: Path) -> list[str]:
 
 @contextlib.contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder that gets the name `folder`, which nobody has, when the block ends; it is removed when that fails.
+    """Yield an empty folder that gets the name `folder` when the block ends; it is removed when that fails.
 
+    A whole model that has the name already stays, and is no error where it is the same: its command was killed at the very end.
     The caller is the `sole_process` at `folder`: folders that killed processes left unfinished are removed first.
+
+    Raises:
+        InputError: something else is at `folder`.
     """
+    other = InputError(f"{folder}: exists already. Choose another folder, or delete this one.")
+    if folder.exists() and (not (files := listed(folder)) or files != _unlisted(folder)):
+        raise other
     start = f".{folder.name[:50]}."
     for left in folder.parent.glob(f"{glob.escape(start)}{'?' * 16}.part"):
         shutil.rmtree(left, ignore_errors=True)
@@ -144,8 +152,17 @@ def unfinished(folder: Path) -> Iterator[Path]:
     made.mkdir(parents=True)
     try:
         yield made
-        made.rename(folder)
+        if not folder.exists():
+            made.rename(folder)
+        elif not _is_same(folder, made):
+            raise other
     except SafetensorError as error:
         raise ModelLoadError(f"{folder}: cannot be written ({error}). Make room, and repeat the command.") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two folders hold the same files, to the byte."""
+    found, expected = ({path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (one, other))
+    return found == expected and not any(filecmp.cmpfiles(one, other, expected, shallow=False)[1:])

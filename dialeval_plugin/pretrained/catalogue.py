@@ -32,7 +32,7 @@ from dialeval_plugin.methods.slide import model as slide_model
 from dialeval_plugin.methods.slide.judging import SLM_FOLDER
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.small_model import SLM
-from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_new, check_weights, resolve
+from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_weights, resolve
 from dialeval_plugin.models.manifest import changing, listed, of_model, recorded, unfinished, write_manifest
 from dialeval_plugin.models.runtimes.exporting import write_export
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
@@ -130,7 +130,7 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
     With what runs it by `backends` in it, nobody who gets the folder has to make that. Only files of the model are copied.
 
     Raises:
-        InputError: there is no such model, `output` exists, or no backend but torch runs this kind of model.
+        InputError: there is no such model, `output` is something else, or no backend but torch runs this kind of model.
         MissingPrerequisite: a package that writes for a backend is not installed.
     """
     folder = resolve(name)
@@ -139,29 +139,29 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
     if backends and load is None:
         raise InputError(f"{name}: only torch runs a model of {KINDS[settings].default.scorer!r}. Leave the backends out.")
     check_weights(folder)
-    with sole_process(output):
-        check_new(output)
-        with unfinished(output) as made:
-            if (model := KINDS[settings].model) is None:
-                _copy(folder, made)
-            else:
-                model.load(str(folder)).save(made, read_json(folder / settings)["training"])
-                _copy(folder, made, without=("*.safetensors", f"{EXPORTS}/*/*"))
-            for backend in backends:
-                runtime = cast("_Load", load)(made, RuntimeChoice(device="cpu"))
-                write_export(runtime, made, made / EXPORTS / backend, backend, mini.calibration_texts())
-            write_manifest(made)
+    with sole_process(output), unfinished(output) as made:
+        if (model := KINDS[settings].model) is None:
+            _copy(folder, made)
+        else:
+            model.load(str(folder)).save(made, read_json(folder / settings)["training"])
+            _copy(folder, made, without=("*.safetensors", f"{EXPORTS}/*/*"))
+        for backend in backends:
+            graphs = Path(EXPORTS, backend)
+            if (output / graphs).is_dir():
+                # OpenVINO does not write the same bytes twice.
+                shutil.copytree(output / graphs, made / graphs)
+            runtime = cast("_Load", load)(made, RuntimeChoice(device="cpu"))
+            write_export(runtime, made, made / graphs, backend, mini.calibration_texts())
+        write_manifest(made)
 
 
 def pull(repository: str, output: Path, revision: str | None = None) -> None:
-    """Copy the files of a model of the Hub into a new folder; raises as `resolve` and `check_weights`."""
-    with sole_process(output):
-        check_new(output)
+    """Copy the files of a model of the Hub into a new folder; raises as `resolve`, `check_weights` and `unfinished`."""
+    with sole_process(output), unfinished(output) as made:
         folder = resolve(repository, revision=revision)
         settings_file(folder)
         check_weights(folder)
-        with unfinished(output) as made:
-            _copy(folder, made)
+        _copy(folder, made)
 
 
 def _copy(folder: Path, target: Path, without: Sequence[str] = ()) -> None:

@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.core.signature import MANIFEST_FILE, file_hash, file_hashes
 from dialeval_plugin.models.compact import BITS, DELTA_FILE, HEADER, SCALES, WEIGHTS_FILE, largest_number
-from dialeval_plugin.models.folders import SETTINGS_FILES, check_new, resolve
+from dialeval_plugin.models.folders import SETTINGS_FILES, resolve
 from dialeval_plugin.models.manifest import write_manifest
 
 _CLIPPED = [share / 20 for share in range(10, 21)]
@@ -37,7 +37,8 @@ def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4) -> None:
     """
     if bits not in BITS:
         raise InputError(f"bits: expected 2 to 8, got {bits}.")
-    check_new(target)
+    if target.exists():
+        raise InputError(f"{target}: exists already. Choose another folder, or delete this one.")
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "*.safetensors", MANIFEST_FILE))
     start = resolve(base) / WEIGHTS_FILE
     # One entry: the order of several would differ from one writing to the next.

@@ -192,6 +192,8 @@ def kill(name, args):
 sys.addaudithook(kill)
 """
 """Kills the process where it is about to do something for the so manieth time."""
+AFTER_RENAME = "shutil.rmtree,{},.out."
+"""The next thing that is done with the folder of the other name: it is looked for, to be removed."""
 
 
 def killed(folder: Path, moment: str, *words: object, **variables: str) -> None:
@@ -203,18 +205,73 @@ def killed(folder: Path, moment: str, *words: object, **variables: str) -> None:
 
 @pytest.mark.parametrize("moment", ["shutil.copyfile,1,out", "shutil.copyfile,9,out", "os.rename,1,.part"])
 def test_a_pull_that_was_killed_leaves_no_model_and_the_same_command_ends_as_ever(moment: str, tmp_path: Path) -> None:
-    commit = "a" * 40
-    place = tmp_path / "hub" / "models--me--general"
-    shutil.copytree(PRETRAINED / "general", place / "snapshots" / commit)
-    (place / "refs").mkdir()
-    (place / "refs" / "main").write_text(commit)
-    words, home = ("models", "pull", "me/general", "out"), {"HF_HUB_CACHE": str(tmp_path / "hub")}
+    words, home = ("models", "pull", "me/general", "out"), hub_cache(tmp_path)
     killed(tmp_path, moment, *words, **home)
     assert not (tmp_path / "out").exists()
     done = run_installed(tmp_path, *words, **home)
     assert (done.returncode, done.stdout) == (0, "out: me/general\n"), done.stderr
     assert [name for name in names(tmp_path) if "out" in name] == ["out"]
     assert same_files(tmp_path / "out", PRETRAINED / "general")
+
+
+def hub_cache(folder: Path) -> dict[str, str]:
+    """Lay a model of the Hub into a cache; the variables that name it."""
+    commit = "a" * 40
+    place = folder / "hub" / "models--me--general"
+    shutil.copytree(PRETRAINED / "general", place / "snapshots" / commit)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(commit)
+    return {"HF_HUB_CACHE": str(folder / "hub")}
+
+
+def test_a_pull_that_was_killed_just_after_its_end_is_finished_by_the_same_command(tmp_path: Path) -> None:
+    words, home = ("models", "pull", "me/general", "out"), hub_cache(tmp_path)
+    killed(tmp_path, AFTER_RENAME.format(1), *words, **home)
+    assert same_files(tmp_path / "out", PRETRAINED / "general")
+    before = modification_times(tmp_path / "out")
+    done = run_installed(tmp_path, *words, **home)
+    assert (done.returncode, done.stdout) == (0, "out: me/general, which is there already and whole\n"), done.stderr
+    assert [name for name in names(tmp_path) if "out" in name] == ["out"]
+    assert same_files(tmp_path / "out", PRETRAINED / "general")
+    assert modification_times(tmp_path / "out") == before
+
+
+CHANGED_OUTPUTS: dict[str, Callable[[Path], object]] = {
+    "one file more": lambda folder: (folder / "more.json").write_text("{}"),
+    "a hidden file more": lambda folder: (folder / ".env").write_text("KEY=1"),
+    "no card": lambda folder: (folder / "README.md").unlink(),
+    "another card": lambda folder: (folder / "README.md").write_text("# Mine\n"),
+    "one file less": lambda folder: (folder / "percentiles.json").unlink(),
+    "another file": lambda folder: (folder / "percentiles.json").write_text("{}"),
+    "another file, and a manifest that says so": lambda folder: (
+        (folder / "percentiles.json").write_text("{}"),
+        write_manifest(folder),
+    ),
+    "no manifest": lambda folder: (folder / MANIFEST_FILE).unlink(),
+    "another model": lambda folder: (shutil.rmtree(folder), shutil.copytree(PRETRAINED / "slide", folder)),
+    "an empty folder": lambda folder: (shutil.rmtree(folder), folder.mkdir()),
+    "a file": lambda folder: (shutil.rmtree(folder), folder.write_text("")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED_OUTPUTS.values(), ids=CHANGED_OUTPUTS)
+def test_a_pull_is_not_finished_where_anything_else_stands(
+    change: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    for name, value in hub_cache(tmp_path).items():
+        monkeypatch.setattr("huggingface_hub.constants." + name, value)
+    pull("me/general", out)
+    pull("me/general", out)
+    change(out)
+    before = modification_times(tmp_path)
+    with refused(f"{out}: exists already. Choose another folder, or delete this one."):
+        pull("me/general", out)
+    assert modification_times(tmp_path) == before
+
+
+def modification_times(folder: Path) -> dict[str, int]:
+    return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
 def same_files(one: Path, other: Path) -> bool:
@@ -240,6 +297,28 @@ def test_an_export_that_was_killed_leaves_no_model_and_the_same_command_ends_as_
     assert [name for name in names(tmp_path) if "out" in name] == ["out"]
     assert same_files(tmp_path / "out", tmp_path / "expected")
     assert (tmp_path / "out" / "README.md").read_text() == "# Card\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("backends", "removals"), [((), 1), (("--backend", "openvino"), 3)], ids=["torch", "openvino"])
+def test_an_export_that_was_killed_just_after_its_end_is_finished_by_the_same_command(
+    backends: tuple[str, ...], removals: int, tiny_general: Path, tmp_path: Path
+) -> None:
+    """Two graphs of one model differ in bytes, so that one that is there is not made again."""
+    words = ("models", "export", tiny_general, "out", *backends)
+    killed(tmp_path, AFTER_RENAME.format(removals), *words)
+    before = modification_times(tmp_path / "out")
+    done = run_installed(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (0, "out: 0 MB, which is there already and whole\n"), done.stderr
+    assert [name for name in names(tmp_path) if "out" in name] == ["out"]
+    assert modification_times(tmp_path / "out") == before
+    refusal = "dialeval: out: exists already. Choose another folder, or delete this one.\n"
+    for others in [(tiny_general, "--backend", "onnx"), ("general", *backends)]:
+        assert run_installed(tmp_path, "models", "export", others[0], "out", *others[1:]).stderr == refusal
+    if backends:
+        with (tmp_path / "out" / "exported" / "openvino" / "encoder.bin").open("r+b") as file:
+            file.write(b"?")
+        assert run_installed(tmp_path, *words).stderr == refusal
 
 
 @pytest.mark.long

@@ -14,7 +14,6 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -26,13 +25,13 @@ from sklearn.preprocessing import StandardScaler
 
 from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.signature import ABOUT, EXPORTS
 from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key
 from dialeval_plugin.corpora.messages import ASSISTANT, USER
 from dialeval_plugin.corpora.scored_input import read_input
-from dialeval_plugin.models.folders import check_new
-from dialeval_plugin.models.manifest import write_manifest
+from dialeval_plugin.models.manifest import unfinished, write_manifest
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
 from .acceptance import Acceptance
@@ -191,19 +190,15 @@ def teach(
     The copy has no table of percentiles, no golden scores and no card, since its scores are others.
 
     Raises:
-        InputError: `output` exists, or too little can be learnt, see `learn`; nothing is written then.
+        InputError: `output` is something else, or too little can be learnt, see `learn`; nothing is written then.
     """
-    check_new(output)
-    scorer = GeneralScorer(model, device=device)
-    learnt = learn(logs, scorer.embedded_responses, seed=seed)
     ignored = shutil.ignore_patterns(".*", "README*", EXPORTS, *ABOUT)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    # A folder of this name is whole.
-    with TemporaryDirectory(dir=output.parent) as unfinished:
-        copy = shutil.copytree(scorer.folder, Path(unfinished, output.name), ignore=ignored)
+    with sole_process(output), unfinished(output) as copy:
+        scorer = GeneralScorer(model, device=device)
+        learnt = learn(logs, scorer.embedded_responses, seed=seed)
+        shutil.copytree(scorer.folder, copy, ignore=ignored, dirs_exist_ok=True)
         learnt.save(copy)
         talked = (opening_key(turn.text for turn in one.turns) for found in logs.values() for one in found)
         GENERAL_FOLDER.write_training_dialogues(copy, {*GENERAL_FOLDER.training_dialogues(copy), *talked})
         write_manifest(copy)
-        copy.rename(output)
     return learnt

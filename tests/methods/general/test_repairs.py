@@ -13,7 +13,7 @@ from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.methods.general.acceptance import Acceptance
 from dialeval_plugin.methods.general.repairs import N_FOLDS, answered_turns, is_repair, learn, read_logs
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from tests.cli.running import run, write_rows
+from tests.cli.running import names, run, write_rows
 from tests.refusals import refusal
 
 
@@ -101,4 +101,8 @@ def test_the_command_writes_a_model_that_has_the_column_and_adds_its_log_odds(ti
     assert GeneralScorer(str(taught), level="dialogue", device="cpu").score([talk]).columns["acceptance"] == pytest.approx(
         [blue]
     )
-    assert f"{taught}: exists already" in refusal(run, *command)
+    # As after a command that was killed just before its end.
+    assert "AUROC" in run(*command).stdout
+    assert names(tmp_path) == ["log.jsonl", "taught"]
+    (taught / "README.md").write_text("# Mine\n")
+    assert refusal(run, *command) == f"{taught}: exists already. Choose another folder, or delete this one."
