@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 
@@ -63,7 +62,7 @@ def _arguments(run: TaskRun) -> dict[str, Any]:
 
 def _settings(run: TaskRun) -> Mapping[str, str]:
     given = {"host": run.setup.model, "base_url": _arguments(run).get("base_url"), **run.setup.others}
-    return {name: redacted(str(value)) for name, value in given.items() if value not in (None, "")}
+    return {name: str(value) for name, value in given.items() if value not in (None, "")}
 
 
 def _tails(folders: set[str]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from typing_extensions import Required, TypedDict
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json, read_text
+from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.judgement_tasks.corpus_metrics import AGAIN, COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
@@ -293,7 +294,7 @@ class _Task:
     def _setup(self, method: str) -> task_runs.Setup:
         config = self.file["config"]
         return task_runs.Setup(
-            model=config.get("model") or "",
+            model=redacted(config.get("model") or ""),
             arguments=result_names.model_arguments(config),
             # The host writes -1 where it cannot count them.
             n_parameters=max(config.get("model_num_parameters") or 0, 0) or None,

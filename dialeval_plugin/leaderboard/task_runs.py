@@ -107,7 +107,7 @@ class Setup:
     """What the host was told to run.
 
     Attributes:
-        model: the host's name of the kind of model.
+        model: the host's name of the kind of model, without secrets.
         arguments: its arguments, without secrets.
         n_parameters: of the model, where the host counted them.
         is_on_hub: whether the host found the model's revision on the Hub.

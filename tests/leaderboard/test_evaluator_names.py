@@ -132,10 +132,17 @@ def test_evaluators_that_differ_are_two_rows(
 
 def test_no_name_has_a_secret(tmp_path: Path) -> None:
     addresses = [f"http://me:hunter2hunter2@localhost:{port}/v1" for port in (8000, 8001)]
-    write(tmp_path, [served(8000, base_url=address) for address in addresses], [TU, TU])
-    board = build([tmp_path], rank_rounds=0).board
-    assert len(board.evaluators) == 2
-    assert "hunter2" not in str(board.evaluators)
+    asked = [served(8000, base_url=address) for address in addresses]
+    by_scorers = [scorer("/a/slm", f"method:slide|llm:{number}") for number in range(2)]
+    for config, address in zip(by_scorers, addresses, strict=True):
+        config["model_args"] |= {"llm": "local-completions", "llm_args": f"model=m,base_url={address}"}
+    named = [{**hf("gpt2"), "model": address} for address in addresses]
+    for number, configs in enumerate((asked, by_scorers, named)):
+        write(tmp_path / str(number), configs, [TU, TU])
+        board = build([tmp_path / str(number)], rank_rounds=0).board
+        assert len(board.evaluators) == 2
+        assert all("localhost:800" in name for name in board.evaluators)
+        assert "hunter2" not in str(board.evaluators)
 
 
 SAME: dict[str, tuple[list[dict[str, Any]], str]] = {

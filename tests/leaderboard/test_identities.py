@@ -77,6 +77,11 @@ def test_who_asks_a_model_is_prompted_and_who_looks_answers_up_is_replayed(tmp_p
     assert (found.method, found.reads_references, found.n_parameters) == ("prompted", False, 135_000_000)
     assert found.model_url == "https://huggingface.co/owner/judge"
     assert "secret" not in str(found)
+    found = identity(tmp_path / "0", {**judge, "model": "https://me:hunter2@host/v1", "model_sha": ""})
+    assert found.command == (
+        "dialeval lm-eval run --model https://host/v1 --model_args pretrained=owner/judge --tasks dstc10_dialog_dgu "
+        "--log_samples --output_path results"
+    )
     # A folder of this form, which the host did not find on the Hub, is no page there.
     assert identity(tmp_path / "2", {**judge, "model_sha": "", "model_num_parameters": -1}).model_url == ""
     fused = {**scorer_config("slide", llm="hf", llm_args="pretrained=owner/judge"), "scorer_signature": "method:slide"}

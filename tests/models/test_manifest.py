@@ -381,6 +381,20 @@ def test_exported_graphs_go_to_the_hub_and_come_back(tiny_general: Path, tmp_pat
         assert score(tmp_path / "pulled", backend=backend) == pytest.approx(score(tiny_general), abs=1e-6)
 
 
+def test_weights_that_the_manifest_does_not_name_are_refused_but_hidden_ones_are_of_no_model(
+    tiny_general: Path, tmp_path: Path
+) -> None:
+    """A host would read those that are not hidden; what a training keeps for itself is."""
+    folder, before = shutil.copytree(tiny_general, tmp_path / "model"), score(tiny_general)
+    (folder / ".training" / "step-1").mkdir(parents=True)
+    for name in (".weights.safetensors", ".training/checkpoint.safetensors", ".training/step-1/model.safetensors"):
+        shutil.copyfile(folder / "model.safetensors", folder / name)
+    assert score(folder) == before
+    more = shutil.copyfile(folder / "model.safetensors", folder / "more.safetensors")
+    with refused(CHANGED.format(more), ModelLoadError):
+        score(folder)
+
+
 @pytest.mark.parametrize("name", ["../evil.json", "/evil.json", "sub/../../evil.json", ".env.json", "notes.txt", "evil.py"])
 def test_a_manifest_of_a_stranger_names_nothing_but_files_of_a_model(name: str, copied: Path) -> None:
     """What it names is copied by pull, and uploaded by push."""
