@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.signature import Signature
     from dialeval_plugin.corpora.conversations import examples_from
     from dialeval_plugin.hosts.evaluate.metric import load_metric
+    from dialeval_plugin.results.comparison import compare
     from dialeval_plugin.streams.batches import ScoreBatches
 
 _HOMES = {
@@ -30,6 +31,7 @@ _HOMES = {
     "Scores": "core.scores",
     "Unscored": "core.scores",
     "Signature": "core.signature",
+    "compare": "results.comparison",
     "examples_from": "corpora.conversations",
     "load_metric": "hosts.evaluate.metric",
     "load_scorer": "core.registry",
@@ -48,6 +50,7 @@ __all__ = [
     "Turn",
     "Unscored",
     "__version__",
+    "compare",
     "examples_from",
     "load_metric",
     "load_scorer",

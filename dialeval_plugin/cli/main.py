@@ -18,11 +18,13 @@ from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, plot, score, scorers
 from .examples import add_examples
+from .results import compare
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train"})
 """Commands that keep what they have finished."""
 _SCORE = "Score responses and dialogues"
+_DECIDE = "Decide by scores"
 _COMPARE = "Compare scores with people's ratings"
 _TRAIN = "Train, and what is trained on"
 _HOSTS = "In lm-eval and evaluate"
@@ -67,6 +69,7 @@ app.command(rich_help_panel=_SCORE)(score.merge)
 app.command(rich_help_panel=_SCORE)(launch.launch)
 app.command(rich_help_panel=_SCORE)(score.accuracy)
 app.command(rich_help_panel=_SCORE)(demo.demo)
+app.command(rich_help_panel=_DECIDE, cls=compare.OptionalMargin)(compare.compare)
 app.command("meta-eval", rich_help_panel=_COMPARE)(agreement.meta_eval)
 app.command(rich_help_panel=_COMPARE)(agreement.rescore)
 app.add_typer(leaderboard.app, name="leaderboard", rich_help_panel=_COMPARE)

@@ -4,6 +4,8 @@
   `FILE.meta.json` beside the file, only its main column is read unless others are asked for.
 - An object of id to number.
 
+`read_scored_rows` reads the first of these, and Parquet, with everything that a row holds beside its score.
+
 Scores that authors published beside their data, so that the agreement that they print can be computed again, bring ratings of
 their own or are in the order of the file that was rated:
 
@@ -24,7 +26,7 @@ from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import Line, parse_json_prefix, read_json, read_json_lines, read_text
+from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read_json, read_json_lines, read_text
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
 from dialeval_plugin.core.signature import text_hash
 
@@ -33,7 +35,7 @@ from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
 from .registry import file_rows, is_table
-from .rows import distinct_ids, finite, label_field, number_cell, read_array
+from .rows import distinct_ids, finite, label_field, number_cell, objects_field, read_array, text_field
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""
@@ -43,6 +45,13 @@ RANDOM = "appropriate, random negatives"
 ADVERSARIAL = "appropriate, adversarial negatives"
 """Qualities of DailyDialog++: 1 for the positive responses, 0 for those negatives, and no rating for the others."""
 
+_NO_SCORES = frozenset({"message", "percentile", "place"})
+"""Columns of numbers that `dialeval score` writes beside the scores."""
+_SPEECH = frozenset(
+    {"messages", "conversations", "turns", "dialogue", "dialog", "context", "response", "content", "text", "value", "prompt"}
+    | {"chosen", "rejected", "question", "answer", "conversation_a", "input", "output"}
+)
+"""Fields of what is to be scored."""
 _MEND = "Mend the file."
 _DAILYDIALOG_KEY = re.compile(r"(\d+)([pra])\d+")
 _RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
@@ -65,6 +74,35 @@ class ScoreColumn:
     orientation: Orientation = "higher"
     is_in_file_order: bool = False
     """Whether the ids are numbers that say a place in the rated file, from 0."""
+    signature: str | None = None
+
+
+class ScoredRow(NamedTuple):
+    """A row of a file of scores.
+
+    Attributes:
+        conversation: what tells the conversation from others, see `conversation_of`.
+        score: the one that counts, None where the row is unscored.
+        before: texts that were said since the last row of the conversation, or before a single response; None where the file
+            does not have them (`dialeval score --with-text`).
+        fields: all that the row holds, as the file has it.
+    """
+
+    id: str
+    conversation: str
+    score: float | None
+    before: tuple[str, ...] | None
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRows:
+    """The rows of a file of scores with one column of them; `signature` is None where the file is not of `dialeval score`."""
+
+    name: str
+    column: str
+    rows: Sequence[ScoredRow]
+    orientation: Orientation = "higher"
     signature: str | None = None
 
 
@@ -97,6 +135,87 @@ def read_score_file(
     rows = read_json_lines(path)
     check_layout(path, rows[0].value)
     return _of_rows(path, rows, columns, rating_column, raters)
+
+
+def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
+    """Read the rows of a file of scores (.jsonl, .json, .csv, .tsv, .parquet), with the named column or else the main one.
+
+    Raises:
+        InputError: the file is malformed, or has no such column, or several of which nobody says which one counts.
+    """
+    return _scored_rows(path, _rows_of(path), column)
+
+
+def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
+    """Read as `read_scored_rows`; None where the file holds what is to be scored: it has no ids, or texts beside them."""
+    if _meta(path):
+        return read_scored_rows(path, column)
+    try:
+        rows = _rows_of(path)
+    except InputError:
+        return None  # who reads logs says what is wrong with it
+    head = rows[0].value
+    is_said = not head.keys().isdisjoint(_SPEECH) and "preceding" not in head
+    return None if is_said or "id" not in head else _scored_rows(path, rows, column)
+
+
+def _rows_of(path: Path) -> list[Line]:
+    return _parquet_rows(path) if path.suffix == ".parquet" else file_rows(path)
+
+
+def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> ScoredRows:
+    meta, ids = _meta(path), _ids(rows)
+    there = dict.fromkeys(name for row in rows for name in row.value)
+    main = column or meta.get("main") or ("score" if "score" in there else None)
+    if main is None:
+        numbers = [name for name in Columns.of(rows, str(path)).numbers if name not in _NO_SCORES]
+        if len(numbers) != 1:
+            problem = f"several columns of numbers: {', '.join(numbers)}. Name one with --column" if numbers else "no scores"
+            raise InputError(f"{path}: has {problem}.")
+        (main,) = numbers
+    if main not in there:
+        raise InputError(f"{path}: has no column {main!r}. It has: {', '.join(there)}.")
+    is_of_turns = meta.get("level") != "dialogue"
+    read = []
+    for row, id in zip(rows, ids, strict=True):
+        before = _texts_before(row)
+        conversation = label_field(row, "conversation") or conversation_of(id, before, is_of_turns=is_of_turns)
+        read.append(ScoredRow(id, conversation, number_cell(row, main), before, row.value))
+    return ScoredRows(str(path), main, read, cast("Orientation", meta.get("orientation", "higher")), meta.get("signature"))
+
+
+def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool = True) -> str:
+    r"""Return what tells the conversation of a row that names none from others: what its id begins with, or its context.
+
+    Example:
+        >>> conversation_of("monday:4", ("Hi.",)), conversation_of("0", ("Hi.", "Hello.")), conversation_of("0", None)
+        ('monday', 'Hi.\nHello.', '0')
+    """
+    return (id.rpartition(":")[0] if is_of_turns else "") or "\n".join(before or ()) or id
+
+
+def _parquet_rows(path: Path) -> list[Line]:
+    import pyarrow
+    import pyarrow.parquet
+
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file.")
+    try:
+        rows = pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}: is not Parquet ({error}). Was the file cut off?") from None
+    if not rows:
+        raise InputError(f"{path}: has no rows. Score some examples.")
+    return [Line(f"{path}: row {number}", row) for number, row in enumerate(rows, start=1)]
+
+
+def _texts_before(row: Line) -> tuple[str, ...] | None:
+    value = row.value.get("preceding")
+    if isinstance(value, str):
+        value = parse_json(value, f"{row.where}: preceding") if value.strip() else None
+    if value is None:
+        return None
+    return tuple(text_field(turn, "text") for turn in objects_field(Line(row.where, {"preceding": value}), "preceding"))
 
 
 def _is_one_object(text: str) -> bool:

@@ -33,6 +33,9 @@ MIN_CLUSTERS = 10
 ROUGH_CLUSTERS = 30
 """Of fewer clusters an interval is rough: it is too narrow, see `Bootstrap`."""
 
+UNIFORM = "the same on all resamples, which tells nothing of its spread"
+"""Why there is no interval where every cluster says the same."""
+
 MAX_JACKKNIFE = 1000
 """Above so many clusters, the acceleration of the BCa interval comes from leaving out so many groups of clusters."""
 
@@ -192,7 +195,7 @@ class Bootstrap:
             why = f"undefined on {n_degenerate} of {len(values)} resamples, more than {100 * MAX_DEGENERATE:g} %"
             return _no_interval(name, why, advice, n_degenerate)
         if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
-            return _no_interval(name, "the same on all resamples, which tells nothing of its spread", advice, n_degenerate)
+            return _no_interval(name, UNIFORM, advice, n_degenerate)
         ends = np.array([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
         if self.interval == "bca":
             value = entry.value

@@ -7,14 +7,26 @@ InputError: lengths differ, a value is neither None nor a finite number, or a la
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 
 from .arrays import Labels, OptionalNumbers, Statistic
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
-from .rows import CheckedColumn, canonical_rows, cluster_codes, distinct_rows, optional_numbers, same_length
+from .bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    MIN_CLUSTERS,
+    ROUGH_CLUSTERS,
+    Bootstrap,
+    Computed,
+    Counts,
+    Estimate,
+    Resampled,
+    rows_by_cell,
+    too_few_clusters,
+)
+from .rows import CheckedColumn, canonical_rows, cluster_codes, distinct_rows, optional_numbers, same_length, symmetric
 
 
 def mean_interval(
@@ -54,6 +66,59 @@ def paired_difference_interval(
     same_length(where, values_a=values_a, values_b=values_b, clusters=clusters)
     a, b = optional_numbers(where, "values_a", values_a), optional_numbers(where, "values_b", values_b)
     return _mean(where, "difference", CheckedColumn(a.values - b.values, a.present & b.present), clusters, bootstrap)
+
+
+def difference_of_means_interval(
+    values_a: OptionalNumbers,
+    values_b: OptionalNumbers,
+    *,
+    clusters_a: Labels,
+    clusters_b: Labels,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Estimate:
+    """Return the mean of `values_a` less that of `values_b` with its interval; the two need not have the same rows.
+
+    A cluster that has rows on both sides, such as a conversation that two versions took part in, is drawn with all of them, so
+    what makes it easy or hard for both does not widen the interval. Rows without a value are left out and counted. `n_clusters`
+    is that of the side with fewer clusters, and with too few there is no interval, however many the other side has.
+
+    Example:
+        >>> sides = {"clusters_a": list("abcdefghijkl"), "clusters_b": list("abcdefghijkl")}
+        >>> print(difference_of_means_interval([2, 4, 3, 5] * 3, [1, 2, 3, 4] * 3, **sides))
+        difference 1.000 [0.665, 1.417, rough], 24 of 24 rows scored, 12 clusters
+    """
+    where = "difference_of_means_interval"
+    same_length(where, values_a=values_a, clusters_a=clusters_a)
+    same_length(where, values_b=values_b, clusters_b=clusters_b)
+    columns = [optional_numbers(where, "values_a", values_a), optional_numbers(where, "values_b", values_b)]
+    codes = cluster_codes(where, [*clusters_a, *clusters_b], len(values_a) + len(values_b))
+    sums: list[list[FloatArray | IntArray]] = []
+    for (values, present), of in zip(columns, np.split(codes, [len(values_a)]), strict=True):
+        kept, kept_codes = values[present], of[present]
+        # In the order of the values, so that that of the rows moves no digit.
+        order, n_codes = np.argsort(kept, kind="stable"), int(codes.max(initial=-1)) + 1
+        total = np.bincount(kept_codes[order], weights=kept[order], minlength=n_codes)
+        sums.append([total, np.bincount(kept_codes, minlength=n_codes).astype(np.float64)])
+    n_total, n_scored = len(codes), sum(int(present.sum()) for _, present in columns)
+    n_clusters = min(int((n_rows > 0).sum()) for _, n_rows in sums)
+    if not n_clusters:
+        computed: Computed = f"{where}: one side has no row with a value. Score some of its examples."
+    else:
+        order = np.lexsort(symmetric(sums, []))
+        of_clusters = np.stack([column[order] for side in sums for column in side], axis=1)
+        means = [math.fsum(values[present]) / int(present.sum()) for values, present in columns]
+        computed = means[0] - means[1], Resampled(_difference_of_means, of_clusters[of_clusters[:, [1, 3]].any(axis=1)])
+    counts = Counts(n_total, n_scored, n_clusters, n_total - n_scored)
+    found = bootstrap.estimates({"difference": computed}, counts)["difference"]
+    if found.ci_low is not None and n_clusters < MIN_CLUSTERS:
+        return replace(found, ci_low=None, ci_high=None, reason=too_few_clusters("difference", n_clusters), is_rough=False)
+    return replace(found, is_rough=found.ci_low is not None and n_clusters < ROUGH_CLUSTERS)
+
+
+@np.errstate(invalid="ignore")
+def _difference_of_means(drawn: FloatArray) -> FloatArray:
+    """Of sums and numbers of rows of both sides; NaN, which marks a resample as degenerate, where a side has no rows in it."""
+    return drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3]
 
 
 def balanced_mean_interval(

@@ -71,6 +71,7 @@ def test_commands_are_listed_below_what_they_are_for() -> None:
     assert titles == [
         "Options",
         "Score responses and dialogues",
+        "Decide by scores",
         "Compare scores with people's ratings",
         "Train, and what is trained on",
         "In lm-eval and evaluate",

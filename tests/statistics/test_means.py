@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
+from dialeval_plugin.statistics.means import (
+    balanced_mean_interval,
+    difference_of_means_interval,
+    mean_interval,
+    paired_difference_interval,
+)
 from tests.cluster_order import drawn_rows, interval_by_loop
 from tests.refusals import refusal
 
@@ -125,3 +130,61 @@ def test_one_group_is_the_plain_mean() -> None:
     options: Any = {"clusters": ["x", *CONTEXTS], "bootstrap": Bootstrap(rounds=50)}
     grouped = balanced_mean_interval([None, *ANSWERS], [0] * 16, **options)
     assert grouped == mean_interval([None, *ANSWERS], **options)
+
+
+def sides(n_a: int, n_b: int, *, n_shared: int) -> dict[str, Any]:
+    """Two rows in each cluster of either side, of which the first ones are the same clusters."""
+    generator = np.random.default_rng(0)
+    levels = generator.normal(size=n_a + n_b)
+    numbers = np.repeat(np.arange(n_a), 2), np.repeat(np.arange(n_b) + n_a - n_shared, 2)
+    values = [levels[of] + generator.normal(scale=0.2, size=len(of)) for of in numbers]
+    return dict(zip(("values_a", "values_b", "clusters_a", "clusters_b"), (*values, *numbers), strict=True))
+
+
+@pytest.mark.parametrize("n_shared", [0, 15, 30])
+def test_the_interval_of_a_difference_of_means_is_that_of_drawing_clusters_one_by_one(n_shared: int) -> None:
+    given = sides(30, 40, n_shared=n_shared)
+    a, b, of_a, of_b = given.values()
+    found = difference_of_means_interval(**given)
+    assert found.value == pytest.approx(a.mean() - b.mean(), abs=1e-14)
+    generator, drawn = np.random.default_rng(1), []
+    names = np.unique([*of_a, *of_b])
+    for _ in range(4000):
+        times = np.bincount(generator.choice(names, len(names)), minlength=names.max() + 1)
+        drawn.append(np.average(a, weights=times[of_a]) - np.average(b, weights=times[of_b]))
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert (found.ci_low, found.ci_high) == (pytest.approx(low, abs=0.04), pytest.approx(high, abs=0.04))
+    assert (found.n_total, found.n_scored, found.n_clusters, found.is_rough) == (140, 140, 30, False)
+
+
+def test_the_order_of_rows_and_which_side_comes_first_move_no_digit_of_a_difference_of_means() -> None:
+    given = sides(30, 40, n_shared=15)
+    found, order = difference_of_means_interval(**given), np.random.default_rng(2).permutation(60)
+    moved = {**given, "values_a": given["values_a"][order], "clusters_a": [f"c{one}" for one in given["clusters_a"][order]]}
+    moved["clusters_b"] = [f"c{one}" for one in given["clusters_b"]]
+    assert difference_of_means_interval(**moved) == found
+    turned = {f"{kind}_{side}": given[f"{kind}_{other}"] for kind in ("values", "clusters") for side, other in ("ab", "ba")}
+    back = difference_of_means_interval(**turned)
+    assert (back.value, back.ci_low, back.ci_high) == (-found.value, -found.ci_high, -found.ci_low)
+
+
+def test_clusters_that_both_sides_have_narrow_the_interval_of_a_difference_of_means() -> None:
+    widths = []
+    for n_shared in (0, 15, 30):
+        found = difference_of_means_interval(**sides(30, 30, n_shared=n_shared))
+        widths.append(found.ci_high - found.ci_low)
+    assert widths[0] > 1.2 * widths[1] > 3 * widths[2]
+
+
+def test_the_side_with_fewer_clusters_says_whether_a_difference_of_means_has_an_interval() -> None:
+    few = difference_of_means_interval(**sides(9, 40, n_shared=0))
+    assert (few.ci_low, few.ci_high, few.n_clusters, few.is_rough) == (None, None, 9, False)
+    assert few.reason == (
+        "difference: an interval needs 10 clusters (dialogues), here are 9, so there is no interval. "
+        "Score and rate more dialogues."
+    )
+    assert difference_of_means_interval(**sides(10, 40, n_shared=0)).is_rough
+    none = difference_of_means_interval([None], [1.0], clusters_a=["a"], clusters_b=["a"])
+    assert (none.value, none.n_total, none.n_scored, none.reason) == (
+        None, 2, 1, "difference_of_means_interval: one side has no row with a value. Score some of its examples.",
+    )  # fmt: skip

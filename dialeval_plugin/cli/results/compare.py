@@ -1,0 +1,114 @@
+"""`dialeval compare`: which of two versions is better, one file by groups, and which answers of pairs score higher."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand
+
+from dialeval_plugin.cli.agreement import check_share
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import write_text
+
+if TYPE_CHECKING:
+    from dialeval_plugin.corpora.score_files import ScoredRows
+
+_GATE = "--fail-if-worse"
+
+
+class OptionalMargin(TyperCommand):
+    """A command whose gate may be given without a margin, which is then 0."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give the option a value where the next word is no number."""
+        from dialeval_plugin.corpora.rows import is_number
+
+        words = [
+            f"{_GATE}=0" if word == _GATE and not (following and is_number(following[0])) else word
+            for word, *following in (args[place:] for place in range(len(args)))
+        ]
+        parsed: list[str] = super().parse_args(ctx, words)
+        return parsed
+
+
+def compare(
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="Scores of the version that is there (.jsonl, .csv, .parquet), or a log.")
+    ],
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="Scores of the version that may take its place, or a log.")
+    ] = None,
+    scorer: Annotated[str, typer.Option(help="Name of the scorer of logs.")] = "general",
+    option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
+    pairing: Annotated[
+        Literal["auto", "paired", "unpaired"],
+        typer.Option(help="paired: only what is in both files; unpaired: the means of all; auto: paired where most of it is."),
+    ] = "auto",
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Field of the signatures that may differ, as version; may be repeated.")
+    ] = None,
+    max_unscored_gap: Annotated[
+        float, typer.Option(callback=check_share, help="Refuse files whose unscored shares differ by more.")
+    ] = 0.05,
+    changed: Annotated[int, typer.Option(min=0, help="So many of the conversations that changed most are shown.")] = 10,
+    fail_if_worse: Annotated[
+        float | None,
+        typer.Option(_GATE, metavar="[MARGIN]", help="Exit with 1 where B is worse by more than this, 0 by default."),
+    ] = None,
+    min_conversations: Annotated[
+        int | None, typer.Option(help="Exit with 1, undecided, where fewer conversations are compared; at least 10.")
+    ] = None,
+    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Of what is printed.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="File to write it to, instead of printing it.")] = None,
+) -> None:
+    """Say whether B is better than A: the difference of their scores with its interval, and a verdict in words.
+
+    Conversations that are in both files are compared with each other. The gate fails only on what the interval supports.
+    """
+    from dialeval_plugin.results.comparison import compare as compare_scores
+    from dialeval_plugin.results.printed import shown
+
+    if min_conversations is not None and fail_if_worse is None:
+        raise InputError(f"--min-conversations: is of a gate, and there is none. Add {_GATE}, or leave it out.")
+    if b is None:
+        raise InputError("compare: one file is given. Name a second one, B.")
+    scores = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
+    found = compare_scores(*scores, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap)
+    if fail_if_worse is not None and pairing == "auto" and found.matched_by is None:
+        raise InputError(
+            f"{a}, {b}: {found.n_matched} conversations are in both, too few to pair them, and unpaired the gate sees less. "
+            "Compare the same conversations, or accept the means of different ones by --pairing unpaired."
+        )
+    gate = None if fail_if_worse is None else found.gate(fail_if_worse, min_conversations)
+    _show(shown(found, format, changed, gate), output)
+    if gate is not None and not gate.has_passed:
+        raise typer.Exit(code=1)
+
+
+def _show(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+def _scores(path: Path, column: str | None, scorer: str, option: list[str]) -> ScoredRows:
+    """The scores of a file, or of a log that is scored now."""
+    from dialeval_plugin.corpora.score_files import find_scored_rows
+
+    if path.is_file() and (found := find_scored_rows(path, column)) is not None:
+        return found
+    from dialeval_plugin.core import scorer as pipeline
+    from dialeval_plugin.core.options import option_kinds, pairs_from_text
+    from dialeval_plugin.core.registry import load_scorer, scorer_factory
+    from dialeval_plugin.corpora.scored_input import read_input
+    from dialeval_plugin.results.comparison import scored_rows
+
+    method = load_scorer(scorer, **pairs_from_text(option, "--option", option_kinds(scorer_factory(scorer))))
+    log = read_input(path)
+    typer.echo(log.remarks(), nl=False, err=True)
+    items = log.items(method.level)
+    return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)

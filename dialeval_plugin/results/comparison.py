@@ -1,0 +1,289 @@
+"""Whether version B is better than version A: the difference of two files of scores with its interval, and a verdict in words.
+
+Scores are of conversations, and the responses of one resemble each other: intervals are from whole conversations that are drawn
+with replacement. Where both files are of the same conversations, a conversation is drawn with its rows of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from dialeval_plugin.core.dialogue import Item, context_turns
+from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.scores import Orientation, Scores
+from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows, conversation_of, read_scored_rows
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate
+from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.statistics.means import difference_of_means_interval, mean_interval
+
+from .gates import Gate, check_gate
+
+Pairing: TypeAlias = Literal["auto", "paired", "unpaired"]
+PAIRINGS: tuple[str, ...] = get_args(Pairing)
+MIN_MATCHED = 0.5
+"""Files are paired where at least this share of the rows or conversations of the smaller one is in the other one, too."""
+MAX_UNSCORED_GAP = 0.05
+
+
+class Change(NamedTuple):
+    """A conversation that both files have: the means of its rows in each, and B less A."""
+
+    conversation: str
+    a: float
+    b: float
+    difference: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What `compare` found; `difference` is the mean of B less that of A over the compared rows.
+
+    Attributes:
+        matched_by: what the rows are paired by: "message", "conversation", or "context", what was said before the first
+            response; None where they are not paired.
+        a: mean of the compared rows of the first file, whose counts are of these rows; b: of the second one.
+        n_rows: rows of the two files, compared or not; n_conversations: their conversations; n_matched: conversations in both.
+        changed: conversations of both whose means differ, the one that changed most first; none where nothing is paired.
+        notes: what is to be said beside the verdict.
+    """
+
+    names: tuple[str, str]
+    column: str
+    orientation: Orientation
+    signature: str | None
+    matched_by: str | None
+    difference: Estimate
+    a: Estimate
+    b: Estimate
+    n_rows: tuple[int, int]
+    n_conversations: tuple[int, int]
+    n_matched: int
+    changed: Sequence[Change] = ()
+    notes: Sequence[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """Say in a sentence which one is better, or that it cannot be told."""
+        return verdict(self.difference, self.orientation)
+
+    def gate(self, margin: float = 0.0, min_conversations: int | None = None) -> Gate:
+        """Say whether B may take the place of A: not where the interval lies wholly below -`margin`, B being worse by more."""
+        if not 0 <= margin < math.inf:
+            raise InputError(f"--fail-if-worse {margin}: a margin is how much worse B may be. Give 0 or more.")
+        is_lower_better = self.orientation == "lower"
+        threshold = margin if is_lower_better else -margin
+        return check_gate(self.difference, threshold, "B - A", min_conversations, is_lower_better=is_lower_better)
+
+
+def compare(
+    a: str | Path | ScoredRows,
+    b: str | Path | ScoredRows,
+    *,
+    column: str | None = None,
+    pairing: Pairing = "auto",
+    ignore: Collection[str] = (),
+    max_unscored_gap: float = MAX_UNSCORED_GAP,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Comparison:
+    """Compare the scores of two versions, each a file of `dialeval score` or of another tool (`read_scored_rows`).
+
+    Args:
+        a: scores of the version that is there.
+        b: scores of the one that may take its place.
+        column: which column of scores counts, by default the main one.
+        pairing: "paired" only compares what both have; "unpaired" compares the means of all, and what both have is still drawn
+            together; "auto" pairs where at least half of the smaller file is in the other one.
+        ignore: fields of the signatures, such as `version`, that may differ.
+        max_unscored_gap: by how much the shares of unscored rows may differ.
+        bootstrap: how the intervals are made.
+
+    Raises:
+        InputError: the files were scored in different ways, or by different columns; much more of one of them is unscored; or
+            they are to be paired and have nothing in common.
+    """
+    a, b = (one if isinstance(one, ScoredRows) else read_scored_rows(Path(one), column) for one in (a, b))
+    notes = _check_alike(a, b, ignore)
+    _check_unscored(a, b, max_unscored_gap)
+    matched = _match(a, b, pairing)
+    side_a, side_b = matched.sides
+    if not all(any(score is not None for score in side.scores) for side in matched.sides):
+        raise InputError(
+            f"{a.name}, {b.name}: no row that is compared has a score in both. Were the same conversations scored?"
+        )
+    return Comparison(
+        names=(a.name, b.name),
+        column=a.column,
+        orientation=a.orientation,
+        signature=a.signature or b.signature,
+        matched_by=matched.by,
+        difference=difference_of_means_interval(
+            side_b.scores, side_a.scores, clusters_a=side_b.clusters, clusters_b=side_a.clusters, bootstrap=bootstrap
+        ),
+        a=mean_interval(side_a.scores, clusters=side_a.clusters, bootstrap=bootstrap),
+        b=mean_interval(side_b.scores, clusters=side_b.clusters, bootstrap=bootstrap),
+        n_rows=(len(a.rows), len(b.rows)),
+        n_conversations=(len({row.conversation for row in a.rows}), len({row.conversation for row in b.rows})),
+        n_matched=matched.n,
+        changed=_changes(matched) if matched.by else (),
+        notes=[*notes, *matched.notes],
+    )
+
+
+def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | None = None) -> ScoredRows:
+    """Return the scores of items as those of a file that `name` names."""
+    column = column or scores.main
+    if column not in scores.columns:
+        raise unknown_name(f"--column: there are no scores {column!r}", column, scores.columns)
+    rows = []
+    for item, score in zip(items, scores.columns[column], strict=True):
+        before, origin = tuple(turn.text for turn in context_turns(item)), item.origin
+        conversation = origin.conversation if origin else conversation_of(item.id, before, is_of_turns=scores.level == "turn")
+        rows.append(ScoredRow(item.id, conversation, score, before, {} if origin is None else dict(origin.kept)))
+    return ScoredRows(name, column, rows, scores.orientation, str(scores.signature))
+
+
+def verdict(difference: Estimate, orientation: Orientation = "higher") -> str:
+    """Say which of two is better by the interval of B - A, or why nothing can be told."""
+    value, low, high = difference.value, difference.ci_low, difference.ci_high
+    if value is None:
+        return f"Nothing can be told: {difference.reason}"
+    if low is None or high is None:
+        if value == 0 and difference.reason is not None and UNIFORM in difference.reason:
+            return "A and B have the same scores."
+        if (n := difference.n_clusters) < MIN_CLUSTERS:
+            return f"Nothing can be told: B - A is {number_text(value)}, of {n} conversations, and {MIN_CLUSTERS} are needed."
+        return f"Nothing can be told: B - A is {number_text(value)}. {difference.reason}"
+    rough = ", rough" if difference.is_rough else ""
+    if low <= 0 <= high:
+        return f"No difference can be told: B - A is {number_text(value)} ({number_text(low)} to {number_text(high)}{rough})."
+    is_better = (value > 0) == (orientation == "higher")
+    ends = " to ".join(number_text(end) for end in sorted((abs(low), abs(high))))
+    return f"B is {'better' if is_better else 'worse'} than A by {number_text(abs(value))} ({ends}{rough})."
+
+
+def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[str]:
+    """What is to be said of how the two were scored; InputError where it was in different ways."""
+    if (a.column, a.orientation) != (b.column, b.orientation):
+        raise InputError(
+            f"{b.name}: its scores are {b.column!r} ({b.orientation} is better), those of {a.name} {a.column!r} "
+            f"({a.orientation}). Score both with one scorer, or name a column of both by --column."
+        )
+    if a.signature is None or b.signature is None:
+        unknown = " and ".join(one.name for one in (a, b) if one.signature is None)
+        return [f"no .meta.json says how {unknown} was scored: that it was in the same way is taken on trust"]
+    fields_a, fields_b = (dict(part.partition(":")[::2] for part in one.split("|")) for one in (a.signature, b.signature))
+    differing = [name for name in {**fields_a, **fields_b} if fields_a.get(name) != fields_b.get(name)]
+    shown = {name: f"{name} ({fields_a.get(name, 'none')}, {fields_b.get(name, 'none')})" for name in differing}
+    if others := [shown[name] for name in differing if name not in ignore]:
+        raise InputError(
+            f"{a.name}, {b.name}: were scored in different ways: {', '.join(others)}. Score both with the same scorer, release "
+            f"and options, or accept a difference that moves no score by --ignore {differing[0]}."
+        )
+    return [f"scored in different ways, which --ignore accepts: {', '.join(shown.values())}"] if shown else []
+
+
+def _check_unscored(a: ScoredRows, b: ScoredRows, max_gap: float) -> None:
+    counts = [(sum(row.score is None for row in one.rows), len(one.rows)) for one in (a, b)]
+    share_a, share_b = (n / of for n, of in counts)
+    if abs(share_a - share_b) > max_gap:
+        shown = [f"{n} of {of} rows of {one.name}" for (n, of), one in zip(counts, (a, b), strict=True)]
+        raise InputError(
+            f"{shown[0]} and {shown[1]} have no score: who fails on the hard ones would look better. Find out why "
+            f"('unscored' says it), or accept it by --max-unscored-gap {abs(share_a - share_b) + 0.005:.2f}."
+        )
+
+
+class _Side(NamedTuple):
+    """The rows of one file that are compared: what is drawn whole, such as a conversation, and the score."""
+
+    clusters: list[str]
+    scores: list[float | None]
+
+
+class _Matched(NamedTuple):
+    """The rows of both files that are compared; `n` clusters are in both."""
+
+    by: str | None
+    n: int
+    sides: tuple[_Side, _Side]
+    notes: Sequence[str]
+
+
+def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
+    """Pair the rows by message, else by conversation, else by what was said before the first response, else not at all."""
+    starts_a, starts_b = _starts(a), _starts(b)
+    notes = []
+    for by, units_a, units_b in _units(a, b, starts_a, starts_b) if pairing != "unpaired" else ():
+        shared = [unit for unit in units_a if unit in units_b]
+        if not shared or (pairing == "auto" and len(shared) < MIN_MATCHED * min(len(units_a), len(units_b))):
+            continue
+        begun = [(starts_a[units_a[unit][0].conversation], starts_b[units_b[unit][0].conversation]) for unit in shared]
+        known = [ours[:1] == theirs[:1] for ours, theirs in begun if ours and theirs]
+        if known and fmean(known) < MIN_MATCHED:
+            notes = ["ids are in both files, but what they name begins differently, so nothing is paired by id"]
+            continue
+        sides = _Side([], []), _Side([], [])
+        for unit in shared:
+            rows = units_a[unit], units_b[unit]
+            # A response that one of the versions left unscored is compared on neither side.
+            is_compared = by != "message" or all(of[0].score is not None for of in rows)
+            for side, of in zip(sides, rows, strict=True):
+                side.clusters.extend([rows[0][0].conversation if by == "message" else unit] * len(of))
+                side.scores.extend(row.score if is_compared else None for row in of)
+        left_out = [len(one.rows) - len(side.scores) for one, side in zip((a, b), sides, strict=True)]
+        if any(left_out):
+            shown = [f"{n} of {len(one.rows)} rows of {one.name}" for n, one in zip(left_out, (a, b), strict=True)]
+            notes.append(f"left out, for want of a partner: {', '.join(shown)}")
+        return _Matched(by, len({*sides[0].clusters}), sides, notes)
+    if pairing == "paired":
+        raise InputError(
+            f"{a.name}, {b.name}: no conversation is in both, by its id or by what was said before its first response. "
+            "Compare the means of different conversations by --pairing unpaired."
+        )
+    side_a, side_b = (_Side([row.conversation for row in one.rows], [row.score for row in one.rows]) for one in (a, b))
+    return _Matched(None, len({*side_a.clusters} & {*side_b.clusters}), (side_a, side_b), notes)
+
+
+def _starts(of: ScoredRows) -> dict[str, tuple[str, ...] | None]:
+    """What was said before the first response of each conversation; None where the file does not have it."""
+    starts: dict[str, tuple[str, ...] | None] = {}
+    for row in of.rows:
+        starts.setdefault(row.conversation, row.before)
+    return starts
+
+
+_Units: TypeAlias = dict[str, list[ScoredRow]]
+_Starts: TypeAlias = Mapping[str, tuple[str, ...] | None]
+
+
+def _units(a: ScoredRows, b: ScoredRows, starts_a: _Starts, starts_b: _Starts) -> Iterator[tuple[str, _Units, _Units]]:
+    """The ways in which rows can be paired, each with the rows of both files by what they are paired by."""
+    yield "message", _grouped(a, lambda row: row.id), _grouped(b, lambda row: row.id)
+    yield "conversation", _grouped(a, lambda row: row.conversation), _grouped(b, lambda row: row.conversation)
+    if all(starts_a.values()) and all(starts_b.values()):
+        of_a, of_b = ({name: "\n".join(texts or ()) for name, texts in starts.items()} for starts in (starts_a, starts_b))
+        yield "context", _grouped(a, lambda row: of_a[row.conversation]), _grouped(b, lambda row: of_b[row.conversation])
+
+
+def _grouped(of: ScoredRows, label: Callable[[ScoredRow], str]) -> _Units:
+    found: _Units = {}
+    for row in of.rows:
+        found.setdefault(label(row), []).append(row)
+    return found
+
+
+def _changes(matched: _Matched) -> list[Change]:
+    """The conversations of both, the one that changed most first."""
+    scores: dict[str, tuple[list[float], list[float]]] = {}
+    for place, side in enumerate(matched.sides):
+        for conversation, score in zip(*side, strict=True):
+            if score is not None:
+                scores.setdefault(conversation, ([], []))[place].append(score)
+    means = {conversation: (fmean(of_a), fmean(of_b)) for conversation, (of_a, of_b) in scores.items() if of_a and of_b}
+    changes = [Change(conversation, a, b, b - a) for conversation, (a, b) in means.items() if a != b]
+    return sorted(changes, key=lambda one: (-abs(one.difference), one.conversation))

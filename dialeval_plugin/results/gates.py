@@ -1,0 +1,67 @@
+"""Gates: may this version ship? Only what an interval supports fails one, and too little data neither fails nor passes it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, UNIFORM, Estimate
+from dialeval_plugin.statistics.estimates import number_text
+
+Outcome: TypeAlias = Literal["passed", "failed", "undecided"]
+
+
+class Gate(NamedTuple):
+    """What became of a gate, and why; one that is undecided has not passed."""
+
+    outcome: Outcome
+    reason: str
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the version may ship."""
+        return self.outcome == "passed"
+
+    def __str__(self) -> str:
+        return f"gate {self.outcome}: {self.reason}"
+
+
+def check_gate(
+    estimate: Estimate, threshold: float, what: str, min_conversations: int | None = None, *, is_lower_better: bool = False
+) -> Gate:
+    """Say whether a figure may be as good as `threshold`: the gate fails where its whole interval is worse.
+
+    Where all conversations say the same there is no interval, and the figure itself counts.
+
+    Args:
+        estimate: the figure; its clusters are conversations.
+        threshold: in the unit of the figure.
+        what: names the figure, as "mean".
+        min_conversations: with fewer the gate is undecided; never less than an interval needs, which is the default.
+        is_lower_better: whether the figure is worse where it is higher.
+
+    Example:
+        >>> from dialeval_plugin.statistics.means import mean_interval
+        >>> print(check_gate(mean_interval([0.2, 0.4] * 15), 0.5, "mean"))
+        gate failed: mean 0.300 (0.267 to 0.333) is below 0.500.
+        >>> print(check_gate(mean_interval([0.2, 0.4] * 3), 0.5, "mean"))
+        gate undecided: 6 conversations, and 10 are needed. Score more of them.
+
+    Raises:
+        InputError: `min_conversations` is less than an interval needs.
+    """
+    needed = MIN_CLUSTERS if min_conversations is None else min_conversations
+    if needed < MIN_CLUSTERS:
+        raise InputError(f"--min-conversations {needed}: an interval needs {MIN_CLUSTERS}. Ask for as many, or more.")
+    low, high, reason = estimate.ci_low, estimate.ci_high, estimate.reason or ""
+    if estimate.n_clusters < needed:
+        return Gate("undecided", f"{estimate.n_clusters} conversations, and {needed} are needed. Score more of them.")
+    if UNIFORM in reason:
+        low = high = estimate.value
+    if low is None or high is None:
+        return Gate("undecided", reason)
+    shown = f"{what} {number_text(estimate.value)} ({number_text(low)} to {number_text(high)})"
+    limit, beyond = number_text(threshold), "above" if is_lower_better else "below"
+    if low > threshold if is_lower_better else high < threshold:
+        return Gate("failed", f"{shown} is {beyond} {limit}.")
+    return Gate("passed", f"{shown} is not wholly {beyond} {limit}.")

@@ -1,0 +1,107 @@
+"""How a comparison is shown: for a terminal, for the comment of a pull request, and for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dialeval_plugin.core.files import to_json
+from dialeval_plugin.reports.printed_scores import cut
+from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, TableColumn, TableRow, named_column
+from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.terminal.plain_text import for_markdown
+
+from .comparison import Comparison
+from .gates import Gate
+
+_LONGEST_NAME = 60
+"""Columns of a terminal for what a conversation is called; its context may stand for its name."""
+
+
+def interval_column(name: str = "95 % interval") -> TableColumn:
+    """Return the column of the ends of an interval, `ci_low` and `ci_high` in the rows; empty where there is none."""
+
+    def text(row: TableRow) -> str:
+        if row["ci_low"] is None:
+            return ""
+        low, high = (number_text(float(row[end] or 0)) for end in ("ci_low", "ci_high"))
+        return f"{low} to {high}{', rough' if row['is_rough'] else ''}"
+
+    return TableColumn(name, text)
+
+
+def figures(estimate: Estimate) -> dict[str, Any]:
+    """Return what a row of a table has of an estimate."""
+    names = ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_total", "n_clusters")
+    return {name: getattr(estimate, name) for name in names}
+
+
+COUNTS = (
+    TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_total']}"),
+    named_column("n_clusters", title="conversations", decimals=0),
+)
+
+
+def shown(found: Comparison, format: str, n_changed: int, gate: Gate | None = None) -> str:
+    """Return a comparison as text, Markdown or JSON, each with a line break at its end; `n_changed` conversations at most."""
+    changed = found.changed[:n_changed]
+    if format == "json":
+        return to_json(_record(found, n_changed, gate), indent=2) + "\n"
+    is_markdown = format == "markdown"
+    rows = [
+        {"": name, "file": file, **figures(one)} for name, file, one in zip("AB", found.names, (found.a, found.b), strict=True)
+    ]
+    sides = Table(
+        rows,
+        [
+            *(named_column(name, is_number=False) for name in ("", "file")),
+            named_column("value", title="mean"),
+            interval_column(),
+            *COUNTS,
+        ],
+    )
+    parts = [f"**{found.verdict}**" if is_markdown else found.verdict, sides.render(format).rstrip()]
+    parts.append("\n".join(for_markdown(f"- {note}") if is_markdown else note for note in [_how(found), *found.notes]))
+    if changed:
+        names = [named_column("conversation", is_number=False), *map(named_column, ("A", "B", "B - A"))]
+        table = Table([_changed_row(*one) for one in changed], names).render(format).rstrip()
+        title = f"changed most, {len(changed)} of {len(found.changed)} conversations that changed"
+        parts.append(f"<details><summary>{title}</summary>\n\n{table}\n\n</details>" if is_markdown else f"{title}:\n{table}")
+    if found.signature:
+        parts.append(f"`{found.signature}`" if is_markdown else found.signature)
+    if gate is not None:
+        parts.append(f"**{gate}**" if is_markdown else str(gate))
+    return "\n\n".join(parts) + "\n"
+
+
+def _how(found: Comparison) -> str:
+    shared = (
+        f"{found.n_matched} of {found.n_conversations[0]} conversations of A and {found.n_conversations[1]} of B are in both"
+    )
+    return f"paired by {found.matched_by}: {shared}" if found.matched_by else f"unpaired, the means of all: {shared}"
+
+
+def _changed_row(conversation: str, a: float, b: float, difference: float) -> TableRow:
+    return {"conversation": cut(conversation, _LONGEST_NAME), "A": a, "B": b, "B - A": difference}
+
+
+def _record(found: Comparison, n_changed: int, gate: Gate | None) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": found.verdict,
+        "column": found.column,
+        "orientation": found.orientation,
+        "signature": found.signature,
+        "difference": found.difference.to_dict(),
+        **{
+            side: {"file": file, "n_rows": n_rows, "n_conversations": n, "mean": one.to_dict()}
+            for side, file, n_rows, n, one in zip(
+                "ab", found.names, found.n_rows, found.n_conversations, (found.a, found.b), strict=True
+            )
+        },
+        "matched_by": found.matched_by,
+        "n_matched": found.n_matched,
+        "changed": [one._asdict() for one in found.changed[:n_changed]],
+        "notes": list(found.notes),
+        "gate": None if gate is None else gate._asdict(),
+    }

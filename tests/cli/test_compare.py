@@ -1,0 +1,167 @@
+"""`dialeval compare`: what it prints, in which formats, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialeval_plugin.version import __version__
+from tests.cli.running import run, write_rows
+from tests.refusals import refused
+from tests.results.test_comparison import SIGNATURE, file, rows
+
+LENGTH = ("--scorer", "response_length")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, shift in (("a", 0.0), ("b", 0.05)):
+        file(Path(f"{name}.jsonl"), rows(shift=shift), SIGNATURE)
+    return tmp_path
+
+
+TEXT = """\
+B is better than A by 0.050 (0.045 to 0.055).
+
+   file      mean   95 % interval   scored  conversations
+-  -------  -----  --------------  -------  -------------
+A  a.jsonl  0.436  0.332 to 0.533  120/120             40
+B  b.jsonl  0.486  0.379 to 0.582  120/120             40
+
+paired by message: 40 of 40 conversations of A and 40 of B are in both
+
+changed most, 2 of 40 conversations that changed:
+conversation      A      B  B - A
+------------  -----  -----  -----
+c3            0.719  0.796  0.077
+c0            0.809  0.885  0.075
+
+method:general|model:m@1|level:turn|version:1.0
+
+gate passed: B - A 0.050 (0.045 to 0.055) is not wholly below 0.000.
+"""
+
+
+def test_what_is_printed(files: Path) -> None:
+    done = run("compare", "a.jsonl", "b.jsonl", "--changed", 2, "--fail-if-worse")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, TEXT, "")
+
+
+def test_markdown_fits_the_comment_of_a_pull_request(files: Path) -> None:
+    done = run(
+        "compare", "a.jsonl", "b.jsonl", "--changed", 1, "--format", "markdown", "--output", "comment.md", "--fail-if-worse"
+    )
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert Path("comment.md").read_text(encoding="utf-8") == (
+        "**B is better than A by 0.050 (0.045 to 0.055).**\n\n"
+        "|  | file | mean | 95 % interval | scored | conversations |\n"
+        "| --- | --- | ---: | ---: | ---: | ---: |\n"
+        "| A | a.jsonl | 0.436 | 0.332 to 0.533 | 120/120 | 40 |\n"
+        "| B | b.jsonl | 0.486 | 0.379 to 0.582 | 120/120 | 40 |\n\n"
+        "- paired by message: 40 of 40 conversations of A and 40 of B are in both\n\n"
+        "<details><summary>changed most, 1 of 40 conversations that changed</summary>\n\n"
+        "| conversation | A | B | B - A |\n"
+        "| --- | ---: | ---: | ---: |\n"
+        "| c3 | 0.719 | 0.796 | 0.077 |\n\n"
+        "</details>\n\n"
+        "`method:general|model:m@1|level:turn|version:1.0`\n\n"
+        "**gate passed: B - A 0.050 (0.045 to 0.055) is not wholly below 0.000.**\n"
+    )
+
+
+def test_json_has_every_figure(files: Path) -> None:
+    done = run("compare", "b.jsonl", "a.jsonl", "--changed", 1, "--format", "json", "--fail-if-worse", "0.01")
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "B is worse than A by 0.050 (0.045 to 0.055)."
+    assert found["gate"] == {"outcome": "failed", "reason": "B - A -0.050 (-0.055 to -0.045) is below -0.010."}
+    assert (found["matched_by"], found["n_matched"], len(found["changed"])) == ("message", 40, 1)
+    assert found["a"]["mean"]["value"] - found["b"]["mean"]["value"] == pytest.approx(-found["difference"]["value"])
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--fail-if-worse",), 1, "gate failed: B - A -0.050 (-0.055 to -0.045) is below 0.000."),
+        (("--fail-if-worse", "0.04"), 1, "gate failed: B - A -0.050 (-0.055 to -0.045) is below -0.040."),
+        (("--fail-if-worse=0.05",), 0, "gate passed: B - A -0.050 (-0.055 to -0.045) is not wholly below -0.050."),
+        (
+            ("--fail-if-worse", "--min-conversations", "50"),
+            1,
+            "gate undecided: 40 conversations, and 50 are needed. Score more of them.",
+        ),
+    ],
+)
+def test_a_gate_decides_the_exit_code(files: Path, options: tuple[str, ...], code: int, said: str) -> None:
+    for words in (("b.jsonl", "a.jsonl", *options), (*options, "b.jsonl", "a.jsonl")):
+        done = run("compare", *words)
+        assert (done.exit_code, done.stdout.splitlines()[-1]) == (code, said)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("a.jsonl",), "compare: one file is given. Name a second one, B."),
+        (
+            ("a.jsonl", "b.jsonl", "--min-conversations", "20"),
+            "--min-conversations: is of a gate, and there is none. Add --fail-if-worse, or leave it out.",
+        ),
+        (
+            ("a.jsonl", "b.jsonl", "--fail-if-worse", "-0.1"),
+            "--fail-if-worse -0.1: a margin is how much worse B may be. Give 0 or more.",
+        ),
+        (
+            ("a.jsonl", "c.jsonl", "--fail-if-worse"),
+            "a.jsonl, c.jsonl: 0 conversations are in both, too few to pair them, and unpaired the gate sees less. Compare the "
+            "same conversations, or accept the means of different ones by --pairing unpaired.",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(files: Path, words: tuple[str, ...], message: str) -> None:
+    file(Path("c.jsonl"), rows(name="d"), SIGNATURE)
+    with refused(message):
+        run("compare", *words)
+
+
+def test_a_gate_of_different_conversations_has_to_be_asked_for(files: Path) -> None:
+    file(Path("c.jsonl"), rows(name="d"), SIGNATURE)
+    done = run("compare", "a.jsonl", "c.jsonl", "--fail-if-worse", "--pairing", "unpaired")
+    assert done.exit_code == 0
+    assert "unpaired, the means of all: 0 of 40 conversations of A and 40 of B are in both\n" in done.stdout
+
+
+def logs(answers: str, name: str = "") -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"{name}{number}",
+            "messages": [
+                {"role": "user", "content": f"Question {number}?"},
+                {"role": "assistant", "content": " ".join([answers] * (1 + number % 3))},
+                {"role": "user", "content": "Is that so?"},
+                {"role": "assistant", "content": answers},
+            ],
+        }
+        for number in range(12)
+    ]
+
+
+@pytest.mark.parametrize(("name", "matched_by"), [("", "message"), ("other-", "context")])
+def test_two_logs_are_scored_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, matched_by: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(Path("a.jsonl"), logs("Yes."))
+    write_rows(Path("b.jsonl"), logs("Yes, it is.", name))
+    done = run("compare", "a.jsonl", "b.jsonl", *LENGTH, "--changed", "0")
+    assert done.exit_code == 0
+    assert done.stdout == (
+        "B is better than A by 3.000 (2.500 to 3.417, rough).\n\n"
+        "   file      mean          95 % interval  scored  conversations\n"
+        "-  -------  -----  ---------------------  ------  -------------\n"
+        "A  a.jsonl  1.500  1.250 to 1.708, rough   24/24             12\n"
+        "B  b.jsonl  4.500  3.750 to 5.125, rough   24/24             12\n\n"
+        f"paired by {matched_by}: 12 of 12 conversations of A and 12 of B are in both\n\n"
+        f"method:response_length|level:turn|version:{__version__}\n"
+    )
