@@ -41,6 +41,17 @@ def importing(host: Literal["lm_eval", "evaluate"]) -> Iterator[None]:
         raise MissingPrerequisite(f"{what} cannot be imported ({error}). Install it: pip install '{requirement}'.") from error
 
 
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Let an attribute of the host's have another value until the block ends."""
+    before = getattr(owner, name, None)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
 def register() -> None:
     """Register our models and our task folder with lm-eval."""
     # First of all: the host fills its metric registry when it is asked for a metric while the registry is empty. Anything

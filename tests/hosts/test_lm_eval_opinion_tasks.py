@@ -75,7 +75,7 @@ def test_the_rating_is_the_peoples_or_the_published_mean_with_zeros(few: Path) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"context": "all"}, "context: expected full or pair, got 'all'. Type --metadata '{\"context\": \"pair\"}'."),
+        ({"context": "all"}, "--metadata: context is 'all'. Give one of full, pair."),
         ({"bot_ratings": "no"}, "bot_ratings: expected one of left_out, as_zero, got 'no'."),
     ],
 )

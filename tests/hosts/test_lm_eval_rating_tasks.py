@@ -95,8 +95,8 @@ def test_a_document_whose_ratings_have_no_probability_is_unscored(few: None) -> 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"quality": "coherent"}, "quality: there is no rating prompt for 'coherent'."),
-    ({"quality": "fluent", "k": 0}, "k: expected a whole number from 1, got 0. Type --metadata '{\"k\": 3}'."),
-    ({"quality": "fluent", "k": "many"}, "k: expected a whole number from 1, got 'many'. Type --metadata '{\"k\": 3}'."),
+    ({"quality": "fluent", "k": 0}, "--metadata: k is 0. Give a whole number from 1."),
+    ({"quality": "fluent", "k": "many"}, "--metadata: k is 'many'. Give a whole number from 1."),
     (
         {"quality": "fluent", "shown_dialogues": ["fed_900"]},
         "shown_dialogues: FED has no rated dialogue 'fed_900'. They are called fed_000, fed_001, ...",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dialeval_plugin.core.errors import DialevalError, InputError, did_you_mean
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.hosts.registration import importing, register
+from dialeval_plugin.hosts.registration import importing, register, replaced
 
 from .logs import redact_host_logs
 from .short_table import short_tables
@@ -35,9 +35,8 @@ def main(argv: Sequence[str]) -> None:
 
     register()
     redact_host_logs()
-    with short_tables(), indexing_what_is_asked_for(argv) as managers:
-        # The host's parser reads sys.argv itself, and edits it.
-        before, sys.argv = sys.argv, ["lm-eval", *argv]
+    # The host's parser reads sys.argv itself, and edits it.
+    with short_tables(), indexing_what_is_asked_for(argv) as managers, replaced(sys, "argv", ["lm-eval", *argv]):
         try:
             cli_evaluate()
         except DialevalError:
@@ -48,8 +47,6 @@ def main(argv: Sequence[str]) -> None:
             # The host's errors hold the request that failed, with its headers.
             sys.stderr.write(redacted("".join(traceback.format_exception(error))))
             raise SystemExit(1) from None
-        finally:
-            sys.argv = before
 
 
 @contextmanager
@@ -72,11 +69,8 @@ def indexing_what_is_asked_for(argv: Sequence[str]) -> Iterator[Sequence[TaskMan
         original(self, verbosity, include_path, include_defaults, metadata)
         made.append(self)
 
-    TaskManager.__init__ = kept
-    try:
+    with replaced(TaskManager, "__init__", kept):
         yield made
-    finally:
-        TaskManager.__init__ = original
 
 
 def _asks_for_ours_alone(argv: Sequence[str]) -> bool:

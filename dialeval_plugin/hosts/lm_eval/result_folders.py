@@ -18,7 +18,6 @@ from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, SCORER_MOD
 _NAMED_BY = {SCORER_MODEL: "scorer", "replay-judge": "source"}
 """Our models, and the argument that says the most of each."""
 _LONGEST = 100
-_MARK = "_knows_dialeval_plugin"
 
 
 def folder_name(model: str, arguments: Mapping[str, Any]) -> str:
@@ -38,13 +37,12 @@ def folder_name(model: str, arguments: Mapping[str, Any]) -> str:
     return f"{short[:_LONGEST]}_{text_hash(*whole)[:8]}"
 
 
+@functools.cache
 def name_result_folders() -> None:
     """Let the host's writer, in this process, take these names for the results of our models."""
     from lm_eval.loggers.evaluation_tracker import GeneralConfigTracker
     from lm_eval.utils import sanitize_model_name, simple_parse_args_string
 
-    if getattr(GeneralConfigTracker, _MARK, False):
-        return
     original = GeneralConfigTracker.log_experiment_args
 
     @functools.wraps(original)
@@ -56,4 +54,3 @@ def name_result_folders() -> None:
             self.model_name_sanitized = sanitize_model_name(self.model_name)
 
     GeneralConfigTracker.log_experiment_args = named
-    setattr(GeneralConfigTracker, _MARK, True)

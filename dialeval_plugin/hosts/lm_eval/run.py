@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from types import FrameType, MappingProxyType
 from typing import Any
 
+from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.judgement_tasks.documents import ITEM_COLUMNS
 from dialeval_plugin.version import __version__
 
@@ -28,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _KINDS = ("loglikelihood", "loglikelihood_rolling", "generate_until")
-_MARK = "_knows_dialeval_plugin"
 _WARNED = "_warned_by_dialeval_plugin"
 
 Ask = Callable[[Sequence[Any]], Sequence[Any]]
@@ -69,12 +69,11 @@ def _calls(module: str, *functions: str) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+@functools.cache
 def guard_cache() -> None:
     """Make the host's cache, in this process, tell models apart; one that was opened before is guarded as well."""
     from lm_eval.api.model import CachingLM
 
-    if getattr(CachingLM, _MARK, False):
-        return
     original = CachingLM.__getattr__
 
     @functools.wraps(original)
@@ -83,7 +82,6 @@ def guard_cache() -> None:
         return functools.partial(_answer, self, name, found) if name in _KINDS else found
 
     CachingLM.__getattr__ = guarded
-    setattr(CachingLM, _MARK, True)
 
 
 def _answer(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) -> list[Any]:
@@ -142,14 +140,9 @@ def _rows(cache: Any, rows: _RowsOfOneModel | None) -> Iterator[None]:
     """Let the cache, and the model that writes into it while it answers, see these rows alone; None for none."""
     from lm_eval.api.model import CacheHook
 
-    before = cache.dbdict
-    cache.dbdict = rows
-    cache.lm.set_cache_hook(CacheHook(None if rows is None else cache))
-    try:
+    with replaced(cache, "dbdict", rows), replaced(cache.lm, "cache_hook", cache.lm.cache_hook):
+        cache.lm.set_cache_hook(CacheHook(None if rows is None else cache))
         yield
-    finally:
-        cache.dbdict = before
-        cache.lm.set_cache_hook(CacheHook(cache))
 
 
 def _warn_once(cache: Any, message: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, is_predicted_only
 from dialeval_plugin.statistics.estimates import number_text
 
@@ -24,11 +25,8 @@ def short_tables() -> Iterator[None]:
     def make_table(result_dict: Mapping[str, Any], column: str = "results", **options: Any) -> Any:
         return (short_table(result_dict) if column == "results" else None) or original(result_dict, column, **options)
 
-    utils.make_table = make_table
-    try:
+    with replaced(utils, "make_table", make_table):
         yield
-    finally:
-        utils.make_table = original
 
 
 def short_table(results: Mapping[str, Any]) -> str | None:

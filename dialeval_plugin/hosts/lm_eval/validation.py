@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,16 +125,11 @@ def _describe(error: Exception) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the host's progress bars and notices of each small build from burying the result."""
+    """Keep the host's notices of each small build from burying the result."""
     logger = logging.getLogger("lm_eval")
-    level, bars = logger.level, os.environ.get("TQDM_DISABLE")
+    level = logger.level
     logger.setLevel(logging.ERROR)
-    os.environ["TQDM_DISABLE"] = "1"
     try:
         yield
     finally:
         logger.setLevel(level)
-        if bars is None:
-            del os.environ["TQDM_DISABLE"]
-        else:
-            os.environ["TQDM_DISABLE"] = bars

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import check_choice
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.judgement_tasks.documents import absent_item, data_sets, item_columns, rater_columns, verdict_of
@@ -54,8 +55,7 @@ def opinion_dataset(
         when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the challenge.
         group_sets: the group's challenges; one at least has to be there.
     """
-    if context not in get_args(Context):
-        raise InputError(f'context: expected full or pair, got {context!r}. Type --metadata \'{{"context": "pair"}}\'.')
+    check_choice("--metadata", "context", context, get_args(Context))
     read = functools.partial(_read, bot_ratings=bot_ratings)
     dialogues = unless_absent(read, dataset, when_absent=when_absent, group_sets=group_sets, group=GROUP, advice=_FETCH)
     if dialogues is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import Positive, check_value, from_text
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora.readers import fed
 from dialeval_plugin.judgement_tasks.documents import (
@@ -50,13 +51,15 @@ def fed_dataset(
         literal_log: weight ratings by log probabilities, as the paper prints it.
     """
     prompt = rating_prompt(quality, level)
+    n_ratings = from_text(str(k), int)
+    check_value("--metadata", "k", n_ratings, Positive)
     threads: dict[str, Sequence[Item]] = {
         dialogue.whole.id: dialogue.responses if level == "turn" else (dialogue.whole,) for dialogue in fed.read()
     }
     ratings = {
         item.id: rating for item, rating in rated_items([i for items in threads.values() for i in items], prompt.published)
     }
-    documents = rating_documents(prompt, threads, ratings, k=_k(k), reading=reading_of(literal_log))
+    documents = rating_documents(prompt, threads, ratings, k=n_ratings, reading=reading_of(literal_log))
     if not shown_dialogues:
         return data_sets(test=for_each_seed(documents, seeds))
     examples = _examples(documents, shown_dialogues)
@@ -98,9 +101,3 @@ def _examples(documents: Sequence[Document], ids: Sequence[str]) -> list[Documen
         if id not in joined:
             raise InputError(f"shown_dialogues: FED has no rated dialogue {id!r}. They are called fed_000, fed_001, ...")
     return [shown(joined[id], number) for number, id in enumerate(ids, start=1)]
-
-
-def _k(value: int | str) -> int:
-    if not str(value).isdecimal() or int(value) < 1:
-        raise InputError(f"k: expected a whole number from 1, got {value!r}. Type --metadata '{{\"k\": 3}}'.")
-    return int(value)

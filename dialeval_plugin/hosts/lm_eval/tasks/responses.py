@@ -8,6 +8,7 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import check_value, from_text
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
@@ -109,8 +110,6 @@ def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]
 
 def reading_of(literal_log: bool | str) -> GEvalReading:
     """How probabilities are read, from a task's switch `literal_log`."""
-    if str(literal_log).lower() not in {"true", "false"}:
-        raise InputError(
-            f"literal_log: expected true or false, got {literal_log!r}. Type --metadata '{{\"literal_log\": true}}'."
-        )
-    return "literal_log" if str(literal_log).lower() == "true" else "probabilities"
+    is_literal = from_text(str(literal_log), bool)
+    check_value("--metadata", "literal_log", is_literal, bool)
+    return "literal_log" if is_literal else "probabilities"
