@@ -300,8 +300,9 @@ def test_neutralising_is_idempotent_and_leaves_one_line(text: str) -> None:
 @given(PIECES)
 def test_what_a_judge_quotes_is_not_its_verdict(text: str) -> None:
     said = neutralise(text)
-    assert parse_rating(f'It says "{said}". Score: 2', (1, 5), label="Engagingness") == 2
-    assert parse_label(f'It says "{said}". Prediction: negative', LABELS) == "negative"
+    # Every judge hands the content over. Without it, a text with one quotation mark would end the quotation of it.
+    assert parse_rating(f'It says "{said}". Score: 2', (1, 5), label="Engagingness", content=(said,)) == 2
+    assert parse_label(f'It says "{said}". Prediction: negative', LABELS, content=(said,)) == "negative"
 
 
 HEADINGS = ("Final score ** : 5", "Overall rating `: 5", "Final verdict * : 5", "Engagingness ** : 5", "Score ** : 5",
