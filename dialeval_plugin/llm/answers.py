@@ -17,7 +17,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -104,12 +104,7 @@ class AnswerCache:
         with _clear_errors(self.path):
             connection = self.connect()
         with contextlib.closing(connection):
-            answers = CacheSession(self.path, connection)
-            try:
-                yield answers
-            finally:
-                if answers.n_dropped:
-                    logger.warning("%s: %d damaged answers were dropped and are asked for again", self.path, answers.n_dropped)
+            yield CacheSession(self.path, connection)
 
     def connect(self) -> sqlite3.Connection:
         """Open the file in autocommit mode: every statement is a transaction."""
@@ -148,35 +143,29 @@ class CacheSession:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
         self._connection = connection
-        self.n_dropped = 0
 
     def read(self, keys: Sequence[str]) -> dict[str, language_model.Text | float]:
         """The answers that are kept, by key."""
         found: dict[str, language_model.Text | float] = {}
+        n_dropped = 0
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
         with _clear_errors(self._path):
             for key, value, checksum in self._connection.execute(query, (json.dumps(keys),)).fetchall():
                 if checksum == _checksum(key, value):
-                    answer = json.loads(value)
-                    found[key] = (
-                        -math.inf
-                        if answer is None
-                        else language_model.CutAnswer(**answer)
-                        if isinstance(answer, dict)
-                        else answer
-                    )
+                    answer = json.loads(value, object_hook=lambda fields: language_model.CutAnswer(**fields))
+                    found[key] = -math.inf if answer is None else answer
                 else:
                     self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
-                    self.n_dropped += 1
+                    n_dropped += 1
+        if n_dropped:
+            logger.warning("%s: %d damaged answers were dropped and are asked for again", self._path, n_dropped)
         return found
 
     def write(self, key: str, answer: language_model.Text | float) -> None:
         """Keep an answer, in the place of one that could not be read."""
         # JSON has no minus infinity, the log of a probability of 0: null stands for it.
-        plain = (
-            {"text": answer.text} if isinstance(answer, language_model.CutAnswer) else None if answer == -math.inf else answer
-        )
-        value = json.dumps(plain, ensure_ascii=True, allow_nan=False)
+        plain = None if answer == -math.inf else answer
+        value = json.dumps(plain, ensure_ascii=True, allow_nan=False, default=asdict)
         with _clear_errors(self._path):
             self._connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
 
@@ -302,7 +291,7 @@ class CachedLanguageModel:
         return answers
 
     def _count(self, texts: Sequence[str]) -> None:
-        counted = self.model.count_tokens(texts) if isinstance(self.model, language_model.TokenCounter) else None
+        counted = language_model.count_tokens(self.model, texts)
         self.usage.n_asked += len(texts)
         self.usage.prompt_tokens += -(-sum(map(len, texts)) // CHARACTERS_PER_TOKEN) if counted is None else counted
         self.usage.is_estimate |= counted is None and bool(texts)
@@ -335,7 +324,7 @@ class UnaskedLanguageModel:
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
         """Tokens of all prompts; None where the model does not say."""
-        return self.model.count_tokens(prompts) if isinstance(self.model, language_model.TokenCounter) else None
+        return language_model.count_tokens(self.model, prompts)
 
     def generate(
         self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None

@@ -8,10 +8,11 @@ the model under test is lm-eval's, the host, which takes all prompts first and h
 from __future__ import annotations
 
 import functools
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
@@ -48,8 +49,17 @@ class Request:
     """0 takes the likeliest token; above it answers are drawn."""
     sample: int = 0
     """Number of a drawn answer; where a backend takes a seed, each number has another."""
+    form: str = ""
+    """JSON schemas of the answer's parts by their names, as a JSON object; none where the answer is a free text."""
     read: Callable[[Text | Unscored], Any] = field(default=lambda answer: answer, compare=False, repr=False)
     """Gives the verdict of an answer. One without a verdict is not kept, and where it was cut it is asked for once more."""
+
+
+def rating_form(scales: Mapping[str, tuple[float, float]], *, is_whole: bool = False) -> str:
+    """The `form` of a request that asks for a number on each of these scales; some servers take no blank in a name."""
+    kind, number = ("integer", int) if is_whole else ("number", float)
+    ends = {name.replace(" ", "_"): {"minimum": number(low), "maximum": number(high)} for name, (low, high) in scales.items()}
+    return json.dumps({name: {"type": kind, **schema} for name, schema in ends.items()})
 
 
 class Question(NamedTuple):
@@ -97,12 +107,10 @@ class LanguageModel(Protocol):
         """Natural log of the probability of each continuation after its context."""
 
 
-@runtime_checkable
-class TokenCounter(Protocol):
-    """A language model that can say how long a prompt is."""
-
-    def count_tokens(self, prompts: Sequence[str]) -> int | None:
-        """Tokens of all prompts as they are sent; None where the model's tokenizer is not at hand."""
+def count_tokens(model: LanguageModel | None, prompts: Sequence[str]) -> int | None:
+    """Tokens of all prompts as the model is sent them; None where it has no method of this name, or no tokenizer at hand."""
+    count: Callable[[Sequence[str]], int | None] | None = getattr(model, "count_tokens", None)
+    return count(prompts) if count is not None else None
 
 
 def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval model") -> LanguageModel:

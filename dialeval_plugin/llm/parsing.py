@@ -70,16 +70,16 @@ def parse_rating(
     low, high = scale
     other = f"the answer is on another scale than {low:g} to {high:g}"
     if any(_float(last) != high or _float(first or f"{low:g}") != low for first, last in found.scales):
-        return _unread(Reason.OUT_OF_RANGE, other, answer)
+        return unread(Reason.OUT_OF_RANGE, other, answer)
     value = _float(found.match["number"])
     if found.match["percent"]:
         if tuple(scale) != (0, 1):
-            return _unread(Reason.OUT_OF_RANGE, other, answer)
+            return unread(Reason.OUT_OF_RANGE, other, answer)
         value /= 100
     if found.match["top"] and _float(found.match["top"]) != high:
-        return _unread(Reason.OUT_OF_RANGE, other, answer)
+        return unread(Reason.OUT_OF_RANGE, other, answer)
     if not low <= value <= high:
-        return _unread(Reason.OUT_OF_RANGE, f"{value:g} is not on the scale {low:g} to {high:g}", answer)
+        return unread(Reason.OUT_OF_RANGE, f"{value:g} is not on the scale {low:g} to {high:g}", answer)
     return value
 
 
@@ -158,7 +158,7 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
     text = _own_words(text, form, known)
     headings = list(_headings(text, form))
     if headings and not text[headings[-1].end :].strip(_EDGES):
-        return _unread(Reason.TRUNCATED, f"the answer ends before the {form.what}", answer)
+        return unread(Reason.TRUNCATED, f"the answer ends before the {form.what}", answer)
     best = _best(text, form, headings)
     unnamed = list(_unnamed(text, form, known, is_cut=is_cut))
     deciding: Sequence[re.Match[str] | None] = _deciding(text, form, best)
@@ -172,13 +172,13 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
     if len(meanings) == 1 and not is_unreadable and not _RETRACTION.search(text, max(match.end() for match in found)):
         return _Found(found[-1], list(_scales(text, found, best)))
     if _REFUSAL.search(_QUOTATION.sub(" ", text)):
-        return _unread(Reason.REFUSAL, "the model refused", answer)
+        return unread(Reason.REFUSAL, "the model refused", answer)
     if is_cut:
-        return _unread(Reason.TRUNCATED, f"the answer was cut off before the {form.what}", answer)
+        return unread(Reason.TRUNCATED, f"the answer was cut off before the {form.what}", answer)
     problem = f"no {form.what} where one was asked for"
     if meanings and not is_unreadable:
         problem = f"{len(meanings)} different {form.what}s" if len(meanings) > 1 else f"a {form.what} that it takes back"
-    return _unread(Reason.PARSE_FAILURE, f"the answer has {problem}", answer)
+    return unread(Reason.PARSE_FAILURE, f"the answer has {problem}", answer)
 
 
 def _own_words(text: str, form: _Form, known: frozenset[str]) -> str:
@@ -410,11 +410,11 @@ def readable(answer: str, prompt: str | None = None, *, is_cut: bool = False) ->
     text = _clean(reply.text)
     if not text and (reply.is_open or is_cut):
         where = "within its reasoning" if reply.has_reasoning else "before it says anything"
-        return _unread(Reason.TRUNCATED, f"the answer ends {where}", answer)
+        return unread(Reason.TRUNCATED, f"the answer ends {where}", answer)
     if not text:
         return Unscored(Reason.PARSE_FAILURE, "the answer is empty")
     if len(text) > _MAX_LENGTH:
-        return _unread(Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning", answer)
+        return unread(Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning", answer)
     return text[1:-1].strip() if _QUOTATION.fullmatch(text) else text
 
 
@@ -471,7 +471,8 @@ def has_heading(text: str, names: tuple[str, ...] = ()) -> bool:
     return any(_names(_clean(text), _any_heading(names)))
 
 
-def _unread(reason: Reason, problem: str, answer: str) -> Unscored:
+def unread(reason: Reason, problem: str, answer: str) -> Unscored:
+    """Why an answer has no verdict, with its beginning; the log has all of it."""
     logger.debug("unread answer (%s): %r", reason.value, answer)
     return Unscored(reason, f"{problem}: {shortened(answer)}")
 

@@ -27,6 +27,8 @@ class OwnArguments:
     apply_chat_template: bool | None = None
     chat_template_kwargs: str | None = None
     """A JSON object."""
+    structured_output: bool = False
+    """Whether each answer is asked for as JSON with a schema, which chat servers alone take (`response_format`)."""
 
 
 _OWN = tuple(field.name for field in fields(OwnArguments))
@@ -43,7 +45,12 @@ def split_arguments(
     own = make_options(OwnArguments, where, **{name: of_host.pop(name) for name in _OWN if name in of_host})
     given, place = own.chat_template_kwargs or "{}", f"{where}: chat_template_kwargs"
     template = checked(given, Json[dict[str, Any]], place, advice='Give a JSON object, as {"thinking": false}.')
-    if not _is_served(kind):
+    if own.structured_output and not is_a(kind, "LocalChatCompletion"):
+        raise InputError(
+            f"{where}: structured_output is for chat servers that take response_format. "
+            "Leave it out, or choose llm='local-chat-completions' or 'openai-chat-completions'."
+        )
+    if not is_a(kind, "TemplateAPI"):
         return own, of_host | ({"chat_template_args": template} if template else {}), {}
     if "enable_thinking" in of_host:
         template["enable_thinking"] = of_host.pop("enable_thinking")
@@ -58,7 +65,7 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
     """
     known = _known(kind)
     required = {name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty}
-    if _is_served(kind):
+    if is_a(kind, "TemplateAPI"):
         for name in arguments:
             if name not in known:
                 raise _unknown(model, name, known)
@@ -100,9 +107,10 @@ def missing_package(model: str, error: ImportError | NameError) -> MissingPrereq
     )
 
 
-def _is_served(kind: type[Any]) -> bool:
+def is_a(kind: type[Any], name: str) -> bool:
+    """Whether a class is, or is derived from, the host's class of this name; that of every served model is `TemplateAPI`."""
     # By name: without the packages of served models, the module of the host's class cannot be imported.
-    return any(base.__name__ == "TemplateAPI" for base in kind.__mro__)
+    return any(base.__name__ == name for base in kind.__mro__)
 
 
 def _known(kind: type[Any]) -> Mapping[str, inspect.Parameter]:

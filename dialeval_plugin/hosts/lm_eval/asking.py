@@ -22,8 +22,11 @@ from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_e
 from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.llm.language_model import CutAnswer
 from dialeval_plugin.terminal.progress import Progress
+
+from .arguments import is_a
 
 if TYPE_CHECKING:
     from .bounded_http import RequestParameters
@@ -161,13 +164,6 @@ def describe(error: Exception) -> str:
     return f"{name}: {error}"
 
 
-def is_served(lm: Any) -> bool:
-    """Whether the model is behind HTTP: the host's API models share one base."""
-    # Importing this module takes packages that only the extra [api] brings; whoever made an API model has imported it.
-    api_models = sys.modules.get("lm_eval.models.api_models")
-    return api_models is not None and isinstance(lm, api_models.TemplateAPI)
-
-
 def take_over_requests(lm: Any, budget: RetryBudget, parameters: RequestParameters) -> None:
     """Let a served model ask within our budget instead of the host's, which has no jitter and knows no refusal.
 
@@ -193,7 +189,10 @@ def take_over_requests(lm: Any, budget: RetryBudget, parameters: RequestParamete
             try:
                 return await budget.acall(once, *args, **kwargs)
             except budget.never:
-                raise
+                if not budget.is_spent:
+                    budget.failures_in_a_row = MAX_FAILURES_IN_A_ROW
+                    raise
+                failure = NOT_ASKED  # asyncio would print the errors of the requests that were under way beside the first
             except GaveUp:
                 failure = NOT_ASKED
             except Exception as error:
@@ -292,7 +291,7 @@ class Asking(Generic[Answer]):
         kind: str,
         arguments: Sequence[tuple[Any, Any]],
         budget: RetryBudget,
-        read: Callable[[Any], Answer],
+        read: Callable[[Any], Answer | Unscored],
         on_answer: Callable[[int, Answer], None] | None,
     ) -> None:
         self._lm = lm
@@ -309,7 +308,9 @@ class Asking(Generic[Answer]):
         self._budget.failures_in_a_row = 0
         places = list(range(len(self._arguments)))
         starts = range(0, len(places), max(1, step))
-        with self._as_cache_hook(), _ASKING_OUR_WAY if is_served(self._lm) else contextlib.nullcontext():
+        is_served = is_a(type(self._lm), "TemplateAPI")
+        our_way = _ASKING_OUR_WAY if is_served else contextlib.nullcontext()
+        with replaced(self._lm, "cache_hook", self), our_way:
             for start in Progress(starts, desc="asking", disable=len(starts) == 1):
                 self._ask(places[start : start + step])
         return [self._answers[place] for place in places]
@@ -351,7 +352,7 @@ class Asking(Generic[Answer]):
         ]
         if self._budget.is_spent:
             return [NOT_ASKED] * len(places)
-        with _naming_absent_log_probabilities(asked=self._kind == "loglikelihood" and is_served(self._lm)):
+        with _naming_absent_log_probabilities(asked=self._kind == "loglikelihood" and is_a(type(self._lm), "TemplateAPI")):
             answers: list[Any] = getattr(self._lm, self._kind)(requests)
         return answers
 
@@ -360,22 +361,12 @@ class Asking(Generic[Answer]):
             return
         if answer is None:
             answer = NO_ANSWER
-        if isinstance(answer, Unscored):
-            self._answers[place] = answer
-            return
-        self._budget.failures_in_a_row = 0
-        self._answers[place] = read = self._read(answer)
-        if self._on_answer is not None:
-            self._on_answer(place, read)
-
-    @contextlib.contextmanager
-    def _as_cache_hook(self) -> Iterator[None]:
-        previous = getattr(self._lm, "cache_hook", None)
-        self._lm.cache_hook = self
-        try:
-            yield
-        finally:
-            self._lm.cache_hook = previous
+        if not isinstance(answer, Unscored):
+            self._budget.failures_in_a_row = 0
+            answer = self._read(answer)
+        self._answers[place] = answer
+        if self._on_answer is not None and not isinstance(answer, Unscored):
+            self._on_answer(place, answer)
 
 
 class _AskingOurWay:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,16 +12,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import Json
+
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
+from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
+from dialeval_plugin.hosts.registration import register_models, replaced
 from dialeval_plugin.llm import language_model
+from dialeval_plugin.llm.parsing import unread
+from dialeval_plugin.llm.reasoning import split_reasoning
+from dialeval_plugin.methods.judging.goodness import in_full
 from dialeval_plugin.models.folders import opening, refuse_pickles
 from dialeval_plugin.models.tensors import check_device
 
 from . import asking
-from .arguments import check_arguments, check_key, missing_package, refused_argument, split_arguments
+from .arguments import OwnArguments, check_arguments, check_key, is_a, missing_package, refused_argument, split_arguments
 from .logs import redact_host_logs
 
 logger = logging.getLogger(__name__)
@@ -49,8 +57,9 @@ class LmEvalLanguageModel:
         as_chat: put each prompt into a user message and the model's chat template.
         retries: how often a failed request is repeated; a served model's argument `max_retries` counts instead.
         wait: seconds before the first repetition; each further one waits about twice as long.
-        max_tokens: of every answer, in the place of what the requests say. Without it a chat model whose answer was cut before
-            its verdict is asked once more, with `TOKENS_WHEN_CUT`; a model that only continues text has no end of its own.
+        own: how it is asked. `max_gen_toks` takes the place of what the requests say; without it a chat model whose answer was
+            cut before its verdict is asked once more, with `TOKENS_WHEN_CUT`; a model that only continues text has no end of
+            its own. With `structured_output` an answer is JSON with the names of `Request.form`, or is not read.
         extra: fields of every request to a server.
     """
 
@@ -62,15 +71,14 @@ class LmEvalLanguageModel:
         as_chat: bool = False,
         retries: int = 2,
         wait: float = 1.0,
-        max_tokens: int | None = None,
+        own: OwnArguments | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
         redact_host_logs()
-        self.lm = lm
-        self.identity = identity + ("+chat" if as_chat else "")
+        self.lm, self._own = lm, own or OwnArguments()
+        self.identity = identity + ("+chat" if as_chat else "") + ("+json" if self._own.structured_output else "")
         self._as_chat = as_chat
-        self._is_served = asking.is_served(lm)
-        self._max_tokens = max_tokens
+        self._is_served = is_a(type(lm), "TemplateAPI")
         self._seed: int | None = getattr(lm, "_seed", None)
         if self._is_served:
             from .bounded_http import RequestParameters
@@ -91,6 +99,11 @@ class LmEvalLanguageModel:
         Of drawn answers a served model's have a seed, that of the model and the number of the sample; those of others differ
         from run to run.
         """
+        if self._own.structured_output and not all(request.form for request in requests):
+            raise InputError(
+                f"llm {self.identity}: structured_output asks for ratings and labels, and this prompt asks for a text. "
+                "Leave structured_output out of llm_args."
+            )
 
         def hear(place: int, answer: language_model.Text) -> None:
             if on_answer is not None and not self._is_asked_again(requests[place], answer):
@@ -113,10 +126,11 @@ class LmEvalLanguageModel:
         return answers
 
     def _is_asked_again(self, request: language_model.Request, answer: language_model.Text | Unscored) -> bool:
+        is_cut = answer.reason is Reason.TRUNCATED if isinstance(answer, Unscored) else not isinstance(answer, str)
         return (
-            isinstance(answer, language_model.CutAnswer)
+            is_cut
             and self._as_chat
-            and self._max_tokens is None
+            and self._own.max_gen_toks is None
             and request.max_tokens < self._tokens_when_cut
             and isinstance(request.read(answer), Unscored)
         )
@@ -128,7 +142,8 @@ class LmEvalLanguageModel:
         for place, request in enumerate(requests):
             # The host sends one seed with every request of a call, which makes all samples of a prompt equal.
             sample = request.sample if self._seed is not None and request.temperature > 0 else 0
-            groups.setdefault(replace(request, prompt="", sample=sample), []).append(place)
+            form = request.form if self._own.structured_output else ""
+            groups.setdefault(replace(request, prompt="", sample=sample, form=form), []).append(place)
         answers: dict[int, language_model.Text | Unscored] = {}
         for settings, places in groups.items():
             # Stop strings end a text that is only continued; a chat model ends by itself, and may begin with an empty line.
@@ -136,17 +151,16 @@ class LmEvalLanguageModel:
             # A server may refuse an empty list; the host has the same default for its chat models.
             until = list(stop) or ([NEVER_SAID] if self._is_served else [])
             drawn = {"do_sample": settings.temperature > 0, "temperature": settings.temperature}
-            given = {"max_gen_toks": self._max_tokens or settings.max_tokens, **drawn}
+            given: dict[str, Any] = {"max_gen_toks": self._own.max_gen_toks or settings.max_tokens, **drawn}
+            read: Callable[[Any], Any] = functools.partial(_ended, stop=stop)
+            if settings.form:
+                given["response_format"] = _response_format(settings.form)
+                read = functools.partial(_from_json, form=settings.form)
             # Some backends change the dictionary that they are given: each request has its own.
             arguments = [(self._prompt(requests[place].prompt), {**given, "until": list(until)}) for place in places]
-            if self._seed is not None:
-                self.lm._seed = self._seed + settings.sample
-            try:
-                read = functools.partial(_ended, stop=stop)
+            seed = None if self._seed is None else self._seed + settings.sample
+            with replaced(self.lm, "_seed", seed):
                 found = self._ask("generate_until", arguments, read, _at(places, on_answer))
-            finally:
-                if self._seed is not None:
-                    self.lm._seed = self._seed
             answers.update(zip(places, found, strict=True))
         return [answers[place] for place in range(len(requests))]
 
@@ -183,7 +197,7 @@ class LmEvalLanguageModel:
         self,
         kind: str,
         arguments: Sequence[tuple[Any, Any]],
-        read: Callable[[Any], asking.Answer],
+        read: Callable[[Any], asking.Answer | Unscored],
         on_answer: Callable[[int, asking.Answer], None] | None,
     ) -> list[asking.Answer | Unscored]:
         check_key(self.identity, self.lm)
@@ -235,6 +249,30 @@ def _ended(answer: object, stop: Sequence[str]) -> language_model.Text:
     return answer if isinstance(answer, language_model.CutAnswer) and ended == text else ended
 
 
+def _response_format(form: str) -> dict[str, Any]:
+    """The field of a request that asks a server for an answer of this form."""
+    properties = json.loads(form)
+    schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+
+
+def _from_json(answer: language_model.Text, form: str) -> str | Unscored:
+    """The lines that a prompt asks for, as "Rating: 4", from a JSON object with all names of a form and no other.
+
+    No other answer counts, whatever could be read in it: a server may ignore what it is asked for and say nothing.
+    """
+    text = language_model.text_of(answer)
+    with contextlib.suppress(InputError):
+        said = checked(split_reasoning(text).text, Json[dict[str, float | str]], "", advice="")
+        if said.keys() == json.loads(form).keys():
+            values = {name: value if isinstance(value, str) else in_full(value) for name, value in said.items()}
+            return "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in values.items())
+    if isinstance(answer, str):
+        return unread(Reason.PARSE_FAILURE, "the answer is not the JSON that structured_output asks for", text)
+    cut = unread(Reason.TRUNCATED, "the answer was cut off before its JSON was complete", text)
+    return replace(cut, detail=f"{cut.detail}. {language_model.MORE_ROOM}")
+
+
 def _at(places: Sequence[int], on_answer: Callable[[int, asking.Answer], None]) -> Callable[[int, asking.Answer], None]:
     return lambda index, answer: on_answer(places[index], answer)
 
@@ -264,8 +302,6 @@ def load_language_model(
     from lm_eval.api.registry import get_model
     from lm_eval.utils import simple_parse_args_string
 
-    from dialeval_plugin.hosts.registration import register_models
-
     try:
         arguments = simple_parse_args_string(model_args)
         register_models()
@@ -278,8 +314,7 @@ def load_language_model(
     check_arguments(model, kind, of_host)
     if batch_size is None and model == "hf" and "batch_size" not in arguments:
         batch_size = LOCAL_BATCH_SIZE
-    # By name: the module of the host's own class takes seconds to import, and a served model needs none of it.
-    if is_local := any(base.__name__ == "HFLM" for base in kind.__mro__):
+    if is_local := is_a(kind, "HFLM"):
         check_device(arguments.get("device", device))
     if device is None and "device" not in arguments:
         device = HOST_DEVICE
@@ -313,7 +348,7 @@ def load_language_model(
             *(model, name),
         )
     identity = identity_of(model, arguments, lm)
-    return LmEvalLanguageModel(lm, identity, as_chat=is_chat, max_tokens=own.max_gen_toks, extra=extra_fields)
+    return LmEvalLanguageModel(lm, identity, as_chat=is_chat, own=own, extra=extra_fields)
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
@@ -353,7 +388,7 @@ def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
     others = sorted(
         f"{key}={_content(value)}"
         for key, value in without_secrets(arguments).items()
-        if key not in {named, *_SPEED_ARGUMENTS, "revision", "apply_chat_template"}  # "+chat" says the last
+        if key not in {named, *_SPEED_ARGUMENTS, "revision", "apply_chat_template", "structured_output"}
     )
     hosts = "".join(f"+{package}-{version(package)}" for package in ("lm_eval", "transformers"))
     return f"{model}:{shown}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "") + hosts

@@ -20,6 +20,9 @@ import aiohttp
 import requests
 from tenacity import retry_if_exception
 
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.redaction import redacted
+
 logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 16 * 2**20
@@ -32,6 +35,7 @@ _NAMED = re.compile(r"""['"`](max_tokens|max_completion_tokens|temperature|stop|
 _UNSUPPORTED = re.compile(
     r"unsupported|not support|not (?:be )?(?:permitted|allowed|accepted)|unknown|unrecogni[sz]ed|unexpected", re.IGNORECASE
 )
+_FORM = re.compile("response_format|json.?schema|grammar", re.IGNORECASE)
 _LONGEST_REFUSAL = 2000
 
 
@@ -128,6 +132,11 @@ class RequestParameters:
             text = words[:_LONGEST_REFUSAL].decode(errors="replace") if isinstance(words, bytes) else ""
             named = _NAMED.search(text) if _UNSUPPORTED.search(text) else None
             if named is None or named[1] in of_request:
+                if _FORM.search(text):
+                    raise InputError(
+                        f"llm_args: the server refuses what structured_output=true sends: {redacted(text)}. "
+                        "Leave structured_output out, or choose a server and a model that take response_format."
+                    ) from error
                 return False
             if named[1] not in self._refused:
                 change = f"sent as {_OTHER_NAMES[named[1]]!r}" if named[1] in _OTHER_NAMES else "not sent"

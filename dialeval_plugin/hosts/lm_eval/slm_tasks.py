@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 
-from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.scorer import run_signature
@@ -185,11 +185,11 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     """
     if doc["is_absent"]:
         return {}
-    interior, plain = map(_answer, results)
-    example = cast("Example", documents.item_of(doc))
+    interior, plain = results
+    example = documents.item_of(doc)
     read = {
-        "interior": read_interior(interior, doc["prompt"], example),
-        "plain": PLAIN.read(plain, doc["plain_prompt"], example),
+        "interior": _read(interior, read_interior, doc["prompt"], example),
+        "plain": _read(plain, PLAIN.read, doc["plain_prompt"], example),
     }
     refinement = Refinement(**json.loads(doc["options"]))
     small = _small_model_row(doc)
@@ -209,7 +209,7 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
     if doc["is_absent"]:
         return {}
     small = _small_model_row(doc)
-    llm = SCORING_PROMPTS["slide"].share(_answer(results[0]), doc["prompt"], cast("Example", documents.item_of(doc)))
+    llm = _read(results[0], SCORING_PROMPTS["slide"].read, doc["prompt"], documents.item_of(doc))
     if isinstance(small, Unscored) and small.reason is Reason.EMPTY_INPUT:
         llm = small
     verdict = documents.verdict_of(results)
@@ -240,8 +240,8 @@ def _value(row: Row, name: str) -> float | None:
     return None if isinstance(row, Unscored) else row.get(name)
 
 
-def _answer(answer: str | None) -> str | Unscored:
-    return Unscored(Reason.API_ERROR, "the model gave no answer") if answer is None else answer
+def _read(answer: str | None, read: Callable[..., Any], *asked: object) -> Any:
+    return Unscored(Reason.API_ERROR, "the model gave no answer") if answer is None else read(answer, *asked)
 
 
 def _small_model_columns(row: Row) -> dict[str, Any]:
@@ -262,32 +262,20 @@ def _split(
     rated = rated_items(examples, quality)
     own = columns([cast("Example", item) for item, _ in rated])
     rows = [
-        {
-            **dict.fromkeys(_COLUMNS),
-            **documents.item_columns(item),
-            **documents.rater_columns(item, quality),
-            "rating": rating,
-            "cluster": context_key(item),
-            "is_absent": False,
-            **extra,
-        }
+        _row(item, quality, rating=rating, cluster=context_key(item), is_absent=False, **extra)
         for (item, rating), extra in zip(rated, own, strict=True)
     ]
     return documents.data_sets(test=rows)
+
+
+def _row(item: Item, quality: str, **own: Any) -> dict[str, Any]:
+    return {**dict.fromkeys(_COLUMNS), **documents.item_columns(item), **documents.rater_columns(item, quality), **own}
 
 
 def _placeholder(dialogue_set: str) -> dict[str, Any]:
     """A set that is not on this machine: the host cannot build a task without a document, and asks about it."""
     empty = documents.absent_item(dialogue_set)
     text = PLAIN.render(empty)
-    row = {
-        **dict.fromkeys(_COLUMNS),
-        **documents.item_columns(empty),
-        **documents.rater_columns(empty, ""),
-        "rating": 0.0,
-        "is_absent": True,
-        "prompt": text,
-        "plain_prompt": text,
-        "max_gen_toks": [PLAIN.max_tokens] * 2,
-    }
+    asked = {"prompt": text, "plain_prompt": text, "max_gen_toks": [PLAIN.max_tokens] * 2}
+    row = _row(empty, "", rating=0.0, is_absent=True, **asked)
     return documents.data_sets(test=[row] * n_processes())

@@ -10,6 +10,7 @@ example 4 is one of DailyDialog++'s test contexts; an example is not shown to a 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -33,6 +34,7 @@ _ADVERSARIAL = "adversarial negative"
 
 MAX_TOKENS = 16
 STOP = ("\n\n", "\nContext:", "\nExample")
+FORM = json.dumps({"Prediction": {"type": "string", "enum": [label.capitalize() for label in LABELS]}})
 
 _SPEAKERS = ("FS", "SS")
 _COUNTS = ("", "is one example", "are two examples", "are three examples", "are four examples", "are five examples")
@@ -157,7 +159,7 @@ def classify(
     asked = [example for example in examples if not is_blank(example.response.text)]
     texts = [prompt.render(example) for example in asked]
     requests = [
-        Request(text, MAX_TOKENS, STOP, read=reader(read_label, text, example))
+        Request(text, MAX_TOKENS, STOP, form=FORM, read=reader(read_label, text, example))
         for text, example in zip(texts, asked, strict=True)
     ]
     answers = model.generate(requests) if requests else []

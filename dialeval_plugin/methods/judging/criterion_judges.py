@@ -254,7 +254,7 @@ class CriterionJudge(language_model.PromptingScorer):
     def _requests(self, example: Example) -> Iterator[Sequence[Any]]:
         """What is asked about one response, criterion by criterion."""
         for prompt in self.criteria.values():
-            request = prompt.request(example)
+            request = prompt.request(example, is_whole=True)
             if self.mode == "weighted":
                 yield [(request.prompt, form) for form in self._forms]
             else:

@@ -48,21 +48,16 @@ class ScoringPrompt:
         probes = (Example("0", context, Turn("three"), facts=("fact",)), Example("1", (), Turn("four")))
         return f"{self.name}-v{self.version}-{text_hash(*map(self.render, probes))}"
 
-    def request(self, example: Example) -> language_model.Request:
-        """The question about a response."""
+    def request(self, example: Example, *, is_whole: bool = False) -> language_model.Request:
+        """The question about a response, to which the answer is a whole number or any."""
         text = self.render(example)
-        return language_model.Request(text, self.max_tokens, self.stop, read=language_model.reader(self.read, text, example))
+        form = language_model.rating_form({self.label: self.scale}, is_whole=is_whole)
+        read = language_model.reader(self.read, text, example)
+        return language_model.Request(text, self.max_tokens, self.stop, form=form, read=read)
 
-    def read(self, answer: str | Unscored, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
+    def read(self, answer: str, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
         """Read the number of an answer to the prompt `text` about an example, or say why there is none."""
-        if isinstance(answer, Unscored):
-            return answer
         return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example), is_cut=is_cut)
-
-    def share(self, answer: str | Unscored, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
-        """The same as a share of the prompt's scale, in [0, 1]."""
-        rating = self.read(answer, text, example, is_cut=is_cut)
-        return rating if isinstance(rating, Unscored) else share_of(rating, self.scale)
 
 
 def _slide(example: Example) -> str:
@@ -228,7 +223,8 @@ class InteriorPrompt:
     def request(self, example: Example, probability: float, similarity: float) -> language_model.Request:
         """The question about a response; see `render`."""
         text = self.render(example, probability, similarity)
-        return language_model.Request(text, max_tokens=64, read=language_model.reader(read_interior, text, example))
+        form = language_model.rating_form({OVERALL: OVERALL_SCALE, INFLUENCE: INFLUENCE_SCALE})
+        return language_model.Request(text, max_tokens=64, form=form, read=language_model.reader(read_interior, text, example))
 
     def render(self, example: Example, probability: float, similarity: float) -> str:
         """The prompt's text.
@@ -281,7 +277,7 @@ class InteriorPrompt:
         )
 
 
-def read_interior(answer: str | Unscored, prompt: str, example: Example, *, is_cut: bool = False) -> InteriorAnswer | Unscored:
+def read_interior(answer: str, prompt: str, example: Example, *, is_cut: bool = False) -> InteriorAnswer | Unscored:
     r"""Read both numbers out of an answer to `prompt` about `example`, or say why there are none.
 
     The prompt ends with the first label, so the first number may come without one. Two numbers without any label count
@@ -291,8 +287,6 @@ def read_interior(answer: str | Unscored, prompt: str, example: Example, *, is_c
         >>> read_interior(" 4.5\n2. Influence degree: 0.3", "", Example.from_texts(["Hi."], "Hello."))
         InteriorAnswer(llm=4.5, influence=0.3)
     """
-    if isinstance(answer, Unscored):
-        return answer
     text = readable(answer, prompt, is_cut=is_cut)
     if isinstance(text, Unscored):
         return text
