@@ -190,18 +190,22 @@ def test_the_address_holds_what_is_shown_and_shows_it_to_others(page: Page, addr
     page.evaluate("document.querySelectorAll('input[name=set]')[0].click()")
     page.evaluate("document.querySelector('#board th[data-key=name] button').click()")
     choose(page, "#first", "1")
+    page.evaluate("document.querySelector('#intervals').click()")
     shared = page.evaluate("location.href")
     assert shared.startswith(f"{address}#?")
     state = (
         "[...['#count', '#compare-note'].map((name) => document.querySelector(name).textContent), "
-        "document.querySelector('#coefficient').value, document.querySelector('#board th[data-key=name]').ariaSort]"
+        "document.querySelector('#coefficient').value, document.querySelector('#board th[data-key=name]').ariaSort, "
+        "document.querySelector('#intervals').checked, [...document.querySelectorAll('#board .ci')].some((ci) => ci.offsetParent)]"
     )
     seen = page.evaluate(state), page.evaluate(RANKED)
+    assert seen[0][-2:] == [False, False]
     browser.open("about:blank")
     browser.open(shared)
     assert (browser.evaluate(state), browser.evaluate(RANKED)) == seen
     page.evaluate("document.querySelector('#reset').click()")
     assert page.evaluate("location.href") == address
+    assert page.evaluate(state)[-2:] == [True, True]
     browser.requests[:] = [address]
 
 

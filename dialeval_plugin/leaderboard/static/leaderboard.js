@@ -13,7 +13,7 @@
   };
 
   // What is shown: this and nothing else is in the address.
-  const initial = () => ({ coefficient: main, sets: null, filters: {}, evaluator: "", sort: "mean", ascending: null, pair: null });
+  const initial = () => ({ coefficient: main, sets: null, filters: {}, evaluator: "", sort: "mean", ascending: null, pair: null, intervals: true });
   let state = initial();
   const higher = () => data.coefficients.find(({ id }) => id === state.coefficient)?.higher ?? true;
   const chosen = () => state.sets ?? data.common[state.coefficient] ?? [];
@@ -115,6 +115,8 @@
     showUnranked(sets, evaluators.map((_, i) => i).filter((i) => !means[i] && isWanted(i)));
     showBoard(sets, means, order);
     showPair(sets);
+    one("#intervals").checked = state.intervals;
+    board.classList.toggle("no-intervals", !state.intervals);
     for (const item of all(".entry[data-i], figure[data-i]")) item.hidden = !isWanted(Number(item.dataset.i));
     one("#chosen").textContent = `${sets.length} of ${data.sets.length}${state.sets ? "" : ", common"}`;
     for (const box of all("input[name=set]")) box.checked = sets.includes(Number(box.value));
@@ -314,6 +316,7 @@
       words.set("sort", `${state.ascending === null ? "" : state.ascending ? "up:" : "down:"}${key}`);
     }
     if (state.pair) words.set("compare", state.pair.map((i) => evaluators[i].name).join("~"));
+    if (!state.intervals) words.set("intervals", "no");
     const text = words.toString();
     try {
       history.replaceState(null, "", text ? `#?${text}` : location.pathname + location.search);
@@ -339,6 +342,7 @@
     state.ascending = direction ? direction === "up:" : null;
     const names = (words.get("compare") ?? "").split("~").map((name) => evaluators.findIndex((evaluator) => evaluator.name === name));
     if (names.length === 2 && names.every((i) => i >= 0)) state.pair = names;
+    state.intervals = words.get("intervals") !== "no";
   }
   function change(changes) {
     state = { ...state, ...changes };
@@ -371,7 +375,7 @@
       change({ sort: key, ascending: state.sort === key ? !(state.ascending ?? first) : first });
     });
   }
-  one("#intervals").addEventListener("input", ({ target }) => board.classList.toggle("no-intervals", !target.checked));
+  one("#intervals").addEventListener("input", ({ target }) => change({ intervals: target.checked }));
   for (const id of ["#first", "#second"]) {
     one(id).replaceChildren(...evaluators.map(({ name }, i) => Object.assign(make("option", name), { value: String(i) })));
     one(id).addEventListener("input", () => change({ pair: [Number(one("#first").value), Number(one("#second").value)] }));
