@@ -40,6 +40,7 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
     identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
     rough = {name for name in ranking.means if board.has_rough_mean(name, ranking.sets, board.main)}
     groups, sets = cases(evidence, board), _all_sets(board)
+    columns = {one: [column for column in board.columns if column.rated_set == one] for one in sets}
     return render_page(
         __package__,
         "leaderboard",
@@ -54,14 +55,7 @@ def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str 
         axis=forest_axis(ends, scale),
         rows={name: forest_row(mean, ends, scale, is_rough=name in rough) for name, mean in ranking.means.items()},
         rough=rough,
-        sets=[
-            {
-                "set": one,
-                "name": _set_name(board, one),
-                "columns": [column for column in board.columns if column.rated_set == one],
-            }
-            for one in sets
-        ],
+        sets=[{"set": one, "name": _set_name(board, one), "columns": columns[one]} for one in sets],
         set_of={column: sets.index(column.rated_set) for column in board.columns},
         levels=list(dict.fromkeys(one.level for one in sets)),
         identities=identities,
@@ -177,12 +171,8 @@ def _kinds(identity: Identity) -> dict[str, str]:
     size = UNKNOWN if n is None else "none" if n == 0 else "up to 100 M" if n <= _SMALL_MODEL else "more than 100 M"
     use = {True: "commercial use", False: "non-commercial", None: UNKNOWN}[identity.commercial_use]
     words = identity_in_words(identity)
-    return {
-        "references": words["references"],
-        "method": words["method"],
-        "parameters": size,
-        "licence": "no model" if identity.method == "rule" else use,
-    }
+    licence = words["licence"] if identity.method == "rule" else use
+    return {"references": words["references"], **words, "parameters": size, "licence": licence}
 
 
 def _filters(identities: Mapping[str, Identity]) -> dict[str, list[str]]:

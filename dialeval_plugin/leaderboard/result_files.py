@@ -308,11 +308,7 @@ class _Task:
         recorded: Mapping[str, int] = self.file["config"].get("scorer_unscored", {}).get(self.task, {})
         if sum(recorded.values()) == n_unscored:
             return recorded
-        return (
-            Counter(row.unscored for row in rows if row.unscored)
-            if rows is not None
-            else Counter({task_runs.UNKNOWN: n_unscored})
-        )
+        return {task_runs.UNKNOWN: n_unscored} if rows is None else Counter(row.unscored for row in rows if row.unscored)
 
     def _default_reason(self) -> str:
         """Why a row without a logged reason has no score."""

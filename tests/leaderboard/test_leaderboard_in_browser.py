@@ -196,7 +196,8 @@ def test_the_address_holds_what_is_shown_and_shows_it_to_others(page: Page, addr
     state = (
         "[...['#count', '#compare-note'].map((name) => document.querySelector(name).textContent), "
         "document.querySelector('#coefficient').value, document.querySelector('#board th[data-key=name]').ariaSort, "
-        "document.querySelector('#intervals').checked, [...document.querySelectorAll('#board .ci')].some((ci) => ci.offsetParent)]"
+        "document.querySelector('#intervals').checked, "
+        "[...document.querySelectorAll('#board .ci')].some((ci) => ci.offsetParent)]"
     )
     seen = page.evaluate(state), page.evaluate(RANKED)
     assert seen[0][-2:] == [False, False]
