@@ -18,7 +18,7 @@ from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, plot, score, scorers
 from .examples import add_examples
-from .results import compare
+from .results import compare, report
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train"})
@@ -70,6 +70,7 @@ app.command(rich_help_panel=_SCORE)(launch.launch)
 app.command(rich_help_panel=_SCORE)(score.accuracy)
 app.command(rich_help_panel=_SCORE)(demo.demo)
 app.command(rich_help_panel=_DECIDE, cls=compare.OptionalMargin)(compare.compare)
+app.command(rich_help_panel=_DECIDE)(report.report)
 app.command("meta-eval", rich_help_panel=_COMPARE)(agreement.meta_eval)
 app.command(rich_help_panel=_COMPARE)(agreement.rescore)
 app.add_typer(leaderboard.app, name="leaderboard", rich_help_panel=_COMPARE)

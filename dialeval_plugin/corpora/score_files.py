@@ -170,7 +170,9 @@ def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> Scored
     if main is None:
         numbers = [name for name in Columns.of(rows, str(path)).numbers if name not in _NO_SCORES]
         if len(numbers) != 1:
-            problem = f"several columns of numbers: {', '.join(numbers)}. Name one with --column" if numbers else "no scores"
+            problem = "no scores. Give what `dialeval score` wrote, or rows with an id and a number"
+            if numbers:
+                problem = f"several columns of numbers: {', '.join(numbers)}. Name one with --column"
             raise InputError(f"{path}: has {problem}.")
         (main,) = numbers
     if main not in there:

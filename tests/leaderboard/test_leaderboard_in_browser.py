@@ -10,7 +10,7 @@ import pytest
 
 from dialeval_plugin.leaderboard.build import Built, write
 from dialeval_plugin.leaderboard.evidence import differences
-from tests.browser import Page, browser_page
+from tests.browser import CLIPPED, PALE, Page, browser_page, choose
 from tests.leaderboard_files import HOSTILE, JUDGE
 
 NAMES = (
@@ -26,44 +26,6 @@ UNRANKED = (
     ".map((row) => [row.querySelector('th').textContent, row.querySelector('.lacks').textContent]))"
 )
 SHOWN_HEADS = "[...document.querySelectorAll('#board thead th')].filter((th) => !th.hidden).map((th) => th.dataset.key)"
-
-
-# Text whose contrast with what is painted below it is less than 4.5 to 1; a canvas makes four numbers of any colour.
-PALE = """(() => {
-  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-  const rgb = (colour) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = colour;
-    canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const light = (colour) => colour.slice(0, 3).map((part) => {
-    const value = part / 255;
-    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  }).reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
-  const over = (top, below) => [...top.slice(0, 3).map((part, i) => (part * top[3] + below[i] * (255 - top[3])) / 255), 255];
-  const ground = (item) => {
-    if (!item) return [255, 255, 255, 255];
-    const own = rgb(getComputedStyle(item).backgroundColor);
-    return own[3] === 255 ? own : over(own, ground(item.parentElement));
-  };
-  const found = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const item = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !item.checkVisibility()) continue;
-    if (item.closest('script, option, button:disabled')) continue;
-    const style = getComputedStyle(item);
-    const [a, b] = [rgb(item.closest('svg') ? style.fill : style.color), ground(item)].map(light);
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) found.push([walker.currentNode.textContent.trim().slice(0, 40), item.className, contrast]);
-  }
-  return found;
-})()"""
-# Elements whose text is cut, but for what scrolls, is read out only or is no text.
-CLIPPED = """[...document.querySelectorAll('body *')].filter((item) => item.checkVisibility() && item.clientWidth
-  && !item.closest('svg, select, .hidden, .skip') && ['hidden', 'clip'].includes(getComputedStyle(item).overflowX)
-  && item.scrollWidth > item.clientWidth + 1).map((item) => item.outerHTML.slice(0, 120))"""
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +52,6 @@ def page(browser: Page, address: str) -> Iterator[Page]:
     assert browser.problems == []
     assert browser.requests == [address]
     assert browser.evaluate("window.hacked") is None
-
-
-def choose(page: Page, control: str, value: str) -> None:
-    page.evaluate(
-        f"(() => {{ const item = document.querySelector('{control}'); item.value = {value!r};"
-        "item.dispatchEvent(new Event('input', {bubbles: true})); })()"
-    )
 
 
 def test_the_script_computes_the_means_that_the_files_have(page: Page, built: Built) -> None:

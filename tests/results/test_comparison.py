@@ -260,7 +260,9 @@ def test_a_file_of_several_scores_says_which_can_be_named(tmp_path: Path) -> Non
     assert read_scored_rows(path, "fit").rows[0].score == 1
     assert refusal(read_scored_rows, path, "fut") == f"{path}: has no column 'fut'. It has: id, fit, fluency, percentile."
     path = write_rows(tmp_path / "b.jsonl", [{"id": "a", "kind": "x"}])
-    assert refusal(read_scored_rows, path) == f"{path}: has no scores."
+    assert refusal(read_scored_rows, path) == (
+        f"{path}: has no scores. Give what `dialeval score` wrote, or rows with an id and a number."
+    )
     path = tmp_path / "no.parquet"
     assert refusal(read_scored_rows, path) == f"{path}: there is no such file."
     path.write_bytes(b"PAR1")

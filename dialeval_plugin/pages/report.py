@@ -1,0 +1,264 @@
+"""The page of a score file: how the scores lie, and the worst conversations as chats with the score of each turn.
+
+The page holds its data once, as JSON, and its script draws the conversations as they are scrolled to.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from os.path import relpath
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import check_output, parse_json, read_json, write_text
+from dialeval_plugin.core.signature import file_hash
+from dialeval_plugin.corpora.rows import is_number
+from dialeval_plugin.corpora.score_files import UNKNOWN, ScoredRow, ScoredRows, conversation_of, read_scored_rows
+from dialeval_plugin.reports.scored_output import SHA256, meta_file
+from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.statistics.means import mean_interval
+
+from .html import render_page, script_data
+
+MOST_CONVERSATIONS = 10_000
+MOST_CHARACTERS = 30_000_000
+"""Of all texts on a page: a browser opens some 50 MB in a few seconds."""
+
+_ROW = ("id", "conversation", "message", "role", "source", "preceding", "text", "percentile", "unscored", "detail", "place")
+"""Fields of a row that are neither a scorer's columns nor kept from the source."""
+_SHORT = 60
+"""Characters of the longest value of a field by which conversations are chosen; longer ones are notes to read."""
+_MOST_BARS = 24
+_LINE = re.compile(r"(:\d+)+$")
+_CUTS = (0.05, 0.15, 0.3, 0.5, 0.7, 0.9)
+
+
+class Shown(NamedTuple):
+    """How many of the conversations of a score file a page shows, and whether it has their texts."""
+
+    n_shown: int
+    n_conversations: int
+    has_texts: bool
+
+
+def check_page(output: Path, scores: Path) -> None:
+    """Refuse a name for the page that is that of another kind of file, of a folder, or of the scores themselves."""
+    if output.suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"{output}: a page is written as HTML. End the name in .html.")
+    check_output(output, scores, "the page")
+
+
+def write_report(
+    scores: Path, output: Path, *, column: str | None = None, most: int = MOST_CONVERSATIONS, title: str = ""
+) -> Shown:
+    """Write the page of a score file to `output`, in place of an earlier one.
+
+    Args:
+        scores: what `dialeval score` wrote, or rows of another tool (`read_scored_rows`).
+        output: ends in .html.
+        column: which column of scores counts, by default the main one.
+        most: conversations that are on the page, the worst ones; fewer where their texts have more than `MOST_CHARACTERS`.
+        title: heading, by default the name of the file.
+
+    Raises:
+        InputError: the file is malformed, holds no scores or several columns of which nobody says which one counts, or the page
+            cannot be written.
+    """
+    check_page(output, scores)
+    scored = read_scored_rows(scores, column)
+    beside = meta_file(scores)
+    meta = read_json(beside) if beside.is_file() else {}
+    conversations = _worst_first(scored, is_of_turns=meta.get("level") != "dialogue")
+    chosen = list(_within_bounds(conversations, most))
+    fields = _Fields.of(scored)
+    values = [row.score for row in scored.rows]
+    estimate = mean_interval(values, clusters=[row.conversation for row in scored.rows])
+    percentiles = [_number(row.fields.get("percentile")) for row in scored.rows]
+    has_texts = any(row.fields.get("text") or row.fields.get("preceding") for row in scored.rows)
+    unscored = Counter(str(row.fields.get("unscored") or UNKNOWN) for row in scored.rows if row.score is None)
+    sources = dict.fromkeys(_file_of(row.fields["source"]) for row in scored.rows if row.fields.get("source"))
+    kept: list[dict[str, int]] = [{} for _ in fields.kept]
+    sign = 1 if scored.orientation == "higher" else -1
+    known = sorted(sign * value for value in values if value is not None)
+    data = {
+        "main": scored.column,
+        "level": meta.get("level", "turn"),
+        "sign": sign,
+        "columns": fields.columns,
+        "bars": {"score": _bars(values), "percentile": _bars(percentiles)},
+        "cuts": [_short(float(cut)) for cut in np.quantile(known, _CUTS)] if known else [],
+        "conversations": [[name, [_row(row, fields, kept, output.parent) for row in rows]] for name, rows in chosen],
+        # Filled by the rows above.
+        "kept": [{"name": name, "values": list(words)} for name, words in zip(fields.kept, kept, strict=True)],
+    }
+    html = render_page(
+        __package__,
+        "report",
+        {"three": number_text},
+        title=title or f"Scores of {scores.name}",
+        file=scores,
+        scored=scored,
+        estimate=estimate,
+        level=data["level"],
+        signature=[part.partition(":") for part in (scored.signature or "").split("|") if part],
+        unscored=dict(sorted(unscored.items())),
+        left_out=meta.get("left_out") or {},
+        sources=list(sources),
+        n_conversations=len(conversations),
+        n_shown=len(chosen),
+        has_texts=has_texts,
+        is_changed=SHA256 in meta and meta[SHA256] != file_hash(scores),
+        data=script_data(data),
+    )
+    write_text(output, html)
+    return Shown(len(chosen), len(conversations), has_texts)
+
+
+def _worst_first(scored: ScoredRows, *, is_of_turns: bool) -> list[tuple[str, list[ScoredRow]]]:
+    """Conversations with their rows: by their worst row, then by their mean; those without a score stand last."""
+    found: dict[str, list[ScoredRow]] = {}
+    for row in scored.rows:
+        name = _text(row.fields.get("conversation")) or conversation_of(row.id, None, is_of_turns=is_of_turns)
+        found.setdefault(name, []).append(row)
+
+    def badness(rows: Sequence[ScoredRow]) -> tuple[float, float]:
+        own = [row.score if scored.orientation == "higher" else -row.score for row in rows if row.score is not None]
+        return (min(own), sum(own) / len(own)) if own else (math.inf, math.inf)
+
+    return sorted(found.items(), key=lambda one: badness(one[1]))
+
+
+def _within_bounds(conversations: Iterable[tuple[str, list[ScoredRow]]], most: int) -> Iterator[tuple[str, list[ScoredRow]]]:
+    n_characters = 0
+    for number, (name, rows) in enumerate(conversations):
+        n_characters += sum(len(str(value)) for row in rows for value in row.fields.values())
+        if number and (number >= most or n_characters > MOST_CHARACTERS):
+            return
+        yield name, rows
+
+
+class _Fields(NamedTuple):
+    """What the rows hold beside the fields that every row may have."""
+
+    columns: list[str]
+    """Numbers of the scorer."""
+    kept: list[str]
+    """What conversations are chosen by: what `--keep` took from the source, and short words of others."""
+    notes: list[str]
+    """Texts to read, such as explanations."""
+
+    @classmethod
+    def of(cls, scored: ScoredRows) -> _Fields:
+        is_kept: dict[str, bool] = {}
+        for row in scored.rows:
+            before = True
+            for name in row.fields:
+                before &= name != scored.column
+                # `dialeval score` writes what it kept before the score, and the scorer's columns after it.
+                is_kept.setdefault(name, before)
+        found = cls([], [], [])
+        for name in (name for name in is_kept if name not in {*_ROW, scored.column}):
+            values = [value for row in scored.rows if (value := row.fields.get(name)) not in (None, "")]
+            if not values:
+                continue
+            if is_kept[name]:
+                found.kept.append(name)
+            elif all(map(is_number, values)):
+                found.columns.append(name)
+            else:
+                is_note = name in {"explanation", "reason"} or any(len(word) > _SHORT for one in values for word in _words(one))
+                (found.notes if is_note else found.kept).append(name)
+        return found
+
+
+def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder: Path) -> dict[str, Any]:
+    """What the page's script reads of a row; what a row lacks is left out."""
+    own = row.fields
+    why = [str(own.get("unscored") or UNKNOWN), str(own.get("detail") or "")] if row.score is None else None
+    source = own.get("source")
+    found = {
+        "id": row.id,
+        "score": _short(row.score),
+        "percentile": _short(_number(own.get("percentile"))),
+        "why": why,
+        "before": [[_text(turn.get("role")), str(turn.get("text", ""))] for turn in _turns(own.get("preceding"))],
+        "text": own.get("text"),
+        "role": _text(own.get("role")),
+        "message": _number(own.get("message")),
+        "source": _text(source),
+        "link": _link(str(source), folder) if source else None,
+        "columns": [_short(_number(own.get(name))) for name in fields.columns],
+        "notes": [[name, ", ".join(words)] for name in fields.notes if (words := _words(own.get(name)))],
+        "kept": [
+            [known.setdefault(word, len(known)) for word in _words(own.get(name))]
+            for name, known in zip(fields.kept, kept, strict=True)
+        ],
+    }
+    return {name: value for name, value in found.items() if value not in (None, "", [])}
+
+
+def _turns(value: Any) -> Sequence[Mapping[str, Any]]:
+    """The turns before a response; JSON in the cell of a table."""
+    return (parse_json(value, "preceding") if isinstance(value, str) and value.strip() else value) or []
+
+
+def _text(value: Any) -> str | None:
+    return str(value) if value not in (None, "") else None
+
+
+def _words(value: Any) -> list[str]:
+    """The values of a kept field, of a list each: what a person chooses from."""
+    if isinstance(value, list):
+        return [word for one in value for word in _words(one)]
+    return [] if value in (None, "") else [str(value).lower() if isinstance(value, bool) else str(value)]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and is_number(value) else None
+
+
+def _short(value: float | None) -> float | None:
+    """A number to six digits, which are more than the page shows."""
+    return None if value is None else float(f"{value:.6g}")
+
+
+def _file_of(source: Any) -> str:
+    """The file in which a row was read, without the line."""
+    return _LINE.sub("", str(source))
+
+
+def _link(source: str, folder: Path) -> str | None:
+    """The address of what a row was read from, as seen from the page's folder; None where it is no address and no file here."""
+    return source if re.match(r"https?://", source, re.IGNORECASE) else _address(_file_of(source), folder)
+
+
+@cache
+def _address(file: str, folder: Path) -> str | None:
+    if Path(file).is_absolute() or "\0" in file or not Path(file).is_file():
+        return None
+    return quote(f"./{relpath(file, folder)}")
+
+
+def _bars(values: Iterable[float | None]) -> list[list[float | None]]:
+    """Lower end, upper end and number of values of each bar; of a few distinct values each has one of its own."""
+    known = np.array([value for value in values if value is not None])
+    found, counts = np.unique(known, return_counts=True)
+    if len(found) <= _MOST_BARS // 2:
+        return [[_short(value), _short(value), int(n)] for value, n in zip(found.tolist(), counts, strict=True)]
+    rough = float(np.ptp(known)) / _MOST_BARS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    first, last = (math.floor(end / step) for end in (found[0], found[-1]))
+    # The best possible score belongs to the last bar, and not to one that begins with it.
+    last -= last * step == found[-1]
+    edges = np.arange(first, last + 2) * step
+    counts, _ = np.histogram(known, edges)
+    return [[_short(low), _short(low + step), int(n)] for low, n in zip(edges[:-1].tolist(), counts, strict=True)]

@@ -1,0 +1,199 @@
+"""The page of a score file as text: what stands in it, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from dialeval_plugin.core.signature import file_hash
+from dialeval_plugin.pages import report
+from dialeval_plugin.pages.report import Shown, write_report
+from tests.cli.running import run, write_rows
+from tests.leaderboard_files import HOSTILE
+from tests.pages.conftest import Writer, score_rows
+from tests.refusals import refused
+
+PAGE = Path("report.html")
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    found = re.search('<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+def shown_text(page: Path) -> str:
+    """What a person reads above the conversations, one blank between words."""
+    body = page.read_text(encoding="utf-8").partition("<main>")[2].partition("<form")[0]
+    return " ".join(re.sub("<[^>]*>", " ", body).split())
+
+
+def test_a_command_writes_the_page_of_a_score_file(score_file: Writer) -> None:
+    done = run("report", score_file(score_rows(12)), "--output", PAGE, "--title", "Ours & <theirs>")
+    assert done.stdout == "report.html\n12 of 12 conversations are on the page, the worst first\n"
+    assert done.stderr == "next: python -m webbrowser report.html  (look at it)\n"
+    assert "<h1>Ours &amp; &lt;theirs&gt;</h1>" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_head_has_the_counts_the_mean_and_how_it_was_scored(score_file: Writer) -> None:
+    write_report(score_file(score_rows(12)), PAGE)
+    said = shown_text(PAGE)
+    assert re.search(
+        r"Mean 0\.\d{3} 0\.\d{3} to 0\.\d{3}, rough: 95 % interval over conversations Scored 23 of 24 responses", said
+    )
+    assert "Unscored 1 empty input 1 Left out when read 15 system message 3, tool message 12" in said
+    assert "Score file scores.jsonl Column general Read from logs/monday.jsonl, javascript:window.hacked=1" in said
+    assert "method general model general@f9fc level turn" in said
+
+
+def test_a_file_that_was_changed_after_it_was_scored_is_named_so(score_file: Writer) -> None:
+    path = score_file(score_rows(3), sha256=file_hash(score_file(score_rows(3))))
+    write_report(path, PAGE)
+    assert "Score file scores.jsonl Column" in shown_text(PAGE)
+    path.write_text(path.read_text(encoding="utf-8").replace("0.", "1."), encoding="utf-8")
+    write_report(path, PAGE)
+    assert "Score file scores.jsonl was changed after it was scored Column" in shown_text(PAGE)
+
+
+def test_few_conversations_have_no_interval_and_the_page_says_why(score_file: Writer) -> None:
+    write_report(score_file(score_rows(3)), PAGE)
+    assert "no interval: that needs 10 conversations, here are 3" in shown_text(PAGE)
+
+
+def test_the_worst_conversation_is_first_with_all_that_its_rows_hold(score_file: Writer) -> None:
+    assert write_report(score_file(score_rows(12)), PAGE) == Shown(12, 12, has_texts=True)
+    data = data_of(PAGE)
+    name, rows = data["conversations"][0]
+    assert name == "logs/monday.jsonl/0"
+    assert rows[0] == {
+        "id": "logs/monday.jsonl/0:2",
+        "score": 0.0192,
+        "percentile": 1.92,
+        "before": [["user", "About Leeds, 0?"]],
+        "text": "Answer 2 to 0.",
+        "role": "assistant",
+        "message": 2,
+        "source": "logs/monday.jsonl:1",
+        "link": "./logs/monday.jsonl",
+        "columns": [0.9808],
+        "notes": [["explanation", "because 0"]],
+        "kept": [[0], [0], [0]],
+    }
+    assert [kept["name"] for kept in data["kept"]] == ["model", "tags", "user"]
+    assert data["columns"] == ["fit"]
+    assert sum(n for _, _, n in data["bars"]["score"]) == 23
+
+
+def test_where_lower_is_better_the_highest_score_is_the_worst(score_file: Writer) -> None:
+    write_report(score_file(score_rows(12), orientation="lower"), PAGE)
+    assert data_of(PAGE)["conversations"][0][0] == "logs/monday.jsonl/11"
+
+
+def test_a_link_leads_from_the_page_to_the_log_and_no_other_address_is_one(score_file: Writer, tmp_path: Path) -> None:
+    rows = score_rows(12)
+    rows[0]["source"] = "https://example.org:8080"
+    rows[1]["source"] = str(tmp_path / "logs" / "monday.jsonl")
+    rows[2]["source"] = "logs/tuesday.jsonl:1"
+    write_report(score_file(rows), Path("out/pages/report.html"))
+    sources = {
+        row.get("source"): row.get("link")
+        for _, rows in data_of(Path("out/pages/report.html"))["conversations"]
+        for row in rows
+    }
+    assert sources["https://example.org:8080"] == "https://example.org:8080"
+    assert sources[str(tmp_path / "logs" / "monday.jsonl")] is None
+    assert sources["logs/tuesday.jsonl:1"] is None
+    assert sources["javascript:window.hacked=1"] is None
+    assert sources["logs/monday.jsonl:3"] == "./../../logs/monday.jsonl"
+
+
+def test_the_same_rows_as_parquet_and_csv_give_the_same_conversations(score_file: Writer) -> None:
+    rows = [row for row in score_rows(12) if row["general"] is not None]
+    for row in rows:
+        row["tags"] = row["model"]
+    path = score_file(rows)
+    write_report(path, PAGE)
+    expected = data_of(PAGE)
+    for suffix in ("parquet", "csv"):
+        score_file([], f"scores.{suffix}")
+        cells = [{**row, "preceding": json.dumps(row["preceding"])} for row in rows]
+        table = pyarrow.Table.from_pylist(rows if suffix == "parquet" else cells)
+        if suffix == "parquet":
+            pyarrow.parquet.write_table(table, "scores.parquet")
+        else:
+            table.to_pandas().to_csv("scores.csv", index=False)
+        write_report(Path(f"scores.{suffix}"), PAGE)
+        assert data_of(PAGE) == expected
+
+
+def test_without_texts_the_page_says_how_to_get_them(score_file: Writer) -> None:
+    done = run("report", score_file(score_rows(12, text=False)), "--output", PAGE)
+    assert done.stderr.startswith("the scores have no texts, so there are no chats: run `dialeval score` with --with-text\n")
+    assert "dialeval score INPUT --output scores.jsonl --with-text" in shown_text(PAGE)
+
+
+def test_a_page_of_many_conversations_has_the_worst_and_says_so(score_file: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run("report", score_file(score_rows(12)), "--output", PAGE, "--conversations", "2")
+    assert done.stdout == "report.html\n2 of 12 conversations are on the page, the worst first\n"
+    said = "This page has the 2 worst of 12 conversations , by their worst score; the figures above are of all."
+    assert said in shown_text(PAGE)
+    assert sum(n for _, _, n in data_of(PAGE)["bars"]["score"]) == 23
+    # A conversation of these has some hundred characters.
+    monkeypatch.setattr(report, "MOST_CHARACTERS", 1000)
+    assert 1 < write_report(Path("scores.jsonl"), PAGE).n_shown < 12
+
+
+def test_rows_of_other_tools_are_shown_by_what_their_ids_say(tmp_path: Path) -> None:
+    path = write_rows(
+        tmp_path / "scores.jsonl", [{"id": "a:1", "score": 1}, {"id": "a:2", "score": 5}, {"id": "b", "score": 2}]
+    )
+    write_report(path, tmp_path / "report.html")
+    data = data_of(tmp_path / "report.html")
+    assert [(name, [row["score"] for row in rows]) for name, rows in data["conversations"]] == [("a", [1, 5]), ("b", [2])]
+    assert data["bars"]["score"] == [[1, 1, 1], [2, 2, 1], [5, 5, 1]]
+    assert "Signature unknown: there is no scores.jsonl.meta.json beside the file" in shown_text(tmp_path / "report.html")
+
+
+def test_a_whole_conversation_with_one_score_is_shown_with_its_turns(score_file: Writer) -> None:
+    turns = [{"role": "user", "text": "Hi."}, {"role": "assistant", "text": "Hello: you?"}]
+    rows = [{"id": "at 10:15", "preceding": turns, "general": 0.5}]
+    write_report(score_file(rows, level="dialogue"), PAGE)
+    ((name, (row,)),) = data_of(PAGE)["conversations"]
+    assert (name, row["before"]) == ("at 10:15", [["user", "Hi."], ["assistant", "Hello: you?"]])
+    assert "Scored 1 of 1 conversation" in shown_text(PAGE)
+
+
+def test_hostile_texts_stay_inside_the_data(score_file: Writer) -> None:
+    write_report(score_file(score_rows(12)), PAGE)
+    page = PAGE.read_text(encoding="utf-8")
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<img" not in page
+    assert "'unsafe" not in page
+    assert any(HOSTILE in row.get("text", "") for _, rows in data_of(PAGE)["conversations"] for row in rows)
+
+
+def test_what_cannot_become_a_page_is_refused(score_file: Writer, tmp_path: Path) -> None:
+    path = score_file(score_rows(2))
+    with refused("report.txt: a page is written as HTML. End the name in .html."):
+        write_report(path, Path("report.txt"))
+    Path("folder.html").mkdir()
+    with refused("folder.html: is a folder, expected the name of a file to write."):
+        write_report(path, Path("folder.html"))
+    path.rename("scores.html")
+    with refused("scores.html: is the input. Choose another name for the page."):
+        write_report(Path("scores.html"), Path("scores.html"))
+    Path("empty.jsonl").write_text("")
+    with refused("empty.jsonl: is empty, expected one JSON object a line."):
+        write_report(Path("empty.jsonl"), PAGE)
+    with refused("missing.jsonl: there is no such file."):
+        write_report(Path("missing.jsonl"), PAGE)
+    Path("log.jsonl").write_text('{"id": "a", "text": "Hi."}')
+    with refused("log.jsonl: has no scores. Give what `dialeval score` wrote, or rows with an id and a number."):
+        write_report(Path("log.jsonl"), PAGE)
+    assert not PAGE.exists()
