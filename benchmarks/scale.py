@@ -41,7 +41,7 @@ from pathlib import Path
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.streams.run import score_file
-from dialeval_plugin.streams.sources import Shard, Source
+from dialeval_plugin.corpora.scored_input import Shard, Source
 
 name, source, output, shard, *options = sys.argv[1:]
 scorer = load_scorer(name, **pairs_from_text(options, "--option", option_kinds(scorer_factory(name))))

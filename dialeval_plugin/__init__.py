@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from dialeval_plugin.conversations.reading import examples_from
     from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
     from dialeval_plugin.core.registry import load_scorer, register_scorer, scorer_names
     from dialeval_plugin.core.scorer import Scorer
     from dialeval_plugin.core.scores import Reason, Scores, Unscored
     from dialeval_plugin.core.signature import Signature
-    from dialeval_plugin.corpora.conversations import examples_from
     from dialeval_plugin.hosts.evaluate.metric import load_metric
     from dialeval_plugin.results.comparison import compare
     from dialeval_plugin.streams.batches import ScoreBatches
@@ -32,7 +32,7 @@ _HOMES = {
     "Unscored": "core.scores",
     "Signature": "core.signature",
     "compare": "results.comparison",
-    "examples_from": "corpora.conversations",
+    "examples_from": "conversations.reading",
     "load_metric": "hosts.evaluate.metric",
     "load_scorer": "core.registry",
     "register_scorer": "core.registry",

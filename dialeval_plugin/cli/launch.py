@@ -41,9 +41,10 @@ def launch(
     Each shard is a `dialeval score --shard`, and they are merged at the end. The same command goes on where it was stopped:
     finished shards, and finished blocks of the others, are kept.
     """
-    from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
+    from dialeval_plugin.conversations.reading import COLUMNS, ReadingOptions
+    from dialeval_plugin.conversations.record import check_choice
+    from dialeval_plugin.corpora.scored_input import Source
     from dialeval_plugin.streams import launch as runs
-    from dialeval_plugin.streams.sources import Source
 
     named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
     given = executor_option or []
@@ -62,7 +63,7 @@ def launch(
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
     if 0 < (n_left := len(run.unfinished)) < n_shards:
         say(f"{run.folder}: going on, {n_shards - n_left} of {n_shards} shards are finished")
-    stream = Source(source, check_choice("--turns", turns), named)
+    stream = Source(source, ReadingOptions(choice=check_choice("--turns", turns), columns=named))
     meta = runs.launch(run, method, stream, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")

@@ -30,10 +30,9 @@ from .agreement import check_share
 from .examples import say_next
 
 if TYPE_CHECKING:
-    from dialeval_plugin.corpora.conversations import TurnChoice
-    from dialeval_plugin.corpora.scored_input import ScoredInput
+    from dialeval_plugin.conversations.record import TurnChoice
+    from dialeval_plugin.corpora.scored_input import ScoredInput, Shard, Source
     from dialeval_plugin.llm.answers import CachedLanguageModel
-    from dialeval_plugin.streams.sources import Shard, Source
 
 
 def score(
@@ -94,9 +93,10 @@ def score(
     With --output the scores are kept, and the same command goes on where it was killed. Parquet, data sets, URLs, shards and
     large files of JSON lines are read and written block by block, in constant memory.
     """
-    from dialeval_plugin.corpora.conversations import COLUMNS, check_choice
+    from dialeval_plugin.conversations.reading import COLUMNS, ReadingOptions
+    from dialeval_plugin.conversations.record import check_choice
+    from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.streams.sources import Shard, Source, is_streamed
 
     if show_unparsed:
         logging.getLogger("dialeval_plugin.llm.parsing").setLevel(logging.DEBUG)
@@ -110,7 +110,7 @@ def score(
     if part or together or is_streamed(source) or (output is not None and output.suffix == ".parquet"):
         if llm is not None:
             raise InputError(f"--llm: {_WHOLE_INPUT}")
-        method, stream = load_scorer(scorer, **options), Source(source, choice, named)
+        method, stream = load_scorer(scorer, **options), Source(source, ReadingOptions(choice=choice, columns=named))
         # Else the garbage collector looks through all that torch and the model consist of, again and again while rows are read.
         gc.freeze()
         if together is None:
@@ -168,7 +168,6 @@ def _read(path: Path, choice: TurnChoice | None, columns: Mapping[str, str], out
     from dialeval_plugin.corpora.scored_input import read_input
 
     found = read_input(path, choice, columns)
-    typer.echo(found.remarks(), nl=False, err=True)
     if output is not None:
         check_output(output, path, "the scores")
     return found
@@ -185,7 +184,9 @@ def _score_whole(
     files = [one.resolve() for one in (wanted.output, wanted.record, wanted.by_conversation) if one is not None]
     if len(set(files)) < len(files):
         raise InputError("--output, --record, --by-conversation: two of them name one file. Give each its own.")
-    items, places = found.items(method.level), found.places()
+    items = found.items(method.level)
+    typer.echo(found.remarks(), nl=False, err=True)
+    places = [item.origin for item in items if item.origin is not None and item.origin.message is not None]
     recorder = None if wanted.record is None else Recorder.of(method, wanted.record)
     if recorder is not None:
         check_output(recorder.path, path, "the verdicts")
@@ -218,7 +219,7 @@ def _score_whole(
 
 
 def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _Wanted) -> None:
-    from dialeval_plugin.corpora.messages import left_out_text
+    from dialeval_plugin.conversations.messages import left_out_text
     from dialeval_plugin.reports.printed_scores import drawn_bars, drawn_rows, summary
     from dialeval_plugin.streams.run import score_file
 
@@ -255,7 +256,7 @@ def _score_together(method: Scorer, source: Source, shard: Shard, wanted: _Wante
     from dialeval_plugin.streams.launch import ShardedRun, score_own_shard
 
     output = wanted.streamed_output(source)
-    words = ["--turns", str(source.choice), "--columns", str(source.columns)]
+    words = ["--turns", str(source.options.choice), "--columns", str(source.options.columns)]
     run = ShardedRun.of(words, method, source.name, output, shard.of)
     if (meta := score_own_shard(run, method, source, shard)) is not None:
         print_merged(meta, output)

@@ -16,6 +16,12 @@ class InputError(DialevalError):
     """Data or an argument handed in by the user is wrong."""
 
 
+class NothingToScore(InputError):
+    """An input was read, and no turn of it is one to score."""
+
+    exit_code = 1
+
+
 class StatisticUndefined(DialevalError):
     """A coefficient has no value on this data (constant scores, too few items)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import glob
@@ -50,12 +51,15 @@ class Line(NamedTuple):
     value: dict[str, Any]
 
 
-def read_text(path: Path) -> str:
-    """Return a UTF-8 file's text, unpacked where the name ends in .gz; a byte order mark is dropped."""
+def read_text(path: Path, first: int | None = None) -> str:
+    """Return a UTF-8 file's text, or what its `first` bytes hold; a byte order mark is dropped.
+
+    A file whose name ends in .gz is unpacked.
+    """
     try:
         with path.open("rb") as file:
             unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
-            raw = read_bounded(unpacked, str(path))
+            raw = read_bounded(unpacked, str(path)) if first is None else bytearray(unpacked.read(first))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except IsADirectoryError:
@@ -67,7 +71,8 @@ def read_text(path: Path) -> str:
     except ValueError:
         raise _no_name(path) from None
     try:
-        return raw.decode("utf-8-sig")
+        # The first bytes may end within a character.
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(raw, final=first is None)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}:{line}: byte {error.start} is not UTF-8. Convert the file to UTF-8.") from None
@@ -110,17 +115,25 @@ def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingP
     return value
 
 
-def parse_json_prefix(text: str, start: int, where: str) -> tuple[Any, int]:
-    """Return the JSON value that begins at `start` in the text of the file `where`, and the place where it ends."""
+def parse_json_prefix(text: str, start: int, where: str, *, is_log: bool = False) -> tuple[Any, int]:
+    """Return the JSON value that begins at `start` in the text of the file `where`, and the place where it ends.
+
+    Of a log NaN and infinity are taken as null, and half of a surrogate pair is left to who reads the message that has it.
+    """
     try:
-        value, end = _STRICT.raw_decode(text, start)
-        _check_json(value, text[start:end])
+        value, end = (_LENIENT if is_log else _STRICT).raw_decode(text, start)
+        _check_json(value, text[start:end], halves=is_log)
     except json.JSONDecodeError as error:
-        raise InputError(f"{where}:{error.lineno}: {_syntax(error)}") from None
+        raise InputError(f"{_line(where, text, error.pos)}: {_syntax(error)}") from None
     except (_Refused, RecursionError) as error:
-        line = text.count("\n", 0, start) + 1
-        raise InputError(f"{where}:{line}: {_refusal(error)}") from None
+        raise InputError(f"{_line(where, text, start)}: {_refusal(error)}") from None
     return value, end
+
+
+def _line(where: str, text: str, position: int) -> str:
+    """The line of a place in a text; of a record that has its own already, that."""
+    is_record = "\n" not in text.strip() and where.rpartition(":")[2].isdecimal()
+    return where if is_record else f"{where}:{text.count(chr(10), 0, position) + 1}"
 
 
 class _Refused(Exception):
@@ -168,10 +181,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _STRICT = _decoder({})
+_LENIENT = _decoder(dict.fromkeys(("NaN", "Infinity", "-Infinity")))
 """Made once: a file has a row's worth of JSON a million times."""
 
 
-def _check_json(value: Any, text: str) -> None:
+def _check_json(value: Any, text: str, *, halves: bool = False) -> None:
     """Look for what the decoder lets through, where the text may have it at all."""
     if text.count("[") + text.count("{") > DEEPEST:
         level, depth = [value], 0
@@ -180,7 +194,7 @@ def _check_json(value: Any, text: str) -> None:
             if depth > DEEPEST:
                 raise RecursionError
             level = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
-    if _SURROGATE.search(text):
+    if not halves and _SURROGATE.search(text):
         for found in _strings(value):
             try:
                 found.encode()

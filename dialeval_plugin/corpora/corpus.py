@@ -45,6 +45,10 @@ class RatedDialogue(NamedTuple):
     """In the order of the dialogue, each with all turns before it as its context."""
 
 
+_FIRST = 1 << 22
+"""Bytes that tell a layout."""
+
+
 class Beginning(NamedTuple):
     """What tells a layout from the others."""
 
@@ -55,8 +59,8 @@ class Beginning(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Beginning:
-        """Read it; raises as `read_text`."""
-        start = read_text(path).lstrip()
+        """Read the first megabytes of a file; raises as `read_text`."""
+        start = read_text(path, _FIRST).lstrip()
         value = None
         if start.startswith(("{", "[")):
             # What is malformed is named by the layout's own reader.

@@ -14,7 +14,7 @@ from typing import Any
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json
 
-from .registry import file_rows
+from .rows import file_rows
 
 logger = logging.getLogger(__name__)
 

@@ -17,18 +17,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from dialeval_plugin.conversations.reading import Reading, RowNames, read_rows
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Ratings, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.signature import text_hash
 
 from .columns import Columns
-from .conversations import Reading, RowNames, read_rows
 from .corpus import Beginning
 from .exports import check_layout, check_suffix, user_rows
 from .items import context_key, text_key
-from .registry import CORPORA, identify, is_table, read_items, read_set
-from .rows import finite_numbers, number_cell
+from .registry import CORPORA, identify, read_items, read_set
+from .rows import finite_numbers, is_table, number_cell
 
 logger = logging.getLogger(__name__)
 

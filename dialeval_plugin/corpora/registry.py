@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dialeval_plugin.conversations.files import open_rows
+from dialeval_plugin.conversations.layouts import find
+from dialeval_plugin.conversations.messages import is_message
+from dialeval_plugin.conversations.reading import AS_IT_IS, Reading, ReadingOptions, RowNames, read_rows
+from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
-from dialeval_plugin.core.files import Line
 
 from . import mini, readers, verdicts
-from .conversations import Conversation, Reading, RowNames, TurnChoice, is_conversation, read_conversations, read_rows
 from .corpus import Beginning, Corpus, GroundedDialogue, publications
 from .readers import dailydialog_pp, dstc10
-from .rows import read_csv, read_objects, visible_turns
-
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+from .rows import visible_turns
 
 
 def _declared() -> dict[str, Corpus]:
@@ -76,9 +77,18 @@ def find_corpus(name: str) -> Corpus:
 
 
 def identify(path: Path) -> Corpus | None:
-    """Return the corpus whose layout a file has; None where it is ours, or of none."""
+    """Return the corpus whose layout a file has; None where it is the user's."""
     beginning = Beginning.of(path)
+    if _is_chat(beginning.value):
+        return None
     return next((corpus for corpus in CORPORA.values() if corpus.recognises(beginning)), None)
+
+
+def _is_chat(value: object) -> bool:
+    """Whether an object is a conversation of chat messages, whatever is next to them; no corpus is published so."""
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in ("messages", "conversations") if name in value), None)
+    return isinstance(value, list) and bool(value) and is_message(value[0])
 
 
 def read_items(path: Path) -> list[Item]:
@@ -95,50 +105,26 @@ def read_items(path: Path) -> list[Item]:
 
 
 def read_scored(
-    path: Path,
-    reading: Reading,
-    *,
-    stem: str | None = None,
-    choice: TurnChoice | None = None,
-    columns: Mapping[str, str] | None = None,
+    path: Path, reading: Reading, options: ReadingOptions = AS_IT_IS, *, stem: str | None = None
 ) -> list[Item | Conversation]:
     """Read what a file has to score, conversations as they are; raises as `read_items`, for the arguments see `read_rows`."""
-    corpus = None if columns else identify(path)
+    if (items := published_items(path, options)) is not None:
+        return list(items)
+    rows, is_table = open_rows(str(path))
+    found = read_rows(rows, reading, options, names=RowNames(stem), is_table=is_table)
+    return [one for one in found if one is not None]
+
+
+def published_items(path: Path, options: ReadingOptions) -> Sequence[Item] | None:
+    """Return what a file of a published corpus has to score; None where the file is the user's, or said to be so."""
+    if options.columns or options.layout:
+        return None
+    corpus = identify(path)
     if corpus is not None and corpus.read_items is not None:
-        if choice is not None:
+        if options.choice is not None:
             raise InputError(f"{path}: is of the corpus {corpus.name}, which says what is scored. Leave --turns out.")
-        return list(corpus.read_items(path))
-    if not is_table(path) and not columns and _is_unknown_array(Beginning.of(path)):
-        return list(dstc10.read(path))
-    rows = file_rows(path)
-    return list(read_rows(rows, reading, names=RowNames(stem), columns=columns, choice=choice, is_table=is_table(path)))
-
-
-def _is_unknown_array(beginning: Beginning) -> bool:
-    """Whether a file is an array of what is neither a conversation nor a response of ours."""
-    is_response = beginning.has("context", "response") and isinstance(beginning.value["context"], list)
-    return beginning.is_array and not is_response and not is_conversation(beginning.value)
-
-
-def is_table(path: Path) -> bool:
-    """Whether a file is a table, as its name says, packed or not."""
-    return _delimiter(path) is not None
-
-
-def _delimiter(path: Path) -> str | None:
-    return _DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
-
-
-def file_rows(path: Path) -> list[Line]:
-    """Return the rows of a table, or the objects of a JSON file."""
-    if (delimiter := _delimiter(path)) is not None:
-        return read_csv(path, delimiter)
-    if Beginning.of(path).text[:1] not in {"{", "[", ""}:
-        raise InputError(
-            f"{path}: begins with neither an object nor an array of JSON. Give one object a line, "
-            """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, or a table that is called .csv or .tsv."""
-        )
-    return read_objects(path)
+        return corpus.read_items(path)
+    return None
 
 
 def read_dialogues(path: Path) -> list[Dialogue]:
@@ -157,8 +143,14 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
     """
     corpus = identify(path)
     if corpus is None:
-        conversations = read_conversations(file_rows(path), Reading(), names=RowNames(path.stem))
-        return [GroundedDialogue(Dialogue(one.id, visible_turns(one.turns))) for one in conversations]
+        conversations = read_scored(path, Reading(), stem=path.stem)
+        if responses := [one for one in conversations if not isinstance(one, Conversation)]:
+            raise InputError(f"{path}: holds responses ({responses[0].id!r} is one). Name whole conversations.")
+        return [
+            GroundedDialogue(Dialogue(one.id, visible_turns(one.turns)))
+            for one in conversations
+            if isinstance(one, Conversation)
+        ]
     if corpus.read_dialogues is None:
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")
     if every_response and corpus is dailydialog_pp.CORPUS:
@@ -208,7 +200,7 @@ def _read_reported_file(path: Path) -> list[Item]:
     corpus = identify(path)
     if corpus is None:
         beginning = Beginning.of(path)
-        has_items = not is_conversation(beginning.value) and (
+        has_items = not (isinstance(beginning.value, Mapping) and find(beginning.value)) and (
             beginning.is_array or not beginning.text or beginning.has("context") or beginning.has("response")
         )
     else:

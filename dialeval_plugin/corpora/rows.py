@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dialeval_plugin.conversations.files import delimiter_of, open_rows, table_rows, value_rows
 from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix, read_json_lines, read_text
+from dialeval_plugin.core.files import Line, read_text
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """Python's `float` reads more: 4_0 as 40, and infinity."""
 MISSING = frozenset({"n/a", "na", "#n/a", "nan", "none", "null", "nil", "-", "--", "?", "inf", "-inf", "infinity"})
 """Words that stand in the place of a number; they are refused where they stand."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
-_WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
 _SPEAKER = re.compile(r"(?!\d+:\d)([^:]{1,40}):\s*")
 _TAG = re.compile(r"(User|System):(?: |$)")
@@ -32,100 +30,35 @@ _NO_FACT = "_nofact"
 def read_array(path: Path) -> list[Line]:
     """Return the objects of a JSON array, each with the line on which it starts."""
     text = read_text(path)
-    rows: list[Line] = []
-    line, counted = 1, 0
-
-    def skip(position: int) -> int:
-        match = _WHITE_SPACE.match(text, position)
-        return match.end() if match else position
-
-    def fail(position: int, problem: str) -> InputError:
-        return InputError(f"{path}:{text.count(chr(10), 0, position) + 1}: {problem}")
-
-    position = skip(0)
-    if text[position : position + 1] != "[":
-        raise fail(position, "expected a JSON array of objects. Is this another file's layout?")
-    position = skip(position + 1)
-    while text[position : position + 1] != "]":
-        line, counted = line + text.count("\n", counted, position), position
-        value, position = parse_json_prefix(text, position, str(path))
-        if not isinstance(value, dict):
-            raise InputError(f"{path}:{line}: row {len(rows)}: expected a JSON object, got {type(value).__name__}.")
-        rows.append(Line(f"{path}:{line}", value))
-        position = skip(position)
-        if text[position : position + 1] == ",":
-            position = skip(position + 1)
-            if text[position : position + 1] == "]":
-                raise fail(position, "not valid JSON (a comma before the closing bracket). Was the file edited by hand?")
-        elif text[position : position + 1] != "]":
-            raise fail(position, "not valid JSON (expected ',' or ']' after a row). Was the file cut off?")
-    end = skip(position + 1)
-    if end != len(text):
-        raise fail(end, "not valid JSON (text after the closing bracket). Were two files joined?")
-    if not rows:
-        raise InputError(f"{path}: is an empty array, expected one object a row.")
-    return rows
-
-
-def read_objects(path: Path) -> list[Line]:
-    """Return the objects of a JSON array or of JSON lines, or the one object that is the whole file."""
-    text = read_text(path)
-    start = len(text) - len(text.lstrip())
-    if text[start : start + 1] == "[":
-        return read_array(path)
-    first, newline, _ = text[start:].partition("\n")
-    if newline and first.startswith("{"):
-        try:
-            value, end = parse_json_prefix(text, start, str(path))
-        except InputError:
-            if first.rstrip() == "{":
-                raise
-        else:
-            if "\n" in text[start:end] and not text[end:].strip():
-                return [Line(str(path), value)]
-    return read_json_lines(path)
+    if not text.lstrip().startswith("["):
+        raise InputError(f"{path}:1: expected a JSON array of objects. Is this another file's layout?")
+    return list(value_rows(text, str(path), is_log=False))
 
 
 def read_csv(path: Path, delimiter: str = ",") -> list[Line]:
-    """Return the rows as objects of column name to text.
+    """Return the rows of a table, see `table_rows`; a column of numbers with decimal commas gets points.
 
-    A header without the delimiter, but with semicolons, tabs or commas, has those instead. Where cells are not separated by
-    commas, a column of numbers with decimal commas gets points.
+    That is where cells are not separated by commas.
     """
-    # The limit that the module begins with, 131,072 characters, is less than some conversations have.
-    csv.field_size_limit(LARGEST_TEXT)
     text = read_text(path)
-    if "\0" in text:
-        raise InputError(f"{path}: holds zero bytes, as UTF-16 does. Save the file as UTF-8.")
-    if text.startswith("sep="):
-        # Excel's own line; the reader passes over the empty one that is left.
-        delimiter, text = text[4:5], text[5:].lstrip(" \r")
-    header = re.sub(r'"[^"]*"', "", text.lstrip("\n").partition("\n")[0])
-    delimiter = next((one for one in (delimiter, *";\t,") if one in header), delimiter)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[Line] = []
-    names: list[str] = []
-    start = 1
-    try:
-        for cells in reader:
-            where, start = f"{path}:{start}", reader.line_num + 1
-            if not cells:
-                continue
-            if not names:
-                names = cells
-                if doubled := sorted({name for name in names if names.count(name) > 1}):
-                    raise InputError(f"{where}: the column {doubled[0]!r} occurs twice. Rename one.")
-            elif len(cells) != len(names):
-                raise InputError(f"{where}: has {len(cells)} cells, but the header names {len(names)} columns. Mend the row.")
-            else:
-                rows.append(Line(where, dict(zip(names, cells, strict=True))))
-    except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: is not CSV ({error}). Was the file cut off?") from None
-    if not rows:
-        raise InputError(f"{path}: has no rows below a header. Give one row a response.")
-    if delimiter != ",":
+    rows = list(table_rows(io.StringIO(text, newline=""), str(path), delimiter))
+    if delimiter_of(text.lstrip("\n").partition("\n")[0], delimiter) != "," or text.startswith("sep="):
         _set_decimal_points(rows)
     return rows
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table, as its name says, packed or not."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix in (".csv", ".tsv")
+
+
+def file_rows(path: Path) -> list[Line]:
+    """Return the rows of a table, or the objects of a JSON file."""
+    return (
+        read_csv(path, "\t" if ".tsv" in path.name.lower() else ",")
+        if is_table(path)
+        else list(open_rows(str(path), is_log=False).lines)
+    )
 
 
 def _set_decimal_points(rows: Sequence[Line]) -> None:
@@ -306,41 +239,13 @@ def as_path(source: str | Path) -> Path | None:
     return Path(source) if isinstance(source, Path) or any(mark in source for mark in "./\\") else None
 
 
-def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str, places: FirstPlaces | None = None) -> None:
-    """Check that no two rows have one id, nor one that `places` knows."""
-    first: dict[str, str] | FirstPlaces = {} if places is None else places
+def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
+    """Check that no two rows have one id."""
+    first: dict[str, str] = {}
     for row, id in zip(rows, ids, strict=True):
         other = first.setdefault(id, row.where)
         if other != row.where:
             raise InputError(f"{row.where}: the id {id!r} is also that of {other}. {advice}")
-
-
-class FirstPlaces:
-    """Where each id of a source of any length stood first; on the disk, beyond some megabytes, and gone with this object."""
-
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
-        self._database.execute("BEGIN")
-
-    def setdefault(self, id: str, place: str) -> str:
-        """Keep the place of an id that has none, and return the one kept."""
-        if self._database.execute("INSERT OR IGNORE INTO first (id, place) VALUES (?, ?)", (id, place)).rowcount:
-            return place
-        return str(self._database.execute("SELECT place FROM first WHERE id = ?", (id,)).fetchone()[0])
-
-    def unique(self, ids: Sequence[str], rows: Sequence[Line]) -> list[str]:
-        """As `unique_ids`, of the rows that come next."""
-        unique = []
-        for id, row in zip(ids, rows, strict=True):
-            name = id
-            while self.setdefault(name, row.where) != row.where:
-                self._database.execute("UPDATE first SET n = n + 1 WHERE id = ?", (id,))
-                (n,) = self._database.execute("SELECT n FROM first WHERE id = ?", (id,)).fetchone()
-                name = f"{id}#{n}"
-            unique.append(name)
-        return unique
 
 
 def unique_ids(ids: Sequence[str]) -> list[str]:

@@ -34,8 +34,7 @@ from .columns import Columns
 from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
-from .registry import file_rows, is_table
-from .rows import distinct_ids, finite, label_field, number_cell, objects_field, read_array, text_field
+from .rows import distinct_ids, file_rows, finite, is_table, label_field, number_cell, objects_field, read_array, text_field
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""

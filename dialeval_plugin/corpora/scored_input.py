@@ -1,108 +1,281 @@
-"""What `dialeval score` is given: a file in any layout, or a folder of conversation logs."""
+"""What is scored, whatever holds it: a file, a folder, a data set, a URL, standard input, or a Python object."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import itertools
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Item, Level
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, open_rows
+from dialeval_plugin.conversations.reading import (
+    AS_IT_IS,
+    Reading,
+    ReadingOptions,
+    RowNames,
+    given_rows,
+    is_conversation,
+    read_rows,
+)
+from dialeval_plugin.conversations.record import Conversation, TurnChoice
+from dialeval_plugin.core.dialogue import Example, Item, Level
+from dialeval_plugin.core.errors import InputError, NothingToScore
+from dialeval_plugin.core.files import Line
 
-from .conversations import Conversation, Place, Reading, TurnChoice, is_conversation
-from .corpus import Beginning
-from .messages import ASSISTANT, USER, left_out_text
-from .registry import file_rows, identify, is_table, read_scored
+from .registry import published_items
 
-_SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
+LARGE = 100_000_000
+"""Bytes from which on a file is none of a published corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of the parts of a source; what answers one context, and what is of one conversation, is in one of them.
+
+    Attributes:
+        number: from 1.
+        of: how many parts there are.
+    """
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read "1/4"."""
+        number, _, of = text.partition("/")
+        if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+            raise InputError(f"shard {text!r}: expected a number and how many there are, such as 1/4, the first of four.")
+        return cls(int(number), int(of))
+
+    @classmethod
+    def of_process(cls) -> Shard | None:
+        """Return the part of this process where `accelerate launch` or torchrun has started several; else None."""
+        rank, n_processes = os.environ.get("RANK"), os.environ.get("WORLD_SIZE", "1")
+        if rank is None or n_processes == "1":
+            return None
+        if not (rank.isdecimal() and n_processes.isdecimal() and int(rank) < int(n_processes)):
+            raise InputError(
+                f"RANK={rank}, WORLD_SIZE={n_processes}: expected the number of this process, from 0, and how many there are. "
+                "Unset both, or start the command by torchrun or accelerate launch, which set them."
+            )
+        return cls(int(rank) + 1, int(n_processes))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def has(self, context: object) -> bool:
+        """Whether a row is of this part, by a value whose `repr` says what was said before its response."""
+        return int.from_bytes(hashlib.sha256(repr(context).encode()).digest()[:8], "big") % self.of == self.number - 1
+
+
+class PlacedItem(NamedTuple):
+    """What is scored, and its place among all items of the source."""
+
+    place: int
+    item: Item
+
+
+def is_streamed(source: str) -> bool:
+    """Whether a source is read row by row: by its name, or, of JSON lines, by its size."""
+    if "://" in source or source.endswith((".parquet", ".arrow")) or (Path(source).is_dir() and is_data_set(Path(source))):
+        return True
+    path = Path(source)
+    return ".jsonl" in path.name and path.is_file() and path.stat().st_size >= LARGE
+
+
+@dataclass
+class Source:
+    """An input: a file, a folder of them, a data set, a URL, `-`, or a Python object; read anew by each iteration.
+
+    Attributes:
+        name: a path or a URL; of an object, how it is called in errors.
+        options: what the user says of it.
+        given: the object; None where the source is named.
+        reading: what the last iteration left out.
+        passed_over: files of the folder that hold no conversations, of the last iteration.
+        n_items: of the last iteration.
+    """
+
+    name: str
+    options: ReadingOptions = AS_IT_IS
+    given: Any = None
+    reading: Reading = field(default_factory=Reading)
+    passed_over: list[str] = field(default_factory=list)
+    n_items: int = 0
+
+    def __post_init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._copy: Any = None
+
+    @property
+    def digest(self) -> str:
+        """Hash of all rows of the last iteration, those of other shards among them, and of how they are read."""
+        return self._digest.hexdigest()[:16]
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """Messages, and parts of them, that are no turns, by kind."""
+        return self.reading.left_out
+
+    @property
+    def malformed(self) -> list[str]:
+        """What is wrong with the first conversations that a message makes unreadable."""
+        return self.reading.malformed or []
+
+    def remarks(self) -> str:
+        """Say in a line each what the last iteration left out; "" where it left out nothing."""
+        return "".join(f"no conversations, left out: {path}\n" for path in self.passed_over) + self.reading.remarks()
+
+    def conversations(self, is_wanted: Callable[[object], bool] | None = None) -> Iterator[Conversation | Item | None]:
+        """Yield what the source holds; None for a response that is not wanted, see `read_rows`.
+
+        Raises:
+            InputError: a row is malformed; the message names it. A malformed message is an error of its conversation alone,
+                unless no conversation can be read.
+        """
+        self.reading = Reading(malformed=None if self.given is not None else [])
+        self.passed_over = []
+        self._digest = hashlib.sha256(repr(self.options).encode())
+        n_found = 0
+        try:
+            for one in self._found(is_wanted):
+                n_found += 1
+                yield one
+        except sqlite3.Error as error:
+            raise InputError(f"{self.name}: its ids cannot be kept in a temporary file ({error}). Make room.") from error
+        if self.malformed and not n_found:
+            raise InputError(self.malformed[0])
+
+    def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem | None]:
+        """Yield what a scorer of this level takes; None for each item that is not of the shard.
+
+        A row without an id is called after the file and its place. Of a response of another shard no more is read than its
+        context.
+
+        Raises:
+            InputError: as `conversations`, or nothing is there to score.
+        """
+        self.n_items = 0
+        for one in self.conversations(None if shard is None else shard.has):
+            if isinstance(one, Conversation):
+                is_own = shard is None or shard.has([turn.text for turn in one.turns])
+                found: Sequence[Item | None] = [item if is_own else None for item in one.items(level)]
+            else:
+                found = [one]
+            for item in found:
+                yield None if item is None else PlacedItem(self.n_items, item)
+                self.n_items += 1
+        if not self.n_items:
+            silent = self.reading.remarks().strip().rpartition("\n")[2] or "it is empty"
+            raise NothingToScore(
+                f"{self.name}: has nothing to score ({silent}). "
+                "Call the assistant 'assistant', or choose the turns by --turns all."
+            )
+
+    def _found(self, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
+        if self.given is not None:
+            rows, is_table = given_rows(self.given)
+            yield from self._read(rows, RowNames(), is_wanted, is_table=is_table)
+            return
+        path = Path(self._spooled())
+        if path.is_dir() and not is_data_set(path):
+            yield from self._folder(path, is_wanted)
+            return
+        if _may_be_published(path) and (items := published_items(path, self.options)) is not None:
+            for item in items:
+                self._digest.update(repr(item).encode())
+                yield item
+            return
+        rows, is_table = open_rows(str(path) if "://" not in self.name else self.name, called=self.name)
+        stem = "stdin" if self.name == "-" else PurePosixPath(self.name).name.partition(".")[0]
+        yield from self._read(rows, RowNames(stem), is_wanted, is_table=is_table)
+
+    def _spooled(self) -> str:
+        """The file to read: of standard input and of pipes, which can be read once, a copy that goes with this object."""
+        is_pipe = self.name == "-" or Path(self.name).is_fifo()
+        if is_pipe and self._copy is None:
+            self._copy = tempfile.NamedTemporaryFile()  # noqa: SIM115 # it lasts as long as the source
+            with contextlib.nullcontext(sys.stdin.buffer) if self.name == "-" else Path(self.name).open("rb") as pipe:
+                shutil.copyfileobj(pipe, self._copy)
+            self._copy.flush()
+        return str(self._copy.name) if is_pipe else self.name
+
+    def _read(
+        self, rows: Iterable[Line], names: RowNames, is_wanted: Callable[[object], bool] | None, *, is_table: bool
+    ) -> Iterator[Conversation | Example | None]:
+        yield from read_rows(
+            map(self._hashed, rows), self.reading, self.options, names=names, is_table=is_table, is_wanted=is_wanted
+        )
+
+    def _hashed(self, line: Line) -> Line:
+        self._digest.update(repr(line.value).encode("utf-8", "surrogatepass"))
+        return line
+
+    def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
+        """What the files below a folder hold, called after file and conversation; others are named in `passed_over`."""
+        n_read = 0
+        for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+            name = file.relative_to(folder)
+            if any(part.startswith(".") for part in name.parts):
+                continue
+            rows = _rows_of_log(file, self.options) if has_known_suffix(file.name) else None
+            if rows is None:
+                self.passed_over.append(str(file))
+                continue
+            n_read += 1
+            self._digest.update(name.as_posix().encode())
+            for one in self._read(rows.lines, RowNames(), is_wanted, is_table=rows.is_table):
+                yield None if one is None else replace(one, id=f"{name.as_posix()}/{one.id}")
+        if not n_read:
+            raise InputError(
+                f"{self.name}: is a folder without conversations. Give a folder of files ({', '.join(SUFFIXES)}) with "
+                "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
+            )
 
 
 class ScoredInput(NamedTuple):
-    """What was read, and what was not."""
+    """A source that is read as a whole."""
 
-    sources: list[Item | Conversation]
-    left_out: Counter[str]
-    """Messages, and parts of them, that are no turns, by kind."""
-    no_logs: list[Path]
-    """Files of the folder that hold no conversations."""
-    malformed: list[str]
-    """What is wrong with the first conversations that were left out because of a message."""
+    source: Source
 
     def items(self, level: Level) -> list[Item]:
-        """Return what a scorer of this level takes, in the order of the files."""
-        return [item for one in self.sources for item in (one.items(level) if isinstance(one, Conversation) else [one])]
-
-    def places(self) -> list[Place]:
-        """Return where each example stands in its conversation; [] where something is not of a conversation."""
-        conversations = [one for one in self.sources if isinstance(one, Conversation)]
-        return [place for one in conversations for place in one.places()] if len(conversations) == len(self.sources) else []
+        """Return what a scorer of this level takes, in the order of the files; raises as `Source.items`."""
+        return [placed.item for placed in self.source.items(level) if placed is not None]
 
     def remarks(self) -> str:
         """Say in a line each what was left out; "" where nothing was."""
-        lines = [f"no conversations, left out: {path}" for path in self.no_logs]
-        if self.left_out:
-            lines.append(f"no turns, left out: {left_out_text(self.left_out)}")
-        lines += [f"malformed, left out: {problem}" for problem in self.malformed]
-        silent = [one for one in self.sources if isinstance(one, Conversation) and not one.places()]
-        if silent:
-            others = sorted({turn.speaker for one in silent for turn in one.turns if turn.speaker} - {USER, ASSISTANT})
-            names = f" (call the assistant {ASSISTANT!r}; unknown are {', '.join(map(repr, others))})" if others else ""
-            lines.append(f"without a turn to score: {len(silent)} of {len(self.sources)} conversations{names}")
-        return "".join(f"{line}\n" for line in lines)
+        return self.source.remarks()
 
 
 def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[str, str] | None = None) -> ScoredInput:
-    """Read a file, or every file below a folder that holds conversations; those are called after file and conversation.
-
-    Args:
-        path: hidden files of a folder, and those that are neither JSON nor a table by their names, are passed over.
-        choice: which turns of a conversation are to be scored.
-        columns: our names of fields to those of a table.
-
-    Raises:
-        InputError: a file is malformed, or no file of the folder holds conversations, or none of them can be read. A malformed
-            message is an error of its conversation alone.
-    """
-    left_out: Counter[str] = Counter()
-    malformed: list[str] = []
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: is a pipe or a device, which can be read once, and a file is looked at first. Write one.")
-    if not path.is_dir():
-        found = read_scored(path, Reading(left_out, malformed), stem=path.stem, choice=choice, columns=columns)
-        if malformed and not found:
-            raise InputError(malformed[0])
-        return ScoredInput(found, left_out, [], malformed)
-    sources: list[Item | Conversation] = []
-    no_logs = []
-    for file in sorted(file for file in path.rglob("*") if _may_be_log(file.relative_to(path)) and file.is_file()):
-        if not _is_log(file, columns or {}):
-            no_logs.append(file)
-            continue
-        name = file.relative_to(path).as_posix()
-        found = read_scored(file, Reading(left_out, malformed), choice=choice, columns=columns)
-        sources += [replace(one, id=f"{name}/{one.id}") for one in found]
-    if malformed and not sources:
-        raise InputError(malformed[0])
-    if not sources:
-        raise InputError(
-            f"{path}: is a folder without conversations. Give a folder of files ({', '.join(_SUFFIXES)}) with 'messages', "
-            "'conversations' or 'turns', or name the columns of its tables by --columns."
-        )
-    return ScoredInput(sources, left_out, no_logs, malformed)
+    """Return a file, or all files below a folder, to be read as a whole; see `ReadingOptions`."""
+    return ScoredInput(Source(str(path), ReadingOptions(choice=choice, columns=columns or {})))
 
 
-def _may_be_log(name: Path) -> bool:
-    return name.name.removesuffix(".gz").endswith(_SUFFIXES) and not any(part.startswith(".") for part in name.parts)
+def _may_be_published(path: Path) -> bool:
+    """Whether a file is one of a published corpus by its name and size: none is large, and all are of JSON, CSV or text."""
+    return (
+        path.is_file() and path.stat().st_size < LARGE and path.suffix.lower() in ("", ".json", ".jsonl", ".csv", ".txt", ".gz")
+    )
 
 
-def _is_log(file: Path, columns: Mapping[str, str]) -> bool:
-    """Whether a file begins as conversations do, or has the columns named; one that does is read, and an error in it is one."""
-    if is_table(file) or columns:
-        try:
-            head = file_rows(file)[0].value
-        except InputError:
-            return False
-        return head.keys() >= set(columns.values()) if columns else is_conversation(head)
-    return identify(file) is None and is_conversation(Beginning.of(file).value)
+def _rows_of_log(file: Path, options: ReadingOptions) -> Rows | None:
+    """The rows of a file of a folder; None where it begins with something else. An error further on is one."""
+    rows = open_rows(str(file))
+    try:
+        first = next(rows.lines)
+    except (InputError, StopIteration):
+        return None
+    value = first.value
+    is_log = value.keys() >= set(options.columns.values()) if options.columns else is_conversation(value)
+    return Rows(itertools.chain([first], rows.lines), rows.is_table) if is_log or options.layout else None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.core.dialogue import Level, Origin
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, write_text
 from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.corpora.conversations import Place
 
 from .tables import Format, Table, TableRow, named_column
 
@@ -19,7 +18,7 @@ N_SHOWN = 20
 _FORMATS: dict[str, Format] = {".csv": "csv", ".json": "json"}
 
 
-def conversation_rows(scores: Scores, places: Sequence[Place]) -> list[TableRow]:
+def conversation_rows(scores: Scores, places: Sequence[Origin]) -> list[TableRow]:
     """Return a row a conversation: its mean, and its worst turn with the turn's score.
 
     Sorted by the mean, the worst first, then by the worst turn, then as they were read; those without a score stand last.
@@ -31,7 +30,7 @@ def conversation_rows(scores: Scores, places: Sequence[Place]) -> list[TableRow]
     sign = 1 if scores.orientation == "higher" else -1
     turns: dict[str, list[tuple[int, float | None]]] = {}
     for place, value in zip(places, scores.values, strict=True):
-        turns.setdefault(place.conversation, []).append((place.number, value))
+        turns.setdefault(place.conversation, []).append((place.message or 0, value))
     rows: list[tuple[tuple[bool, float, float], TableRow]] = []
     for conversation, own in turns.items():
         scored = [(value, number) for number, value in own if value is not None]
@@ -45,7 +44,7 @@ def conversation_rows(scores: Scores, places: Sequence[Place]) -> list[TableRow]
     return [row for _, row in sorted(rows, key=lambda found: found[0])]
 
 
-def check_table_file(path: Path | None, input: Path, places: Sequence[Place], level: Level) -> None:
+def check_table_file(path: Path | None, input: Path, places: Sequence[Origin], level: Level) -> None:
     """Refuse a file for the table, before hours of work.
 
     Raises:
@@ -60,7 +59,7 @@ def check_table_file(path: Path | None, input: Path, places: Sequence[Place], le
     check_output(path, input, "the table of the conversations")
 
 
-def report_conversations(scores: Scores, places: Sequence[Place], path: Path | None = None) -> Table | None:
+def report_conversations(scores: Scores, places: Sequence[Origin], path: Path | None = None) -> Table | None:
     """Return the table of the worst conversations, None of a single one, and write that of all to `path` where it is given.
 
     Args:

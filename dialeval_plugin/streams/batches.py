@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval_plugin.conversations.reading import Reading, ReadingOptions, RowNames, read_rows
+from dialeval_plugin.conversations.record import Conversation, TurnChoice
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import refuse_streams, score_block
-from dialeval_plugin.corpora.conversations import Conversation, Reading, RowNames, TurnChoice, read_rows
 
 UNSCORED = "unscored"
 SIGNATURE = "signature"
@@ -48,7 +49,7 @@ class ScoreBatches:
     ) -> None:
         self._scorer = load_scorer(scorer, **options)
         refuse_streams(self._scorer)
-        self._turns, self._columns = turns, columns
+        self._options = ReadingOptions(choice=turns, columns=columns or {})
 
     def __call__(self, batch: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Score a batch, a column a field.
@@ -76,8 +77,8 @@ class ScoreBatches:
             Line(f"row {number} of a batch", {name: _plain(value) for name, value in zip(names, values, strict=True)})
             for number, values in enumerate(zip(*columns, strict=True), start=1)
         ]
-        found = read_rows(rows, Reading(), names=RowNames(), columns=self._columns, choice=self._turns, is_table=True)
-        items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in found]
+        found = read_rows(rows, Reading(), self._options, names=RowNames(), is_table=True)
+        items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in found if one is not None]
         if len(items) != len(rows):
             raise InputError("a batch: its rows are turns of conversations. Give a response, or a whole conversation, a row.")
         for row, of_row in zip(rows, items, strict=True):

@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from dialeval_plugin.conversations.files import files_of, reading
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.journal import lock_file, sole_process
 from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_text
 from dialeval_plugin.core.scorer import Scorer, refuse_streams
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.reports.scored_output import meta_file
 from dialeval_plugin.terminal.progress import say
 
 from .output import DELETE_IT, merge
 from .run import run_identity, score_file, stored_run
-from .sources import Shard, Source, files_of, reading
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,8 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json, write_lines
 from dialeval_plugin.core.journal import not_written, sole_process
 from dialeval_plugin.core.signature import file_hash
+from dialeval_plugin.corpora.scored_input import Shard
 from dialeval_plugin.reports.scored_output import SHA256, meta_file, stored_meta, write_meta
-
-from .sources import Shard
 
 PLACE = "place"
 """Field of a shard's row: its place among all items of the source."""

@@ -27,11 +27,11 @@ from dialeval_plugin.core.scorer import (
 )
 from dialeval_plugin.core.scores import Reason, Scores, Unscored
 from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.reports.scored_output import meta_of, percentiles_of, stored_meta
 from dialeval_plugin.terminal.progress import Progress, say
 
 from .output import PLACE, finished_parts_kept, join_blocks
-from .sources import Shard, Source
 from .summary import RunningSummary
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def stored_run(
     """
     about = _about(scorer, shard)
     if stored_meta(output, about, remedy) is not None:
-        again = Source(source.name, source.choice, source.columns)
+        again = Source(source.name, source.options, source.given)
         for _ in again.items(scorer.level, shard):
             pass
         about |= _of_source(again)

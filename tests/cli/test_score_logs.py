@@ -54,7 +54,7 @@ def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) ->
     )
     assert done.stderr == (
         f"no conversations, left out: {other}\n"
-        "no turns, left out: 2 system messages, 1 image_url part, 1 textless message\n"
+        "no turns, left out: 1 image_url part, 1 textless message, 2 system messages\n"
         "without a turn to score: 1 of 3 conversations\n"
         f"next: dialeval meta-eval {rows_written} --ratings FILE  (how far the scores agree with people's ratings)\n"
     )

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,12 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialeval_plugin import Example, Turn, examples_from
+from dialeval_plugin.conversations.messages import left_out_text
+from dialeval_plugin.conversations.reading import Reading, ReadingOptions, RowNames, read_rows
+from dialeval_plugin.conversations.record import Conversation, TurnChoice
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.conversations import Conversation, Reading, RowNames, TurnChoice, read_rows
-from dialeval_plugin.corpora.messages import left_out_text
-from dialeval_plugin.corpora.registry import file_rows, is_table, read_dialogues, read_items, read_reported, read_scored
+from dialeval_plugin.corpora.registry import read_dialogues, read_items, read_reported, read_scored
+from dialeval_plugin.corpora.rows import file_rows, is_table
 from dialeval_plugin.corpora.scored_input import read_input
 from tests.layouts import array, lines, write
 from tests.refusals import refusal
@@ -188,7 +191,7 @@ def test_what_is_no_turn_is_left_out_and_counted() -> None:
     asked = Turn("What\nis it?", "user")
     assert (found.turns, found.numbers) == ((asked, Turn("", "assistant"), Turn("No.", "assistant")), (3, 8, 9))
     assert left_out_text(reading.left_out) == (
-        "1 system message, 1 developer message, 2 image_url parts, 3 textless messages, 1 tool message"
+        "1 developer message, 2 image_url parts, 3 textless messages, 1 tool message, 1 system message"
     )
     # An answer without a visible character is an answer: it is scored as the blank response that it is.
     assert [one.response.text for one in found.examples()] == ["", "No."]
@@ -229,8 +232,11 @@ def test_tables_of_responses(tmp_path: Path) -> None:
     assert read_items(write(tmp_path / "in.csv", table(rows))) == expected
     assert read_items(write(tmp_path / "in.TSV", table(rows, "\t"))) == expected
     lines_of = [{"history": "Hi.\nHo.", "answer": "Ha."}]
-    found = read_scored(write(tmp_path / "in.jsonl", lines(*lines_of)), Reading(), columns=dict(list(columns.items())[:2]))
-    assert found == expected[:1]
+    found = read_scored(
+        write(tmp_path / "in.jsonl", lines(*lines_of)), Reading(), ReadingOptions(columns=dict(list(columns.items())[:2]))
+    )
+    # A text of JSON is one turn, its lines too.
+    assert found == [Example("0", (Turn("Hi.\nHo."),), Turn("Ha."))]
 
 
 def test_turns_of_conversations_may_stand_among_each_other(tmp_path: Path) -> None:
@@ -239,7 +245,10 @@ def test_turns_of_conversations_may_stand_among_each_other(tmp_path: Path) -> No
 
 
 def test_training_reads_the_same_conversations(tmp_path: Path) -> None:
-    expected = [Dialogue("a", tuple(Turn(text, role) for role, text in CHAT)), Dialogue("logs_00001", (Turn("Hi.", "Bob"),))]
+    expected = [
+        Dialogue("a", tuple(Turn(text, role) for role, text in CHAT)),
+        Dialogue("logs_00001", (Turn("Hi.", "assistant"),)),
+    ]
     silent = [("system", "Be kind."), ("Bob", "Hi."), ("user", " ")]
     for layout in (openai, sharegpt):
         assert read_dialogues(write(tmp_path / "logs.jsonl", lines({"id": "a", **layout(CHAT)}, layout(silent)))) == expected
@@ -265,8 +274,11 @@ def test_a_folder_is_read_whole_and_what_holds_no_conversations_is_named(tmp_pat
     write(tmp_path / "b.jsonl", lines({"id": "x", **openai(CHAT)}, sharegpt(CHAT[:1])))
     write(tmp_path / "a" / "c.json", json.dumps(sharegpt(CHAT), indent=1))
     write(tmp_path / "a" / "t.csv", table(rows_of({"u": CHAT[:2]})))
-    others = [write(tmp_path / name, text) for name, text in (("a/x.csv", "a,b\n1,2\n"), ("z.json", "[1"), ("zz.jsonl", ""))]
-    for name in (".hidden.jsonl", ".git/c.jsonl", "notes.txt"):
+    others = [
+        write(tmp_path / name, text)
+        for name, text in (("a/x.csv", "a,b\n1,2\n"), ("notes.txt", "Hi."), ("z.json", "[1"), ("zz.jsonl", ""))
+    ]
+    for name in (".hidden.jsonl", ".git/c.jsonl"):
         write(tmp_path / name, lines(openai(CHAT)))
     found = read_input(tmp_path)
     assert [item.id for item in found.items("turn")] == [
@@ -276,15 +288,16 @@ def test_a_folder_is_read_whole_and_what_holds_no_conversations_is_named(tmp_pat
         "b.jsonl/x:2",
         "b.jsonl/x:4",
     ]
-    assert [place.conversation for place in found.places()] == [item.id.rpartition(":")[0] for item in found.items("turn")]
+    origins = [item.origin for item in found.items("turn")]
+    assert [f"{one.conversation}:{one.message}" for one in origins if one] == [item.id for item in found.items("turn")]
     assert found.remarks() == "".join(f"no conversations, left out: {path}\n" for path in others) + (
         "without a turn to score: 1 of 4 conversations\n"
     )
     named = read_input(tmp_path, columns={"context": "a", "response": "b"})
-    assert named.sources == [Example("a/x.csv/0", (Turn("1"),), Turn("2"))]
+    assert named.items("turn") == [Example("a/x.csv/0", (Turn("1"),), Turn("2"))]
     # What begins as a log is one: it is not left out where it is damaged.
     damaged = write(tmp_path / "d.jsonl", lines(openai(CHAT)) + "{")
-    assert refusal(read_input, tmp_path).startswith(f"{damaged}:2: not valid JSON")
+    assert refusal(read_input(tmp_path).items, "turn").startswith(f"{damaged}:2: not valid JSON")
 
 
 MESSAGE = "Give 'role' and 'content', as OpenAI's have them."
@@ -336,14 +349,16 @@ def test_a_wrong_message_costs_its_conversation_alone(case: str, tmp_path: Path)
         f"malformed, left out: {alone}:2: conversation 'c', message 2: {problem}\n"
     )
     # A file of which no conversation can be read is no file of conversations.
-    assert refusal(read_input, alone) == f"{alone}:2: conversation 'c', message 2: {problem}"
+    assert refusal(read_input(alone).items, "turn") == f"{alone}:2: conversation 'c', message 2: {problem}"
 
 
-def test_what_can_be_read_once_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     os.mkfifo(path := tmp_path / "pipe")
-    assert refusal(read_input, path) == (
-        f"{path}: is a pipe or a device, which can be read once, and a file is looked at first. Write one."
-    )
+    writer = threading.Thread(target=path.write_text, args=(lines({"id": "a", **openai(CHAT)}),))
+    writer.start()
+    found = read_input(path)
+    assert [found.items("turn"), found.items("turn")] == [EXAMPLES, EXAMPLES]
+    writer.join()
 
 
 def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path) -> None:
@@ -354,15 +369,12 @@ def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path)
     assert first == "no turns, left out: 30 malformed conversations"
     assert (len(named), named[0]) == (
         20,
-        f"malformed, left out: {tmp_path / 'a.jsonl'}:2: conversation 'b0': messages: expected a list of messages, got None "
+        f"malformed, left out: {tmp_path / 'a.jsonl'}:2: messages: expected a list of messages, got None "
         "(NoneType). Pass a list.",
     )
-    # What is no conversation is one row too many, of another kind.
+    # Rows of another kind are read too.
     mixed = write(tmp_path / "b.jsonl", lines(rows[0], {"context": ["Hi."], "response": "Ho."}))
-    assert refusal(read_input, mixed) == (
-        f"{mixed}:2: has no 'messages', 'conversations' or 'turns', only 'context', 'response'. "
-        "Give a list of messages or texts."
-    )
+    assert [item.id for item in read_input(mixed).items("turn")] == ["a:2", "a:4", "1"]
 
 
 def test_wrong_conversations(tmp_path: Path) -> None:
@@ -378,18 +390,19 @@ def test_wrong_conversations(tmp_path: Path) -> None:
         "Give a list of messages, or an object that has one under 'messages'."
     )
     assert refusal(examples_from, [{"messages": "Hi."}]) == (
-        "conversations[0]: conversation '0': messages: expected a list of messages, got 'Hi.' (str). "
-        "Wrap a single string in a list."
+        "conversations[0]: messages: expected a list of messages, got 'Hi.' (str). Wrap a single string in a list."
     )
     assert refusal(examples_from, [{"messages": "['Hi.', 'Ho.']"}]) == (
-        "conversations[0]: conversation '0': messages: is a list as Python prints it, \"['Hi.', 'Ho.']\". "
-        "Write it as JSON, by json.dumps."
+        "conversations[0]: messages: is a list as Python prints it, \"['Hi.', 'Ho.']\". Write it as JSON, by json.dumps."
     )
     assert refusal(examples_from, [openai(CHAT), {"text": "Hi."}]) == (
-        "conversations[1]: has no 'messages', 'conversations' or 'turns', only 'text'. Give a list of messages or texts."
+        "conversations[1]: is no conversation of a known layout; it has 'text'. Say what its fields are by --columns: "
+        "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
+        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout."
     )
     assert refusal(examples_from, [{**openai(CHAT), "response": "Hi."}]) == (
-        "conversations[0]: has 'messages' and 'response'. Call the messages 'context', or let the response be the last of them."
+        "conversations[0]: has messages that end with an answer, and another answer in 'response'. "
+        "Name the messages alone by --columns messages=messages, or take one of the two out."
     )
     assert refusal(examples_from, [openai(CHAT)], "first") == (
         "turns: there is no choice 'first'. Known are: assistant, all, last."
@@ -410,23 +423,24 @@ def test_wrong_conversations(tmp_path: Path) -> None:
 def test_wrong_tables(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "question,answer\nHi.,Ho.\n")
     assert refusal(read_items, path) == (
-        f"{path}:2: has the columns 'question', 'answer'. Say which is which by columns: "
-        "context and response of a table with a response a row; conversation, speaker and text, with a turn a row; "
+        f"{path}:2: has the columns 'question', 'answer'. Say which is which by --columns: "
+        "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
         "messages, with a conversation a row."
     )
-    assert refusal(read_scored, path, Reading(), columns={"context": "question", "response": "answr"}) == (
+    assert refusal(read_scored, path, Reading(), ReadingOptions(columns={"context": "question", "response": "answr"})) == (
         f"{path}:2: has no column 'answr', which is to be 'response'. There are: question, answer."
     )
-    assert refusal(read_scored, path, Reading(), columns={"ctx": "question"}) == (
+    assert refusal(read_scored, path, Reading(), ReadingOptions(columns={"ctx": "question"})) == (
         "columns: there is no field 'ctx'. Did you mean 'context'? Known are: context, response, id, references, facts, "
         "conversation, speaker, text, messages, conversations, turns."
     )
     unnamed = write(tmp_path / "turns.jsonl", lines(*rows_of({"a": CHAT}), {"text": "Hi."}))
-    assert refusal(read_items, unnamed) == f"{unnamed}:5: has no 'conversation'. Name the conversation of every turn."
+    assert refusal(read_items, unnamed).startswith(f"{unnamed}:5: is no conversation of a known layout; it has")
     (tmp_path / "empty").mkdir()
-    assert refusal(read_input, tmp_path / "empty") == (
-        f"{tmp_path / 'empty'}: is a folder without conversations. Give a folder of files (.json, .jsonl, .ndjson, .csv, .tsv) "
-        "with 'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
+    assert refusal(read_input(tmp_path / "empty").items, "turn") == (
+        f"{tmp_path / 'empty'}: is a folder without conversations. Give a folder of files (.json, .jsonl, .ndjson, .csv, .tsv, "
+        ".parquet, .arrow) with "
+        "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
     )
 
 
@@ -485,9 +499,12 @@ def test_langchains_roles_are_known_and_an_unknown_one_is_named(tmp_path: Path) 
         (example,) = examples_from([{"messages": chat}])
         assert (example.context[0].speaker, example.response) == ("user", Turn("Hello.", "assistant"))
     rows = [openai([("user", "Hi."), (name, "Hello.")]) for name in ("Aria", "assistant", "Bert")]
+    for row in rows:
+        row["messages"].append({"role": "Cy", "content": "Hm."})
     found = read_input(write(tmp_path / "log.jsonl", *rows))
+    assert len(found.items("turn")) == 1
     assert found.remarks() == (
-        "without a turn to score: 2 of 3 conversations (call the assistant 'assistant'; unknown are 'Aria', 'Bert')\n"
+        "without a turn to score: 2 of 3 conversations (call the assistant 'assistant'; unknown are 'Aria', 'Bert', 'Cy')\n"
     )
 
 

@@ -225,11 +225,13 @@ OURS = [
 OUR_DIALOGUES = [
     (
         lines({"a": 1}),
-        ":1: has no 'messages', 'conversations' or 'turns', only 'a'. Give a list of messages or texts.",
+        ":1: is no conversation of a known layout; it has 'a'. Say what its fields are by --columns: messages=NAME of a "
+        "whole conversation; context=NAME,response=NAME of a response; conversation=NAME,speaker=NAME,text=NAME of a message. "
+        "Or name its layout by --layout.",
     ),
     ("", ": is empty, expected one JSON object a line."),
     ("[{", ":1: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
-    ('{"turns": [\n', ":1: not valid JSON (Expecting value). Was the file cut off?"),
+    ('{"turns": [\n', ":2: not valid JSON (Expecting value). Was the file cut off?"),
     (
         "Hi . __eou__\nHi . __eou__ How are",
         ":2: expected __eou__ after each utterance, found ' How are'. Was the file cut off?",

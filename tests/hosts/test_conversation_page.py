@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import requests
 
+from dialeval_plugin import examples_from
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.resources import metrics_path
-from dialeval_plugin.corpora.conversations import examples_from
 from dialeval_plugin.hosts.evaluate.conversation_page import EXAMPLES, HEADS, LOW, answer, judge, read_conversation
 from tests.browser import browser_page
 from tests.cli.running import run

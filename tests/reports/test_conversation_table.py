@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dialeval_plugin.core.dialogue import Origin
 from dialeval_plugin.core.scores import Orientation, Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
-from dialeval_plugin.corpora.conversations import Place
 from dialeval_plugin.reports.conversations import N_SHOWN, check_table_file, conversation_rows, report_conversations
 from dialeval_plugin.reports.tables import Table
 from tests.refusals import refused
 
-PLACES = [Place("a", 2), Place("a", 4), Place("b", 2), Place("b", 4), Place("c", 2), Place("d", 3), Place("a", 6)]
+PLACES = [Origin("a", 2), Origin("a", 4), Origin("b", 2), Origin("b", 4), Origin("c", 2), Origin("d", 3), Origin("a", 6)]
 VALUES = (0.5, 0.2, 0.4, None, None, 0.4, 0.8)
 
 
@@ -69,7 +69,7 @@ def test_the_table_is_printed_and_written(tmp_path: Path) -> None:
 def test_a_single_conversation_has_no_table_and_of_many_the_worst_are_shown() -> None:
     assert report_conversations(scored((0.5, 0.2)), PLACES[:2]) is None
     assert report_conversations(scored((0.5, 0.2)), []) is None
-    many = text_of(report_conversations(scored((0.5,) * 30), [Place(str(number), 2) for number in range(30)])).split("\n")
+    many = text_of(report_conversations(scored((0.5,) * 30), [Origin(str(number), 2) for number in range(30)])).split("\n")
     assert (len(many), many[-2]) == (2 + N_SHOWN + 3, "10 more conversations: --by-conversation FILE.csv has all.")
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, visible_texts
-from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.corpora.readers import conture, dstc10
-from dialeval_plugin.corpora.scored_input import read_input
+from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.statistics.correlation import correlate
@@ -104,7 +104,7 @@ def test_logs_have_chats_of_people_with_chatbots_and_none_of_conture(data_dir: P
 
 
 def read_conversation_log(path: Path) -> list[Conversation]:
-    return [one for one in read_input(path).sources if isinstance(one, Conversation)]
+    return [one for one in Source(str(path)).conversations() if isinstance(one, Conversation)]
 
 
 def conversation(number: int) -> Dialogue:

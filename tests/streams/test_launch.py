@@ -18,10 +18,10 @@ from dialeval_plugin import ScoreBatches
 from dialeval_plugin.core.journal import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.streams.run import score_file
-from dialeval_plugin.streams.sources import Source
 from dialeval_plugin.version import __version__
 from tests.refusals import refusal
 

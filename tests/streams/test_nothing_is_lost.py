@@ -15,12 +15,15 @@ import pytest
 from filelock import FileLock
 from typer.testing import Result
 
+from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import NothingToScore
 from dialeval_plugin.core.files import remove_half_written, write_text
 from dialeval_plugin.core.journal import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import file_hash
+from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.corpora.verdicts import ItemKey
 from dialeval_plugin.llm.language_model import Question
 from dialeval_plugin.methods.judging.recording import Recorder
@@ -31,7 +34,6 @@ from dialeval_plugin.streams import run
 from dialeval_plugin.streams.launch import ShardedRun, launch
 from dialeval_plugin.streams.output import merge, read_rows
 from dialeval_plugin.streams.run import score_file
-from dialeval_plugin.streams.sources import Shard, Source
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
 from tests.refusals import refusal
@@ -73,7 +75,9 @@ def test_the_scores_of_another_input_are_replaced_when_that_is_asked_for(tmp_pat
     # Nor do blocks that a kill left make it the output of this run.
     (tmp_path / f"out.{suffix}.blocks").mkdir()
     assert refusal(score_file, LENGTH, another, output) == f"{output}: {OTHER}{OVERWRITE}"
-    assert refusal(score_file, LENGTH, Source(source.name, columns={"context": "context", "response": "response"}), output)
+    assert refusal(
+        score_file, LENGTH, Source(source.name, ReadingOptions(columns={"context": "context", "response": "response"})), output
+    )
     assert files(tmp_path, "out") == before
     score_file(LENGTH, source, output)
     assert files(tmp_path, "out") == before
@@ -319,7 +323,7 @@ from pathlib import Path
 import dialeval_plugin.core.registry as registry
 from dialeval_plugin.streams import run, launch
 from dialeval_plugin.streams.output import merge
-from dialeval_plugin.streams.sources import Shard, Source
+from dialeval_plugin.corpora.scored_input import Shard, Source
 
 what, owner, function, number, moment, *words = sys.argv[1:]
 run.BLOCK, calls = 20, 0
@@ -441,10 +445,13 @@ def test_a_missing_input_leaves_no_folder(tmp_path: Path) -> None:
 
 def test_where_nothing_is_scored_the_command_fails(tmp_path: Path) -> None:
     chat = {"messages": [{"role": "user", "content": "Hi."}]}
-    done = dialeval("score", write_rows(tmp_path / "in.jsonl", [chat]), "--scorer", "response_length")
-    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
+    path = write_rows(tmp_path / "in.jsonl", [chat])
+    with pytest.raises(NothingToScore) as refused:
+        dialeval("score", path, "--scorer", "response_length")
+    assert (refused.value.exit_code, str(refused.value)) == (
         1,
-        "nothing to score. Call the chatbot 'assistant', or choose the turns to score by --turns all.",
+        f"{path}: has nothing to score (without a turn to score: 1 of 1 conversations). "
+        "Call the assistant 'assistant', or choose the turns by --turns all.",
     )
     # A shard may be empty: the others have the rows.
     one = write_rows(tmp_path / "one.jsonl", ROWS[:1])

@@ -15,6 +15,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from dialeval_plugin.conversations import files
+from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer
@@ -22,11 +24,10 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import SignatureValue, file_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.scored_input import read_input
-from dialeval_plugin.streams import run, sources
+from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed, read_input
+from dialeval_plugin.streams import run
 from dialeval_plugin.streams.output import merge, read_rows
 from dialeval_plugin.streams.run import score_file
-from dialeval_plugin.streams.sources import Shard, Source, is_streamed
 from tests.refusals import refusal
 
 ROWS = [
@@ -38,7 +39,6 @@ ROWS = [
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "BLOCK", 50)
-    monkeypatch.setattr(sources, "_ROWS_AT_ONCE", 16)
 
 
 def json_lines(path: Path, rows: Sequence[object] = ROWS) -> Path:
@@ -242,7 +242,7 @@ import os, shutil, signal, sys
 from pathlib import Path
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.streams import run
-from dialeval_plugin.streams.sources import Shard, Source
+from dialeval_plugin.corpora.scored_input import Shard, Source
 
 source, output, shard, function, number, moment = sys.argv[1:]
 run.BLOCK, calls = 50, 0
@@ -440,11 +440,11 @@ def test_what_needs_the_whole_run_is_not_streamed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"context": ["a"], "response": "b"}\n[]\n', ":2: expected a JSON object, got list."),
+        ('{"context": ["a"], "response": "b"}\n3\n', ":2: expected a JSON object, got int."),
         ('{"context": ["a"], "response": 3}\n', ":1: Example"),
-        ("", ": has nothing to score."),
-        ('{"conversation": "a", "text": "b"}\n', ":1: is one turn, and a stream never has a whole conversation of such rows."),
-        ('{"role": "user", "content": "b"}\n', ":1: is one turn, and a stream never has a whole conversation of such rows."),
+        ("", ": is empty, expected one JSON object a line."),
+        ('{"conversation": "a", "text": "b"}\n', ": has nothing to score (without a turn to score: 1 of 1 conversations)."),
+        ('{"role": "user", "content": "b"}\n', ": has nothing to score (without a turn to score: 1 of 1 conversations)."),
     ],
 )
 def test_a_malformed_row_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -491,8 +491,7 @@ def test_small_files_that_are_large_in_memory_are_read_in_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A text of half a megabyte that 200 rows of a dictionary share; whatever they take, no part of them does."""
-    monkeypatch.setattr(sources, "_TEXT_AT_ONCE", 2_000_000)
-    monkeypatch.setattr(sources, "_ROWS_UNPACKED", 4)
+    monkeypatch.setattr(files, "_ROWS_UNPACKED", 4)
     monkeypatch.setattr(run, "_TEXT_IN_BLOCK", 4_000_000)
     response = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 200, pyarrow.int32()), pyarrow.array(["x" * 500_000]))
     table = pyarrow.table({"context": [["Hi."]] * 200, "response": response})
@@ -507,7 +506,7 @@ def test_small_files_that_are_large_in_memory_are_read_in_bounded_memory(
 
 
 def test_a_row_without_end_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "LARGE", 2_000_000)
+    monkeypatch.setattr(files, "LARGEST_ROW", 2_000_000)
     path = tmp_path / "rows.jsonl.gz"
     with gzip.open(path, "wt", encoding="utf-8") as file:
         file.write(json.dumps(ROWS[0]) + '\n{"context": ["Hi."], "response": "' + "a" * 50_000_000)
@@ -590,17 +589,15 @@ def test_a_column_may_have_no_value_in_many_rows(tmp_path: Path) -> None:
         for place, row in enumerate(ROWS)
     ]
     columns = {"context": "c", "response": "r", "references": "ref", "id": "i"}
-    source = Source(str(parquet(tmp_path / "rows.parquet", rows)), columns=columns)
+    source = Source(str(parquet(tmp_path / "rows.parquet", rows)), ReadingOptions(columns=columns))
     items = [placed.item for placed in source.items("turn") if placed is not None]
     assert [item.id for item in items][89:93] == ["89", "90", "r91", "r92"]
     assert [item.references for item in items if isinstance(item, Example)][8:10] == [("a",), ()]
 
 
-def test_all_rows_of_a_stream_are_of_one_kind(tmp_path: Path) -> None:
+def test_rows_of_several_kinds_are_read(tmp_path: Path) -> None:
     source = json_lines(tmp_path / "rows.jsonl", [*ROWS[:16], {"id": "c", "messages": CHAT}])
-    assert refusal(lengths, source, tmp_path / "scores.jsonl") == (
-        f"{source}:17: there is no field 'messages'. Known are: context, facts, id, references, response."
-    )
+    assert [row["id"] for row in lengths(source, tmp_path / "scores.jsonl")] == [*(row["id"] for row in ROWS[:16]), "c:2"]
 
 
 def test_a_malformed_message_costs_its_conversation_alone(tmp_path: Path) -> None:

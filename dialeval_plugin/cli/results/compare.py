@@ -109,6 +109,6 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str]) -> S
 
     method = load_scorer(scorer, **pairs_from_text(option, "--option", option_kinds(scorer_factory(scorer))))
     log = read_input(path)
-    typer.echo(log.remarks(), nl=False, err=True)
     items = log.items(method.level)
+    typer.echo(log.remarks(), nl=False, err=True)
     return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)

@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialeval_plugin.conversations.messages import is_message
+from dialeval_plugin.conversations.reading import ReadingOptions, conversations_from
+from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.core.files import parse_json
@@ -19,8 +22,6 @@ from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.corpora.conversations import Conversation, conversations_from
-from dialeval_plugin.corpora.messages import is_message
 from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.novelty import NOVELTY
 from dialeval_plugin.methods.general.scorer import NOT_BLAMED
@@ -95,7 +96,7 @@ def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
         spoken = [_SPOKEN.fullmatch(line) for line in lines]
         # A colon in some lines alone is part of what is said there.
         rows = [[{"speaker": match[1], "text": match[2]} for match in spoken if match] if all(spoken) else lines]
-    found = conversations_from(rows, "all" if every_turn else None) if lines else []
+    found = conversations_from(rows, ReadingOptions(choice="all" if every_turn else None)) if lines else []
     conversation = found[0] if len(found) == 1 else None
     if not isinstance(conversation, Conversation):
         raise InputError("Paste one conversation: a turn a line, or its messages as JSON.")
@@ -121,7 +122,7 @@ def judge(conversation: Conversation) -> list[JudgedTurn]:
         percentile = percentiles[place]
         if scores.values[place] is not None and (percentile is None or percentile < LOW):
             reasons[place] = _reason(example)
-    numbers = [conversation.numbers.index(place.number) for place in conversation.places()]
+    numbers = conversation.responses()
     judged = {
         number: _judged(conversation, number, scores, place, reasons.get(place, "")) for place, number in enumerate(numbers)
     }

@@ -13,6 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, overload
 
+from dialeval_plugin.conversations.messages import left_out_text
+from dialeval_plugin.conversations.reading import ReadingOptions, context_and_response, conversations_from
+from dialeval_plugin.conversations.record import Conversation, check_choice
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, advice_for_list, check_text
 from dialeval_plugin.core.errors import InputError, did_you_mean, unknown_name
 from dialeval_plugin.core.journal import CallLock
@@ -20,8 +23,6 @@ from dialeval_plugin.core.registry import ADVICE, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.corpora.conversations import Conversation, check_choice, conversations_from
-from dialeval_plugin.corpora.messages import context_and_response, left_out_text
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.hosts.registration import importing
 
@@ -262,7 +263,7 @@ def read_inputs(columns: Mapping[str, Any], first: int = 0) -> list[Example | Co
     if others := [name for name in given if name in COLUMNS]:
         raise InputError(f"conversations: have their contexts and responses in them. Leave {', '.join(others)} out.")
     choice = check_choice("turns", columns.get("turns"))
-    return conversations_from(columns["conversations"], choice, first=first)
+    return conversations_from(columns["conversations"], ReadingOptions(choice=choice), first=first)
 
 
 def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:

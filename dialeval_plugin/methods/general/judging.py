@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from typing_extensions import TypedDict
 
+from dialeval_plugin.conversations.roles import assistant
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Turn, is_blank
-from dialeval_plugin.corpora.messages import assistant
 from dialeval_plugin.models.context_texts import EmbeddedTurns, ResponseParts, TextEncoder
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features

@@ -23,14 +23,14 @@ from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.roles import ASSISTANT, USER
 from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.signature import ABOUT, EXPORTS
-from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key
-from dialeval_plugin.corpora.messages import ASSISTANT, USER
-from dialeval_plugin.corpora.scored_input import read_input
+from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.models.manifest import unfinished, write_manifest
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
@@ -169,10 +169,10 @@ def read_logs(paths: Sequence[Path], reported: Mapping[str, Sequence[Item]]) -> 
     for path in paths:
         if (name := path.name.partition(".")[0]) in logs:
             raise InputError(f"{path}: there are two logs named {name}. Rename one.")
-        given = read_input(path)
-        for problem in given.malformed:
+        source = Source(str(path))
+        found = [one for one in source.conversations() if isinstance(one, Conversation)]
+        for problem in source.malformed:
             logger.warning("malformed, left out: %s", problem)
-        found = [one for one in given.sources if isinstance(one, Conversation)]
         logs[name] = leave_out_leaks(found, index, lambda one: [[turn.text for turn in one.turns]], f"{name} conversations")
     return logs
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.corpora.conversations import Conversation
 from dialeval_plugin.methods.general.acceptance import Acceptance
 from dialeval_plugin.methods.general.repairs import N_FOLDS, answered_turns, is_repair, learn, read_logs
 from dialeval_plugin.methods.general.scorer import GeneralScorer

@@ -1,0 +1,349 @@
+"""Files of rows, opened once and read row by row: JSON, tables, Parquet and Arrow, packed or not, here or behind a URL."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import csv
+import gzip
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, NamedTuple, cast
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix
+
+LARGEST_ROW = 100_000_000
+"""Characters of the longest row that is read."""
+_ROWS_UNPACKED = 64
+"""Rows of Parquet that are unpacked together, of whatever size."""
+_ARROW_FILES = ("state.json", "dataset_dict.json")
+"""Of a folder that `datasets` has saved: of one data set, or of several."""
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
+"""What the names of files of conversations end in, packed or not."""
+_WHITE_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+class Rows(NamedTuple):
+    """The rows of a file, read as they are asked for."""
+
+    lines: Iterator[Line]
+    is_table: bool
+
+
+def has_known_suffix(name: str) -> bool:
+    """Whether the name of a file says that it may hold conversations."""
+    return _bare(name).suffix in SUFFIXES or name.lower().endswith(".zip")
+
+
+def _bare(name: str) -> PurePosixPath:
+    path = PurePosixPath(name.lower())
+    return path.with_suffix("") if path.suffix in _PACKED else path
+
+
+def is_data_set(path: Path) -> bool:
+    """Whether a folder is one that `datasets` has saved."""
+    return any((path / name).is_file() for name in _ARROW_FILES)
+
+
+def files_of(name: str) -> tuple[Any, str]:
+    """Return the file system of fsspec that has a source, and its path there; of a file that is here no letter is a sign."""
+    import fsspec
+
+    return (fsspec.filesystem("file"), name) if Path(name).exists() else fsspec.core.url_to_fs(name)
+
+
+def open_rows(path: str, *, called: str | None = None, is_log: bool = True) -> Rows:
+    """Open a file, a URL, or a folder that `datasets` has saved.
+
+    Args:
+        path: of the file, or a URL.
+        called: what errors and rows call it; by default `path`.
+        is_log: whether JSON is read with the indulgence that logs need, see `parse_json_prefix`.
+
+    Raises:
+        InputError: there is no such file, or, when its rows are read, one is malformed; the message names it.
+    """
+    name = called or path
+    if Path(path).is_dir() or path.lower().endswith(".arrow"):
+        return Rows(_arrow_rows(Path(path)), is_table=True)
+    suffix = _bare(path).suffix
+    if suffix == ".parquet":
+        return Rows(_guarded(name, _parquet_rows(path)), is_table=True)
+    lines = _guarded(name, _text_rows(path, name, _DELIMITERS.get(suffix), is_log=is_log))
+    return Rows(lines, is_table=suffix in _DELIMITERS)
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Say which source it is that cannot be read."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file.") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: is a folder, expected a file.") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        raise InputError(f"{name}: is not a complete packed file ({error}). Copy it again.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}: byte {error.start} is not UTF-8. Convert the file to UTF-8, for example by "
+            f"iconv --from-code=LATIN1 --to-code=UTF-8."
+        ) from None
+    except Exception as error:
+        # What is behind a URL, or in a damaged file, fails in as many ways as there are libraries.
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InputError(f"{name}: cannot be read ({first}).") from error
+
+
+def _guarded(name: str, lines: Iterator[Line]) -> Iterator[Line]:
+    with reading(name):
+        yield from lines
+
+
+@contextlib.contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    system, path = files_of(name)
+    with system.open(path, "rb") as file:
+        yield file
+
+
+def _text_rows(path: str, name: str, delimiter: str | None, *, is_log: bool) -> Iterator[Line]:
+    with _opened(path) as file:
+        buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(cast("io.RawIOBase", file))
+        head = buffered.peek(8)[:8]
+        if head.startswith(b"PK\x03\x04"):
+            yield from _zipped(name, file)
+            return
+        if head.startswith(b"PAR1"):
+            raise InputError(f"{name}: is Parquet. Call it .parquet.")
+        yield from _rows_of_text(_text(_unpacked(buffered, head)), name, delimiter, is_log=is_log)
+
+
+def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes]:
+    """A file as it was before it was packed, which its first bytes tell."""
+    if head.startswith(b"\x1f\x8b"):
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if head.startswith(b"BZh"):
+        return cast("IO[bytes]", bz2.BZ2File(file))
+    if head.startswith(b"\xfd7zXZ\x00"):
+        return cast("IO[bytes]", lzma.LZMAFile(file))
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        import pyarrow
+
+        return cast("IO[bytes]", pyarrow.CompressedInputStream(file, "zstd"))
+    return file
+
+
+def _text(file: IO[bytes]) -> io.TextIOWrapper:
+    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
+
+
+def _zipped(name: str, file: IO[bytes]) -> Iterator[Line]:
+    with zipfile.ZipFile(file) as archive:
+        members = [one for one in archive.namelist() if has_known_suffix(one) and not one.startswith("__MACOSX")]
+        if not members:
+            raise InputError(f"{name}: holds no file of conversations ({', '.join(SUFFIXES)}). Unpack it and name the file.")
+        for member in members:
+            with archive.open(member) as inner:
+                yield from _rows_of_text(_text(inner), f"{name}/{member}", _DELIMITERS.get(_bare(member).suffix))
+
+
+def _rows_of_text(file: io.TextIOWrapper, name: str, delimiter: str | None, *, is_log: bool = True) -> Iterator[Line]:
+    if delimiter is not None:
+        yield from table_rows(file, name, delimiter)
+        return
+    n_before, first = 0, ""
+    while (line := file.readline(LARGEST_ROW)) and not (first := line).strip():
+        n_before += 1
+    if not first.strip():
+        raise InputError(f"{name}: is empty, expected one JSON object a line.")
+    if first.lstrip()[:1] not in ("{", "["):
+        raise InputError(
+            f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
+            """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, or a table that is called .csv or .tsv."""
+        )
+    if _is_whole(first, name) and (rest := file.readline(LARGEST_ROW)) is not None:
+        second = rest
+        while second and not second.strip():
+            second = file.readline(LARGEST_ROW)
+        if second or first.lstrip().startswith("{"):
+            yield from _json_lines(
+                iter([first, *([rest] if rest != second else []), second]), file, name, n_before, is_log=is_log
+            )
+            return
+        yield from value_rows(first, name, n_before, is_log=is_log)
+        return
+    text = "\n" * n_before + first + file.read(LARGEST_TEXT)
+    if file.read(1):
+        raise InputError(f"{name}: holds more than {LARGEST_TEXT // 10**6} MB, the limit of a file. Split it.")
+    yield from value_rows(text, name, is_log=is_log)
+
+
+def _is_whole(line: str, name: str) -> bool:
+    """Whether a line is all of one value of JSON, or several."""
+    try:
+        parse_json_prefix(line, len(line) - len(line.lstrip()), name, is_log=True)
+    except InputError:
+        # A line of an object that ends it is malformed, and read no further.
+        return line.lstrip().startswith("{") and line.rstrip() not in ("{",) and line.rstrip()[-1:] == "}"
+    return True
+
+
+def _json_lines(first: Iterator[str], file: io.TextIOWrapper, name: str, n_before: int, *, is_log: bool) -> Iterator[Line]:
+    import itertools
+
+    # Only "\n" ends a record: other ends of lines may be inside of a text.
+    for number, text in enumerate(itertools.chain(first, iter(partial(file.readline, LARGEST_ROW), "")), start=n_before + 1):
+        if len(text) >= LARGEST_ROW:
+            raise InputError(f"{name}:{number}: holds more than {LARGEST_ROW // 10**6} MB, the limit of a row. Split it.")
+        if text.strip():
+            yield from _objects(text, f"{name}:{number}", is_log=is_log)
+
+
+def _objects(text: str, where: str, *, is_log: bool) -> Iterator[Line]:
+    """The values of a line: one, or several that somebody joined."""
+    position = _skip(text, 0)
+    while position < len(text):
+        value, position = parse_json_prefix(text, position, where, is_log=is_log)
+        yield _row(value, where)
+        position = _skip(text, position)
+
+
+def _row(value: Any, where: str) -> Line:
+    if isinstance(value, list):  # a conversation that is a list of messages
+        return Line(where, {"messages": value})
+    if not isinstance(value, dict):
+        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
+    return Line(where, value)
+
+
+def _skip(text: str, position: int) -> int:
+    match = _WHITE_SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) -> Iterator[Line]:
+    """The elements of an array, each with the line on which it starts; or the objects of a text, one after another."""
+    position = _skip(text, 0)
+    is_array = text[position : position + 1] == "["
+    counted, line, n_rows = 0, 1 + n_before, 0
+
+    def fail(place: int, problem: str) -> InputError:
+        return InputError(f"{name}:{text.count(chr(10), 0, place) + 1 + n_before}: {problem}")
+
+    if is_array:
+        position = _skip(text, position + 1)
+    is_flat = is_array and text[position : position + 1] == "["
+    while position < len(text) and text[position : position + 1] != "]":
+        line, counted = line + text.count("\n", counted, position), position
+        value, position = parse_json_prefix(text, position, name, is_log=is_log)
+        where = f"{name}:{line}" if is_array or n_rows else name
+        if not isinstance(value, dict) and not (is_flat and isinstance(value, list)):
+            raise InputError(f"{where}: row {n_rows}: expected a JSON object, got {type(value).__name__}.")
+        yield _row(value, where)
+        n_rows += 1
+        position = _skip(text, position)
+        if not is_array:
+            continue
+        if text[position : position + 1] == ",":
+            position = _skip(text, position + 1)
+            if text[position : position + 1] == "]":
+                raise fail(position, "not valid JSON (a comma before the closing bracket). Was the file edited by hand?")
+        elif text[position : position + 1] != "]":
+            raise fail(position, "not valid JSON (expected ',' or ']' after a row). Was the file cut off?")
+    if is_array:
+        if position >= len(text):
+            raise fail(position, "not valid JSON (the array does not end). Was the file cut off?")
+        if (end := _skip(text, position + 1)) != len(text):
+            raise fail(end, "not valid JSON (text after the closing bracket). Were two files joined?")
+    elif position < len(text):
+        raise fail(position, "not valid JSON (a bracket that closes nothing). Was the file edited by hand?")
+    if not n_rows:
+        raise InputError(f"{name}: is an empty array, expected one object a row.")
+
+
+def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]:
+    """Yield the rows of a table as objects of column name to text.
+
+    A header without the delimiter, but with semicolons, tabs or commas, has those instead.
+    """
+    # The limit that the module begins with, 131,072 characters, is less than some conversations have.
+    csv.field_size_limit(LARGEST_TEXT)
+    lines = iter(file)
+    first = next(lines, "")
+    while first and not first.strip():
+        first = next(lines, "")
+    skipped = 0
+    if first.startswith("sep="):  # Excel's own line
+        delimiter, first, skipped = first[4:5], next(lines, ""), 1
+    delimiter = delimiter_of(first, delimiter)
+    names: list[str] = []
+    n_rows = 0
+    reader = csv.reader(_without_zero_bytes(first, lines, name), delimiter=delimiter, strict=True)
+    start = 1 + skipped
+    try:
+        for cells in reader:
+            where, start = f"{name}:{start}", reader.line_num + 1 + skipped
+            if not cells:
+                continue
+            if not names:
+                names = cells
+                if doubled := sorted({name for name in names if names.count(name) > 1}):
+                    raise InputError(f"{where}: the column {doubled[0]!r} occurs twice. Rename one.")
+            elif len(cells) != len(names):
+                raise InputError(f"{where}: has {len(cells)} cells, but the header names {len(names)} columns. Mend the row.")
+            else:
+                n_rows += 1
+                yield Line(where, dict(zip(names, cells, strict=True)))
+    except csv.Error as error:
+        raise InputError(f"{name}:{reader.line_num + skipped}: is not CSV ({error}). Was the file cut off?") from None
+    if not n_rows:
+        raise InputError(f"{name}: has no rows below a header. Give one row a response.")
+
+
+def delimiter_of(header: str, usual: str) -> str:
+    """Return what separates the names of a table's columns: the usual sign, a semicolon, a tab, or a comma."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    return next((one for one in (usual, *";\t,") if one in bare), usual)
+
+
+def _without_zero_bytes(first: str, lines: Iterator[str], name: str) -> Iterator[str]:
+    import itertools
+
+    for line in itertools.chain([first], lines):
+        if "\0" in line:
+            raise InputError(f"{name}: holds zero bytes, as UTF-16 does. Save the file as UTF-8.")
+        yield line
+
+
+def _parquet_rows(name: str) -> Iterator[Line]:
+    import pyarrow.parquet
+
+    with _opened(name) as file:
+        parquet = pyarrow.parquet.ParquetFile(file)
+        yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_UNPACKED) for row in batch.to_pylist()))
+
+
+def _arrow_rows(path: Path) -> Iterator[Line]:
+    from datasets import Dataset, load_from_disk
+
+    with reading(str(path)):
+        data = Dataset.from_file(str(path)) if path.is_file() else load_from_disk(str(path))
+        if not isinstance(data, Dataset):
+            raise InputError(f"{path}: holds several data sets ({', '.join(data)}). Name the folder of one of them.")
+        yield from _numbered(str(path), iter(data))
+
+
+def _numbered(name: str, rows: Iterable[Any]) -> Iterator[Line]:
+    return (Line(f"{name}: row {number}", row) for number, row in enumerate(rows, start=1))

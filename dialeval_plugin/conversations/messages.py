@@ -1,0 +1,352 @@
+"""One message of a log, whatever wrote it: who said it, what was said, and what is not speech, which is counted by kind.
+
+What a user and an assistant said are turns. What the system, a developer or a tool put in is no turn, and neither is what has
+no text, an image say. Of an assistant's text the reasoning before its answer, calls of tools and end tokens are left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.llm.reasoning import split_reasoning
+
+from .roles import ASSISTANT, SYSTEM, USER, is_role, is_silent, role_of, speaker_of
+
+TEXTLESS = "textless message"
+"""What counts messages without any text: calls of tools, images."""
+THOUGHT = "reasoning passage"
+
+_SPEAKER_FIELDS = ("role", "speaker", "from", "sender", "author", "sender_type", "sender_name", "type")
+_TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "parts", "mes")
+_IS_USER = ("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user")
+_NAMES_OF_PEOPLE = ("user", "username", "user_name", "name", "actor", "participant", "who", "author_name", "sender_id", "nick")
+"""Fields that may say who speaks and may say something else: a message that has no other is refused."""
+_OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer", "output", "sentence", "line", "caption")
+"""The same of what was said."""
+_WRAPPERS = ("message", "data", "kwargs", "payload")
+_CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdown", "paragraph"})
+_PHASES = {"phase": {"commentary", "analysis"}, "channel": {"commentary", "analysis"}}
+_LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
+_TOOL_TEXT = re.compile(
+    r"<(tool_call|tool_calls|tool_response|tool_result|function_calls?|function=[^>]*)>.*?(?:</(?:\1|function)>|\Z)"
+    r'|<details\b[^>]*\btype="(?:tool_calls|code_interpreter|code_execution)"[^>]*>.*?(?:</details>|\Z)'
+    r"|\[TOOL_CALLS\].*|<\|python_tag\|>.*|<｜tool▁calls▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)",
+    re.DOTALL,
+)
+_DETAILS = re.compile(r'<details\b[^>]*\btype="reasoning"[^>]*>.*?(?:</details>|\Z)', re.DOTALL)
+_PREFIX = re.compile(
+    r"\s*(?:\*\*|\[|<)?(user|human|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?:\*\*|\]|>)?\s*:(?:\*\*)?\s*",
+    re.IGNORECASE,
+)
+_DIALOGUE = re.compile(r"(?:\A|\n\n)\s*(Human|Assistant):\s*")
+
+
+class Fields(NamedTuple):
+    """What a message's fields are called, where a layout or the user says so."""
+
+    speaker: str | None = None
+    text: str | None = None
+
+
+USUAL = Fields()
+
+
+def is_message(value: object) -> bool:
+    """Whether `value` is an object with the two fields of a chat message."""
+    return (
+        isinstance(value, Mapping)
+        and any(name in value for name in ("content", "text", "value", "utterance", "parts", "message", "mes"))
+        and (any(name in value for name in (*_SPEAKER_FIELDS[:-1], *_IS_USER)) or is_role(value.get("type")))
+    )
+
+
+def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = USUAL) -> Turn | None:
+    """Return a string or a chat message as a turn; None where it is none, which `left_out` then counts.
+
+    Raises:
+        InputError: `value` is neither, or a part of it has another type, or has a text whose meaning is not known; the message
+            begins with `where`.
+    """
+    # Whether it is a text is asked first: the other question takes ten times as long.
+    if isinstance(value, str):
+        return _plain_turn(check_text(value, where))
+    if not isinstance(value, Mapping):
+        if isinstance(value, Sequence) and len(value) == 2 and all(isinstance(one, str) for one in value) and is_role(value[0]):
+            value = {"role": value[0], "content": value[1]}
+        else:
+            return _plain_turn(check_text(value, where))
+    value = _unwrapped(value)
+    given, is_named = _speaker(value, where, fields)
+    if given is not None and is_silent(given):
+        left_out[f"{given.strip().lower()} message"] += 1
+        return None
+    if value.get("isThought") is True or value.get("thought") is True or _is_aside(value):
+        left_out[THOUGHT] += 1
+        return None
+    if given is None and not is_named and isinstance(kind := value.get("type"), str) and is_silent(kind):
+        left_out[f"{kind} message"] += 1
+        return None
+    if not (is_named or fields.text or "text" in value or "utterance" in value) and value.keys() & {
+        "content",
+        "value",
+        "parts",
+    }:
+        raise InputError(f"{where}: has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name.")
+    text = _text(value, where, left_out, fields)
+    if given is None and not is_named and text is not None and (unknown := [x for x in _NAMES_OF_PEOPLE if x in value]):
+        raise InputError(
+            f"{where}: it is not known who said it; {unknown[0]!r} may be the speaker. "
+            f"Say so by --columns speaker={unknown[0]}, or call the field 'role'."
+        )
+    # Many servers write "" beside a call.
+    if text is None or (not text.strip() and any(map(value.get, _CALLS))):
+        left_out[TEXTLESS] += 1
+        return None
+    speaker = SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given)
+    if speaker == ASSISTANT and (text := _answer(text, left_out)) is None:
+        return None
+    return Turn(text, speaker)
+
+
+_plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
+"""A file has a context once for each of its responses."""
+
+
+def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message itself, where an object holds it beside an envelope of its own; LangChain's by the names of their classes."""
+    if any(name.startswith("message.") for name in value):
+        value = {name.removeprefix("message."): one for name, one in value.items()}
+    for name in _WRAPPERS:
+        inner = value.get(name)
+        if isinstance(inner, Mapping) and any(field in inner for field in _TEXT_FIELDS):
+            kind = value.get("type")
+            if isinstance(path := value.get("id"), list) and path and (found := _LANGCHAIN.fullmatch(str(path[-1]))):
+                kind = found[1]
+            outer = {"type": kind} if kind is not None else {}
+            return _unwrapped({**outer, **({"role": value["role"]} if "role" in value else {}), **inner})
+    return value
+
+
+def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str | None, bool]:
+    """Who said it, and whether the message has a field that says so."""
+    for name in _IS_USER:
+        if isinstance(value.get(name), bool):
+            return (USER if value[name] else ASSISTANT), True
+    for name in (fields.speaker,) if fields.speaker else _SPEAKER_FIELDS:
+        given = value.get(name)
+        if name == "type" and not (isinstance(given, str) and is_role(given)):
+            if isinstance(given, str) and (found := _LANGCHAIN.fullmatch(given)):
+                return found[1], True
+            continue
+        if isinstance(given, Mapping):
+            given = next((given[one] for one in ("role", "name", "username", "type") if given.get(one) is not None), None)
+        if given is None and name in value and name != "speaker" and not fields.speaker:
+            if name != "role" and any(other in value for other in _SPEAKER_FIELDS if other != name):
+                continue
+            raise InputError(f"{where}: has no {name!r}. Say who wrote it: user, assistant, system, or a speaker's name.")
+        if name in value:
+            return (None if given is None else check_text(given, f"{where}: {name}").strip() or None), True
+    return None, False
+
+
+def _is_aside(value: Mapping[str, Any]) -> bool:
+    return any(value.get(name) in asides for name, asides in _PHASES.items() if isinstance(value.get(name), str))
+
+
+def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
+    """What was said; None where the message has no text."""
+    if fields.text is not None:
+        return _content(value.get(fields.text), f"{where}: {fields.text}", left_out)
+    names = [name for name in _TEXT_FIELDS if name in value]
+    if not names:
+        if value.get("refusal") or value.keys() & _CALLS or isinstance(value.get("audio"), Mapping):
+            return _spoken_elsewhere(value, where)
+        unknown = [name for name in _OTHER_TEXTS if isinstance(value.get(name), str)]
+        known = ", ".join(map(repr, value)) or "nothing"
+        advice = (
+            f"If {unknown[0]!r} is what was said, say so by --columns text={unknown[0]}."
+            if unknown
+            else "Give 'role' and 'content', as OpenAI's have them."
+        )
+        raise InputError(f"{where}: is no chat message, it has only {known}. {advice}")
+    found: dict[str, str] = {}
+    kinds: Counter[str] = Counter()
+    for name in names:
+        of_field: Counter[str] = Counter()
+        text = _content(value[name], f"{where}: {name}", of_field)
+        kinds |= of_field  # the message may be there twice, as a text and in parts
+        if text is not None:
+            found[name] = text
+    left_out.update(kinds)
+    said = {name: text for name, text in found.items() if text.strip()}
+    if len({" ".join(text.split()) for text in said.values()}) > 1:
+        first, second = list(said)[:2]
+        raise InputError(
+            f"{where}: has a text in {first!r} and another in {second!r}. Say which was said by --columns text={first}."
+        )
+    text = next(iter(said.values()), next(iter(found.values()), None))
+    return text if text is not None and text.strip() else (_spoken_elsewhere(value, where) or text)
+
+
+def _spoken_elsewhere(value: Mapping[str, Any], where: str) -> str | None:
+    """A refusal or a transcript that a message has instead of a content."""
+    refusal, audio = value.get("refusal"), value.get("audio")
+    given = refusal or (audio.get("transcript") if isinstance(audio, Mapping) else None)
+    return None if given is None else check_text(given, f"{where}: {'refusal' if refusal else 'audio'}")
+
+
+def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
+    """The text of a content, its parts joined by line breaks; None where it has none."""
+    if content is None or isinstance(content, str):
+        return content if content is None else check_text(content, where)
+    if hasattr(content, "tolist"):
+        content = content.tolist()
+    if isinstance(content, Mapping):
+        inner = next((content[name] for name in ("parts", "text", "content", "value") if content.get(name) is not None), None)
+        return _content(inner, where, left_out)
+    if not isinstance(content, Sequence) or isinstance(content, bytes):
+        raise InputError(
+            f"{where}: expected a string or a list of parts, got {content!r:.80} ({type(content).__name__}). "
+            "Give text, or parts as {'type': 'text', 'text': ...}."
+        )
+    texts = []
+    for index, part in enumerate(content):
+        place = f"{where}[{index}]"
+        if isinstance(part, str):
+            texts.append(check_text(part, place))
+        elif not isinstance(part, Mapping):
+            raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
+        elif part.get("thought") is True or part.get("isThought") is True:
+            left_out["thought part"] += 1
+        elif (
+            kind := str(part.get("type", "text" if part.keys() & {"text", "content", "value"} else next(iter(part), "")))
+        ) in (_TEXT_PARTS):
+            name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
+            inner = part.get(name)
+            if isinstance(inner, Mapping):  # {"value": ..., "annotations": [...]}
+                inner = inner.get("value")
+            texts.append(check_text(inner, f"{place}: {name}"))
+        else:
+            left_out[f"{kind} part"] += 1
+    return "\n".join(texts) if texts else None
+
+
+def _answer(text: str, left_out: Counter[str]) -> str | None:
+    """What an assistant said to the user; "" where it was cut off while it reasoned, None where it only called a tool."""
+    if not any(mark in text for mark in "<[◁") and not text.lstrip().startswith("analysis"):
+        return text  # without a mark of any kind
+    rest = _TOOL_TEXT.sub("", text)
+    if rest != text:
+        left_out["tool call"] += 1
+        if is_blank(rest):
+            return None
+        text = rest.strip()
+    rest = _DETAILS.sub("", text)
+    reply = split_reasoning(rest)
+    if not reply.has_reasoning and rest == text and reply.text == text.strip():
+        return text
+    left_out[THOUGHT if reply.has_reasoning or rest != text else "end token"] += 1
+    return reply.text
+
+
+def numbered_turns(
+    messages: Iterable[tuple[str, object]], left_out: Counter[str], fields: Fields = USUAL
+) -> list[tuple[int, Turn]]:
+    """Return the turns of a conversation, each with the number of its message, from 1; see `speakers_told_apart`.
+
+    Args:
+        messages: each with the place that an error of it names.
+        left_out: counts what is no turn.
+        fields: names of a message's fields.
+    """
+    found = [(number, turn_of(value, where, left_out, fields)) for number, (where, value) in enumerate(messages, start=1)]
+    numbers = [number for number, turn in found if turn is not None]
+    turns = speakers_told_apart([turn for _, turn in found if turn is not None], left_out)
+    return [(number, turn) for number, turn in zip(numbers, turns, strict=True) if turn is not None]
+
+
+def speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn | None]:
+    """Return turns with the speakers that the whole conversation tells; None for what is no turn.
+
+    Texts that all begin with a role ("User: ") have it as their speaker. A `system` that answers, and the only one who talks
+    with a user, are the assistant; any other `system` is a prompt.
+    """
+    if turns and (prefixes := _prefixes(turns)):
+        left_out["speaker tag"] += len(prefixes)
+        turns = [
+            Turn(turn.text[match.end() :], turn.speaker or speaker_of(match[1]))
+            for turn, match in zip(turns, prefixes, strict=True)
+        ]
+    speakers = {turn.speaker for turn in turns}
+    answers = SYSTEM in speakers and ASSISTANT not in speakers and len(speakers) > 1
+    if answers and turns[0].speaker == SYSTEM:  # a prompt, unless it says something again
+        answers = sum(turn.speaker == SYSTEM for turn in turns) > 1 or USER not in speakers
+    if SYSTEM in speakers and not answers:
+        left_out["system message"] += sum(turn.speaker == SYSTEM for turn in turns)
+        speakers.discard(SYSTEM)
+    others = speakers - {USER}
+    only = SYSTEM if answers else (next(iter(others)) if USER in speakers and len(others) == 1 else None)
+    return [
+        Turn(turn.text, ASSISTANT) if only is not None and turn.speaker == only else None if turn.speaker == SYSTEM else turn
+        for turn in turns
+    ]
+
+
+def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
+    """What stands before each text, where before every one a role does: that of its message, or, without one, any."""
+    found = [_PREFIX.match(turn.text) for turn in turns]
+    matches = [match for match in found if match is not None]
+    is_plain = all(turn.speaker is None for turn in turns)
+    if len(matches) < len(turns) or len(turns) < 2:
+        return []
+    if is_plain:
+        return matches if len({speaker_of(match[1]) for match in matches}) > 1 else []
+    return matches if all(speaker_of(match[1]) == turn.speaker for match, turn in zip(matches, turns, strict=True)) else []
+
+
+def split_dialogue(text: str) -> list[dict[str, str]] | None:
+    r"""Return the messages of a text that is written as HH-RLHF writes one; None where it is not.
+
+    Example:
+        >>> split_dialogue("\n\nHuman: Hi.\n\nAssistant: Hello!")
+        [{'role': 'Human', 'content': 'Hi.'}, {'role': 'Assistant', 'content': 'Hello!'}]
+    """
+    marks = list(_DIALOGUE.finditer(text))
+    if not marks or marks[0].start() > 0 or not text.lstrip().startswith(("Human:", "Assistant:")):
+        return None
+    if len(marks) == 1 and not text.startswith("\n\n"):
+        return None
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    return [{"role": mark[1], "content": text[mark.end() : end].strip()} for mark, end in zip(marks, ends, strict=True)]
+
+
+def parsed_cell(value: Any) -> Any:
+    """Return what a cell of a table holds as JSON: messages, parts, or a text with escapes; any other cell as it is."""
+    if not isinstance(value, str):
+        return value
+    ends = value.strip()[:1] + value.strip()[-1:]
+    if ends not in ("[]", "{}") and not (ends == '""' and "\\" in value):
+        return value
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return value
+    return found if isinstance(found, (list, dict, str)) else value
+
+
+def left_out_text(left_out: Mapping[str, int]) -> str:
+    """Say what was left out.
+
+    Example:
+        >>> left_out_text({"system message": 2, "image_url part": 1})
+        '2 system messages, 1 image_url part'
+    """
+    return ", ".join(f"{n} {what}{'s' if n != 1 else ''}" for what, n in left_out.items() if n)

@@ -1,0 +1,161 @@
+"""The order in which the messages of a log were said: along the branch that was shown, by their numbers, or by their times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from dialeval_plugin.core.errors import InputError
+
+Branches: TypeAlias = Literal["shown", "all"]
+"""Of a conversation with branches: the one that was shown, or each answer once, after the messages that led to it."""
+Order: TypeAlias = Literal["listed", "time"]
+"""Whether messages were said as they are listed, or as their times say."""
+
+_IDS = ("id", "uuid", "message_id", "messageId", "_id", "node_id")
+_PARENTS = (
+    "parent", "parent_id", "parentId", "parent_message_id", "parentMessageId", "parent_message_uuid", "parentUuid",
+    "parent_uuid",
+)  # fmt: skip
+_CURRENT = (
+    "current_node", "currentId", "currNode", "current_leaf_message_uuid", "currentLeafMessageId", "active_leaf_id",
+    "activeLeafId",
+)  # fmt: skip
+_INDEXES = ("turn_index", "message_index", "turn_number", "turn_id", "index", "seq", "sequence", "position", "msg_index")
+_TIMES = ("timestamp", "created_at", "createdAt", "create_time", "time", "date", "ts", "timestamp_ms", "sent_at", "datetime")
+
+
+def current_of(row: Mapping[str, Any]) -> object:
+    """Return the id of the message that a conversation says is the last one shown; None where it says none."""
+    return next((row[name] for name in _CURRENT if row.get(name) is not None), None)
+
+
+def paths(
+    messages: Sequence[object],
+    where: str,
+    *,
+    current: object = None,
+    branches: Branches | None = None,
+    order: Order | None = None,
+) -> list[list[int]]:
+    """Return the places of the messages in the order in which they were said: one list, or one a branch.
+
+    Args:
+        messages: as they are listed.
+        where: begins the message of an error.
+        current: id of the last message that was shown.
+        branches: None: the conversation's own word, and an error where it has none.
+        order: None: as listed, unless numbers or times of all messages say otherwise with one voice.
+
+    Raises:
+        InputError: the messages branch, and nothing says which branch was shown; or their times contradict their order.
+    """
+    if (found := _branches(messages, where, current, branches)) is not None:
+        return found
+    return [_ordered(messages, where, order)]
+
+
+def _first(message: object, names: Sequence[str]) -> Any:
+    return (
+        next((message[name] for name in names if message.get(name) is not None), None) if isinstance(message, Mapping) else None
+    )
+
+
+def _branches(messages: Sequence[object], where: str, current: object, branches: Branches | None) -> list[list[int]] | None:
+    if any(isinstance(one, Mapping) and one.get("if_chosen") is False for one in messages):
+        return _candidates(messages, where, branches)
+    ids = [_first(message, _IDS) for message in messages]
+    if any(isinstance(id, (list, dict)) for id in ids):
+        return None
+    places = {id: place for place, id in enumerate(ids) if id is not None}
+    parents = [places.get(parent) if isinstance(parent := _first(one, _PARENTS), (str, int)) else None for one in messages]
+    if len(places) < len(messages) or all(parent is None for parent in parents):
+        return None
+    children: dict[int | None, list[int]] = {}
+    for place, parent in enumerate(parents):
+        children.setdefault(parent, []).append(place)
+
+    def path(leaf: int) -> list[int]:
+        way, at = [], leaf
+        while at is not None and at not in way:
+            way.append(at)
+            at = parents[at]  # type: ignore[assignment] # None ends the loop
+        return way[::-1]
+
+    leaves = [place for place in range(len(messages)) if place not in children]
+    if len(leaves) == 1 and len(children.get(None, [])) <= 1:
+        return [path(leaves[0])]
+    if branches == "all":
+        return [path(leaf) for leaf in leaves]
+    if isinstance(current, (str, int)) and current in places:
+        return [path(places[current])]
+    raise InputError(
+        f"{where}: its messages have {len(leaves)} branches, and nothing says which was shown. "
+        "Read each answer once, after what led to it, by --branches all."
+    )
+
+
+def _candidates(messages: Sequence[object], where: str, branches: Branches | None) -> list[list[int]]:
+    """The answers of several models to each message, of which the user chose one to go on with."""
+    if branches is None:
+        raise InputError(
+            f"{where}: has answers that were not chosen. Read the chosen ones by --branches shown, or each by --branches all."
+        )
+    chosen: list[int] = []
+    found = []
+    for place, message in enumerate(messages):
+        is_chosen, turn = _fields(message, "if_chosen", "turn")
+        if is_chosen is False:
+            found.append([*(one for one in chosen if _fields(messages[one], "if_chosen", "turn") != [True, turn]), place])
+        else:
+            chosen.append(place)
+    return [chosen, *found] if branches == "all" else [chosen]
+
+
+def _fields(message: object, *names: str) -> list[Any]:
+    return [message.get(name) if isinstance(message, Mapping) else None for name in names]
+
+
+def _ordered(messages: Sequence[object], where: str, order: Order | None) -> list[int]:
+    listed = list(range(len(messages)))
+    if order == "listed" or len(messages) < 2:
+        return listed
+    for name in _INDEXES if order is None else ():
+        values: list[Any] = [_number(message.get(name)) if isinstance(message, Mapping) else None for message in messages]
+        if None not in values and len(set(values)) == len(values):
+            return sorted(listed, key=lambda place: values[place])
+    times: list[Any] = [_time(_first(message, _TIMES)) for message in messages]
+    if any(time is None for time in times) or len({type(time) for time in times}) > 1:
+        return listed
+    ordered = sorted(listed, key=lambda place: times[place])
+    if ordered == listed or order == "time":
+        return ordered
+    if ordered == listed[::-1] and len(set(times)) == len(times):
+        return ordered  # newest first
+    raise InputError(
+        f"{where}: its messages are not in the order of their times. Say which holds by --order listed or --order time."
+    )
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _time(value: Any) -> Any:
+    """A number, or a time that ISO 8601 writes, as something that can be compared with its like."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+        try:
+            return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value) else None

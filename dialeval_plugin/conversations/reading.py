@@ -1,0 +1,639 @@
+"""Rows of a file, a table or a data set, made into conversations, or into single responses where a row is one.
+
+A row is a whole conversation in one of `layouts`; or one message, with its role, its text, and the id of its conversation; or
+a response, with `context` and `response`. What else is in a row is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.dialogue import Example, Origin, Turn, advice_for_list, check_text
+from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.files import Line
+
+from .ids import FirstPlaces
+from .layouts import IDS, PYTHON_LIST, WHOLE, Layout, Logged, at, find, id_of, listed, messages_of
+from .messages import TEXTLESS, Fields, is_message, left_out_text, numbered_turns, parsed_cell, split_dialogue, turn_of
+from .order import Branches, Order, paths
+from .record import Conversation, Kept, TurnChoice, check_choice
+from .roles import ASSISTANT, SYSTEM, USER, speaker_of
+
+logger = logging.getLogger(__name__)
+
+OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
+OF_A_TURN = ("conversation", "speaker", "text")
+COLUMNS = tuple(dict.fromkeys((*OF_AN_EXAMPLE, *OF_A_TURN, *WHOLE)))
+"""Names of fields that `columns` can give to the columns of a table."""
+_CONVERSATIONS = (
+    "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
+    "chatId", "dialogue_id", "dialog_id", "convId", "conv_id", "message_tree_id", "trace_id",
+)  # fmt: skip
+"""What the conversation of a message is called; the id of a message is `id`, unless several have it."""
+_QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
+_N_NAMED = 20
+_TAG = re.compile(r"(User|System):(?: |$)")
+
+
+class RowNames(NamedTuple):
+    """How rows without an id are called.
+
+    Attributes:
+        stem: begins the id of a conversation, as `chats_00012`; without it its number is the id.
+        first: number of the first row.
+    """
+
+    stem: str | None = None
+    first: int = 0
+
+    def conversation(self, number: int) -> str:
+        """Return the id of a conversation by its number."""
+        return str(number) if self.stem is None else f"{self.stem}_{number:05d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """What a user says of an input.
+
+    Attributes:
+        choice: which turns of a conversation are to be scored.
+        columns: our name of a field to the rows' own, for every field that is read.
+        layout: name of the layout; None: the one that each row is recognised as.
+        branches: of a conversation that branches; None: the one that it says was shown.
+        order: of messages; None: as they are listed, unless their numbers or times say otherwise.
+        keep: fields of a message, or of its conversation, that are kept next to the score.
+    """
+
+    choice: TurnChoice | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    layout: str | None = None
+    branches: Branches | None = None
+    order: Order | None = None
+    keep: tuple[str, ...] = ()
+
+
+AS_IT_IS = ReadingOptions()
+
+
+@dataclass
+class Reading:
+    """What is kept of a source while its rows are read.
+
+    Attributes:
+        left_out: counts what is no turn.
+        malformed: gets what is wrong with the first conversations that are left out because of a message; None: it is an error.
+        places: where each id is first.
+        layouts: counts conversations by the name of their layout.
+        n_conversations: so many were read.
+        n_silent: so many of them have no turn to score.
+        others: speakers of those who are neither a user nor an assistant.
+    """
+
+    left_out: Counter[str] = field(default_factory=Counter)
+    malformed: list[str] | None = None
+    places: FirstPlaces = field(default_factory=FirstPlaces)
+    layouts: Counter[str] = field(default_factory=Counter)
+    n_conversations: int = 0
+    n_silent: int = 0
+    others: set[str] = field(default_factory=set)
+    _heard: set[bytes] = field(default_factory=set)
+
+    def refuse(self, error: InputError) -> None:
+        """Count a conversation that cannot be read and name it, or raise the error."""
+        if self.malformed is None:
+            raise error
+        self.left_out["malformed conversation"] += 1
+        if len(self.malformed) < _N_NAMED:
+            self.malformed.append(str(error))
+
+    def count(self, conversation: Conversation, layout: str) -> None:
+        """Count a conversation that was read."""
+        self.layouts[layout] += 1
+        self.n_conversations += 1
+        if not conversation.responses():
+            self.n_silent += 1
+            self.others |= {turn.speaker for turn in conversation.turns if turn.speaker} - {USER, ASSISTANT}
+
+    def remarks(self) -> str:
+        """Say in a line each what was left out; "" where nothing was."""
+        lines = [f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else []
+        lines += [f"malformed, left out: {problem}" for problem in self.malformed or ()]
+        if self.n_silent:
+            others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
+            names = f" (call the assistant {ASSISTANT!r}; unknown are {others})" if others else ""
+            lines.append(f"without a turn to score: {self.n_silent} of {self.n_conversations} conversations{names}")
+        return "".join(f"{line}\n" for line in lines)
+
+    def n_repeated(self, turns: Sequence[Turn], id: str) -> int:
+        """Return how many of the first turns an earlier row of the same conversation has, as growing histories do."""
+        digest = hashlib.blake2b(id.encode(), digest_size=12)
+        found, prefixes = 0, []
+        for turn in turns:
+            digest.update(f"{turn.speaker}\0{turn.text}\0".encode())
+            prefixes.append(digest.digest())
+        for number, prefix in enumerate(prefixes[:-1], start=1):
+            if prefix in self._heard:
+                found = number
+        self._heard.update(prefixes[-1:])
+        return found
+
+
+def read_rows(
+    rows: Iterable[Line],
+    reading: Reading,
+    options: ReadingOptions = AS_IT_IS,
+    *,
+    names: RowNames,
+    is_table: bool = False,
+    is_wanted: Callable[[object], bool] | None = None,
+) -> Iterator[Conversation | Example | None]:
+    """Yield the conversations, or the single responses, that rows hold; None for a response that is not wanted.
+
+    Conversations of rows that are messages come last, when all rows were seen.
+
+    Args:
+        rows: see the module.
+        reading: of the rows before these, and of these.
+        options: what the user says of them.
+        names: of rows without an id.
+        is_table: cells that should be lists may be text, and columns that are not known are left alone.
+        is_wanted: says of each row with a response, by its context as it is there, whether it is read; by default all are.
+    """
+    groups: dict[str | None, list[Line]] = {}
+    _check_columns(options.columns)
+    number = names.first
+    for given in rows:
+        line = Line(given.where, _present(given.value)) if is_table else given
+        row = _renamed(line, options.columns, given.value if is_table or number == names.first else None)
+        layout = find(row.value, options.layout) if options.layout or not _is_message_row(row.value) else None
+        if layout is not None:
+            yield from _conversations_of(row, line, layout, reading, options, names.conversation(number))
+        elif _is_message_row(row.value):
+            groups.setdefault(_conversation_of(row), []).append(
+                line if not options.columns else Line(row.where, {**line.value, **row.value})
+            )
+        elif is_table or "context" in row.value or "response" in row.value or "context" in options.columns:
+            if options.choice is not None:
+                raise InputError(
+                    f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out."
+                )
+            row = _response_row(row, line, is_table=is_table or bool(options.columns))
+            if is_wanted is not None and not is_wanted(row.value.get("context")):
+                _check_id(row, number, reading.places)
+                yield None
+            else:
+                yield _example(row, number, reading, options, line, is_table=is_table, is_named=bool(options.columns))
+        else:
+            reading.refuse(_unknown(row))
+        number += 1
+    yield from _grouped(groups, reading, options, names)
+
+
+def _check_columns(columns: Mapping[str, str]) -> None:
+    if unknown := [name for name in columns if name not in COLUMNS]:
+        raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
+
+
+def _present(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row without what is missing: None, or NaN as pandas has it."""
+    return {
+        name: value for name, value in row.items() if not (value is None or (isinstance(value, float) and math.isnan(value)))
+    }
+
+
+def _renamed(line: Line, columns: Mapping[str, str], known: Mapping[str, Any] | None) -> Line:
+    """The row under our names, of the fields that are named; those of a message may be in the messages of the row.
+
+    `known` has all columns, where they are known to be there in every row.
+    """
+    if not columns:
+        return line
+    theirs = {ours: name for ours, name in columns.items() if at(line.value, name) is not None or name in line.value}
+    of_messages = {"speaker", "text"} if columns.keys() & set(WHOLE) or not columns.keys() - {"speaker", "text"} else set()
+    for ours, name in columns.items():
+        if known is not None and name not in known and at(known, name) is None and ours not in of_messages:
+            raise InputError(
+                f"{line.where}: has no column {name!r}, which is to be {ours!r}. There are: {', '.join(map(str, known))}."
+            )
+    # What is not named is not taken by chance: beside the column that is the text there may be another called `text`. An id is.
+    own = {"id": line.value["id"]} if "id" in line.value and "id" not in (*columns, *columns.values()) else {}
+    if not theirs and not columns.keys() - {"speaker", "text"}:
+        return line
+    return Line(line.where, {**own, **{ours: line.value.get(name, at(line.value, name)) for ours, name in theirs.items()}})
+
+
+def _is_message_row(value: Mapping[str, Any]) -> bool:
+    """Whether a row is one message."""
+    if value.keys() & {"response", "messages", "conversations", "turns"} or isinstance(value.get("conversation"), list):
+        return False
+    inner = value.get("message") or value.get("data") or value.get("payload")
+    return (
+        {"conversation", "text"} <= value.keys()
+        or {"speaker", "text"} <= value.keys()
+        or is_message(value)
+        or (isinstance(inner, Mapping) and is_message({**value, **inner}))
+    )
+
+
+def is_conversation(value: Mapping[str, Any]) -> bool:
+    """Whether a row is a whole conversation of a known layout, or a message of one."""
+    return _is_message_row(value) or find(value) is not None
+
+
+def _conversation_of(row: Line) -> str | None:
+    name = next((name for name in _CONVERSATIONS if row.value.get(name) is not None), None)
+    return None if name is None else _id_text(row.value[name], f"{row.where}: {name}")
+
+
+class _Found(NamedTuple):
+    """A conversation as its layout has it, and what is known of it beside."""
+
+    logged: Logged
+    id: str
+    places: Sequence[str]
+    """Of its messages, for errors."""
+    sources: Sequence[str]
+    """Of its messages, for people who look for them."""
+    row: Mapping[str, Any]
+    layout: str
+    stated: str = ""
+    """What the row itself says is its conversation."""
+
+
+def _conversations_of(
+    row: Line, line: Line, layout: Layout, reading: Reading, options: ReadingOptions, name: str
+) -> Iterator[Conversation]:
+    if layout.open_question and options.layout is None:
+        raise InputError(f"{row.where}: {layout.open_question}.")
+    try:
+        logged = list(layout.read(row.value))
+    except InputError as error:
+        reading.refuse(InputError(f"{row.where}: {error}"))
+        return
+    for index, one in enumerate(logged):
+        own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
+        id = name if len(logged) == 1 else f"{name}_{index}"
+        if own not in (None, ""):
+            id = _id_text(own, f"{row.where}: id")
+        id = reading.places.unique(id, row.where)
+        places = [f"{row.where}: conversation {id!r}, message {number}" for number in range(1, len(one.messages) + 1)]
+        stated = next(
+            (str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), row.where.rpartition(":")[0]
+        )
+        found = _Found(one, id, places, [row.where] * len(places), line.value, layout.name, stated)
+        yield from _in_order(found, reading, options)
+
+
+def _in_order(found: _Found, reading: Reading, options: ReadingOptions) -> Iterator[Conversation]:
+    """The conversation, or one a branch, in the order in which it was said."""
+    messages, places = found.logged.messages, found.places
+    fields, named = found.logged.fields, options.columns
+    if named:
+        fields = Fields(named.get("speaker") or fields.speaker, named.get("text") or fields.text)
+    where = places[0].rpartition(", message")[0] if places else found.id
+    try:
+        ways = paths(messages, where, current=found.logged.current, branches=options.branches, order=options.order)
+        seen: set[int] = set()
+        for branch, way in enumerate(ways, start=1):
+            left_out: Counter[str] = Counter()
+            numbered = numbered_turns([(places[place], messages[place]) for place in way], left_out, fields)
+            turns, of_turns = tuple(turn for _, turn in numbered), [way[number - 1] for number, _ in numbered]
+            n_history = sum(place in seen or place < found.logged.n_history for place in of_turns)
+            seen.update(way)
+            if not n_history and len(turns) > 1 and (n_repeated := reading.n_repeated(turns, found.stated)):
+                left_out["repeated message"] = n_history = n_repeated
+            reading.left_out.update(left_out)
+            conversation = Conversation(
+                found.id if branch == 1 else f"{found.id}/{branch}",
+                turns,
+                tuple(place + 1 for place in of_turns),
+                options.choice,
+                n_history,
+                tuple(found.sources[place] for place in of_turns),
+                tuple(_kept(messages[place], found.row, options.keep) for place in of_turns) if options.keep else (),
+            )
+            reading.count(conversation, found.layout)
+            yield conversation
+    except InputError as error:
+        reading.refuse(error)
+
+
+def _kept(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
+    found = {}
+    for name in keep:
+        value = message.get(name) if isinstance(message, Mapping) else None
+        value = at(row, name) if value is None else value
+        if value is not None:
+            found[name] = value if isinstance(value, (str, int, float, bool)) else str(value)
+    return tuple(found.items())
+
+
+def _grouped(
+    groups: Mapping[str | None, Sequence[Line]], reading: Reading, options: ReadingOptions, names: RowNames
+) -> Iterator[Conversation]:
+    """The conversations of rows that are messages; those of one may be among those of others."""
+    if list(groups) == [None]:
+        # Without another name for a conversation, an id that several messages have is that of theirs.
+        ids = [line.value.get("id") for line in groups[None]]
+        if None not in ids and len(set(map(str, ids))) < len(ids):
+            by_id: dict[str | None, list[Line]] = {}
+            for line in groups[None]:
+                by_id.setdefault(_id_text(line.value["id"], f"{line.where}: id"), []).append(line)
+            groups = by_id
+    elif None in groups:
+        first = groups[None][0]
+        raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
+    for given, lines in groups.items():
+        id = reading.places.unique(names.conversation(names.first) if given is None else given, lines[0].where)
+        places = [f"{line.where}: conversation {id!r}, message {number}" for number, line in enumerate(lines, start=1)]
+        messages = [_message_of_row(line.value) for line in lines]
+        sources = [line.where for line in lines]
+        yield from _in_order(_Found(Logged(messages), id, places, sources, lines[0].value, "message rows"), reading, options)
+
+
+def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The message of a row, whose cells may hold its parts as JSON."""
+    row = {name: one for name, one in value.items() if name not in ("conversation", "id") or isinstance(one, Mapping)}
+    if "speaker" in row and "role" not in row:
+        row["speaker"] = row["speaker"] or None
+    for name in ("content", "text", "value", "parts"):
+        if isinstance(row.get(name), str) and row[name].lstrip()[:1] in ("{", "["):
+            cell = parsed_cell(row[name])
+            if isinstance(cell, Mapping) or (isinstance(cell, list) and all(isinstance(one, Mapping) for one in cell)):
+                row[name] = cell
+    return row
+
+
+def _unknown(row: Line) -> InputError:
+    known = ", ".join(map(repr, list(row.value)[:12])) or "nothing"
+    return InputError(
+        f"{row.where}: is no conversation of a known layout; it has {known}. Say what its fields are by --columns: "
+        "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
+        "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout."
+    )
+
+
+def _response_row(row: Line, line: Line, *, is_table: bool) -> Line:
+    """The row of a response, without columns that are not known."""
+    value = row.value
+    questions = [name for name in _QUESTIONS if name in line.value] if row is line else []
+    if "context" in value and "response" in value and questions:
+        raise InputError(
+            f"{row.where}: has {questions[0]!r} next to 'context', so that it is not known what was said before the response. "
+            f"Say so by --columns context={questions[0]},response=response,facts=context, or context=context,response=response."
+        )
+    if not is_table:
+        return row
+    if "context" not in value and "response" not in value and row is line:
+        raise InputError(
+            f"{row.where}: has the columns {', '.join(map(repr, value)) or '(none)'}. Say which is which by --columns: "
+            "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
+            "messages, with a conversation a row."
+        )
+    blank = {"context": (), "response": ""}
+    return Line(row.where, {**blank, **{name: value[name] for name in OF_AN_EXAMPLE if name in value}})
+
+
+def _check_id(row: Line, number: int, places: FirstPlaces) -> str:
+    """The id of a response, which no other has."""
+    own = row.value.get("id")
+    id = str(number) if own is None or own == "" else _id_text(own, f"{row.where}: id")
+    if (other := places.setdefault(id, row.where)) != row.where:
+        raise InputError(f"{row.where}: the id {id!r} is also that of {other}. Give every example its own.")
+    return id
+
+
+def _example(
+    row: Line, number: int, reading: Reading, options: ReadingOptions, line: Line, *, is_table: bool, is_named: bool
+) -> Example:
+    id = _check_id(row, number, reading.places)
+    if unknown := sorted(set(row.value) - set(OF_AN_EXAMPLE)):
+        raise InputError(
+            f"{unknown_name(f'{row.where}: there is no field {unknown[0]!r}', unknown[0], sorted(OF_AN_EXAMPLE))} "
+            "To leave other fields alone, name those to read by --columns context=...,response=..."
+        )
+    for name in ("context", "response"):
+        if name not in row.value:
+            raise InputError(f"{row.where}: has no {name!r}. Give a list of turns as context and a string as response.")
+    where = f"{row.where}: Example {id!r}"
+
+    def texts(name: str) -> list[Any]:
+        values = row.value.get(name, ())
+        if name == "context" and isinstance(values, str) and (messages := split_dialogue(values)) is not None:
+            return messages
+        if is_table or is_named:
+            values = parsed_cell(values)
+            if name == "context" and isinstance(values, Mapping):
+                values = messages_of(values, USER) or values
+            if isinstance(values, str) and not PYTHON_LIST.match(values):
+                lines = [one.strip() for one in values.strip().split("\n")] if is_table else [values]
+                values = lines if values.strip() else []
+        return _list(values, f"{where}: {name}", "strings")
+
+    places = (f"{where}: context", f"{where}: response")
+    answer = row.value["response"]
+    if is_table or is_named or not isinstance(answer, str):
+        answer = _last_answer(answer, places[1], reading.left_out)
+    context, response = context_and_response(texts("context"), answer, places, reading.left_out)
+    references, facts = (
+        tuple(check_text(text, f"{where}: {name}[{index}]") for index, text in enumerate(texts(name)))
+        for name in ("references", "facts")
+    )
+    reading.layouts["responses"] += 1
+    origin = Origin(id, None, row.where, _kept({}, line.value, options.keep))
+    return Example(id, context, response, references, facts, origin=origin)
+
+
+def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
+    """The answer that a user saw, of a response that is a list of messages, an API's object, or either as JSON."""
+    given = value
+    value = parsed_cell(value)
+    if isinstance(value, str):
+        if (messages := split_dialogue(value)) is not None and len(messages) == 1:
+            return messages[0]
+        return value
+    if isinstance(value, (list, Mapping)) and not is_message(value):
+        messages = messages_of(value, ASSISTANT)
+        if not messages:
+            raise InputError(
+                f"{where}: expected a string, got {given!r:.80} ({type(given).__name__}). Pass text, or a chat message."
+            )
+        kinds: Counter[str] = Counter()
+        spoken = [one for one in messages if turn_of(one, where, kinds) is not None]
+        left_out.update(kinds)
+        if len(spoken) > 1:
+            left_out["earlier message of the response"] += len(spoken) - 1
+        return spoken[-1] if spoken else messages[-1]
+    return value
+
+
+def _list(values: Any, where: str, what: str) -> list[Any]:
+    """The values of a list or an array; `what` names them."""
+    if isinstance(values, str) and PYTHON_LIST.match(values):
+        raise InputError(f"{where}: is a list as Python prints it, {values!r:.60}. Write it as JSON, by json.dumps.")
+    if (found := listed(values)) is not None:
+        return found
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
+        raise InputError(
+            f"{where}: expected a list of {what}, got {values!r:.80} ({type(values).__name__}). {advice_for_list(values)}"
+        )
+    return list(values)
+
+
+def _id_text(value: Any, where: str) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # as pandas has a column with gaps
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or not (isinstance(value, (str, int, uuid.UUID)) or hasattr(value, "isoformat")):
+        raise InputError(f"{where}: expected a string or an integer, got {value!r}.")
+    return check_text(str(value), where)
+
+
+def context_and_response(
+    context: Sequence[object], response: object, names: tuple[str, str], left_out: Counter[str]
+) -> tuple[tuple[Turn, ...], Turn]:
+    """Return the turns before a response, and the response, each given as a string or a chat message.
+
+    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. Where
+    a plain response begins with `System: `, as those of FED do, it and the plain turns lose such tags.
+
+    Args:
+        context: oldest first.
+        response: what was said then.
+        names: what errors call the two.
+        left_out: counts what is no turn.
+    """
+    if isinstance(response, str):
+        if response.startswith("System: "):
+            context, response = [_untagged(value, left_out) for value in context], _untagged(response, left_out)
+        answer = turn_of({"role": ASSISTANT, "content": check_text(response, names[1])}, names[1], left_out)
+        answer = Turn("" if answer is None else answer.text)
+    else:
+        without_text = left_out[TEXTLESS]
+        answer = turn_of(response, names[1], left_out)
+        if (answer is None and left_out[TEXTLESS] == without_text) or (answer is not None and answer.speaker == SYSTEM):
+            role = next((response[name] for name in ("role", "from", "speaker") if name in response), None)  # type: ignore[index, operator]
+            raise InputError(f"{names[1]}: expected a response, got a message of the role {role!r}. Pass the assistant's.")
+    places = ((f"{names[0]}[{index}]", value) for index, value in enumerate(context))
+    turns = tuple(turn for _, turn in numbered_turns(places, left_out))
+    is_chat = any(turn.speaker in (USER, ASSISTANT) for turn in turns)
+    if answer is None or (answer.speaker is None and is_chat):
+        answer = Turn("" if answer is None else answer.text, ASSISTANT)
+    return turns, answer
+
+
+def _untagged(value: object, left_out: Counter[str]) -> object:
+    if not isinstance(value, str) or (match := _TAG.match(value.strip())) is None:
+        return value
+    left_out["speaker tag"] += 1
+    return value.strip()[match.end() :].strip()
+
+
+def examples_from(
+    conversations: Any,
+    turns: TurnChoice | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    layout: str | None = None,
+    branches: Branches | None = None,
+    order: Order | None = None,
+    keep: Sequence[str] = (),
+) -> list[Example]:
+    """Make examples of conversations, to be scored by `Scorer.score`.
+
+    Args:
+        conversations: a list with one conversation each, in any of the layouts that `dialeval score` reads: OpenAI's
+            `{"messages": [{"role": ..., "content": ...}, ...]}`, ShareGPT's `{"conversations": [{"from": ..., "value": ...}]}`,
+            or the list of messages alone. Or a table, a `pandas.DataFrame`, a `datasets.Dataset` or a `pyarrow.Table`, whose
+            rows are such conversations, or messages, or responses (columns `context`, `response`).
+        turns: which turns are responses to score; by default those of the assistant, or all but the first where a conversation
+            has neither a user nor an assistant.
+        columns: our names of fields to the table's own, as `{"context": "history", "response": "answer"}`.
+        layout: name of the layout, where it is not recognised.
+        branches: of conversations that branch, "shown" or "all".
+        order: of messages, "listed" or "time".
+        keep: fields that each example keeps in its `origin`.
+
+    Returns:
+        An example a response. Its id is that of its conversation, or its number from 0, then a colon and the number of its
+        message, counted from 1 with the messages that are no turns.
+
+    Raises:
+        InputError: a row or a message is none; the error names both.
+
+    Example:
+        >>> chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]
+        >>> [(one.id, one.response.text) for one in examples_from([{"messages": chat}])]
+        [('0:2', 'Hello!')]
+    """
+    options = ReadingOptions(
+        choice=check_choice("turns", turns),
+        columns=columns or {},
+        layout=layout,
+        branches=branches,
+        order=order,
+        keep=tuple(keep),
+    )
+    found = conversations_from(conversations, options)
+    return [example for one in found for example in (one.examples() if isinstance(one, Conversation) else [one])]
+
+
+def conversations_from(
+    conversations: Any, options: ReadingOptions = AS_IT_IS, *, first: int = 0
+) -> list[Conversation | Example]:
+    """Return what `examples_from` makes examples of, the rows numbered from `first`."""
+    reading = Reading()
+    rows, is_table = given_rows(conversations)
+    found = [
+        one for one in read_rows(rows, reading, options, is_table=is_table, names=RowNames(first=first)) if one is not None
+    ]
+    if reading.left_out:
+        logger.info("conversations: %s left out", left_out_text(reading.left_out))
+    return found
+
+
+def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
+    """Return the rows of a Python object, and whether it is a table.
+
+    Raises:
+        InputError: it is neither a list of conversations nor a table, or holds several tables.
+    """
+    if isinstance(given, Mapping) and given and all(hasattr(one, "column_names") for one in given.values()):
+        raise InputError(
+            f"conversations: are several tables ({', '.join(map(str, given))}). Name one, as given[{next(iter(given))!r}]."
+        )
+    if hasattr(given, "to_pylist") and hasattr(given, "column_names"):
+        return (Line(f"row {index}", row) for batch in given.to_batches() for index, row in enumerate(batch.to_pylist())), True
+    if hasattr(given, "to_dict") and hasattr(given, "columns"):
+        return (Line(f"row {index}", row) for index, row in enumerate(given.to_dict("records"))), True
+    if hasattr(given, "column_names"):
+        return (Line(f"row {index}", row) for index, row in enumerate(given)), True
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InputError(
+            f"conversations: expected a list of conversations, or a table of them, got {given!r:.80} ({type(given).__name__}). "
+            "Wrap a single one in a list; read a file by dialeval_plugin.corpora.registry.read_items."
+        )
+    return (_given_row(value, f"conversations[{index}]") for index, value in enumerate(given)), False
+
+
+def _given_row(value: Any, where: str) -> Line:
+    if isinstance(value, Mapping):
+        return Line(where, dict(value))
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InputError(
+            f"{where}: expected a conversation, got {value!r:.80} ({type(value).__name__}). "
+            "Give a list of messages, or an object that has one under 'messages'."
+        )
+    return Line(where, {"messages": list(value)})
+
+
+__all__ = ["COLUMNS", "Reading", "ReadingOptions", "RowNames", "examples_from", "read_rows", "speaker_of"]

@@ -1,0 +1,89 @@
+"""`Conversation`: what every layout is read into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast, get_args
+
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Origin, Turn
+from dialeval_plugin.core.errors import InputError
+
+from .roles import ASSISTANT, USER, answering
+
+TurnChoice: TypeAlias = Literal["assistant", "all", "last"]
+"""Which turns are responses to score: those of the assistant; all but the first; the assistant's last one, or, where nobody is
+known to be the assistant, the last one of all."""
+
+Kept: TypeAlias = tuple[tuple[str, object], ...]
+"""Names and values of fields that the user wants next to the score."""
+
+
+def check_choice(where: str, choice: str | None) -> TurnChoice | None:
+    """Return a choice of turns that the user made, or None; an InputError that begins with `where` names the choices."""
+    if choice not in (None, *get_args(TurnChoice)):
+        raise InputError(f"{where}: there is no choice {choice!r}. Known are: {', '.join(get_args(TurnChoice))}.")
+    return cast("TurnChoice | None", choice)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as it was logged, and which of its turns are to be scored."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    numbers: tuple[int, ...]
+    """The number of each turn's message in the log, from 1; what is no turn is counted there too."""
+    choice: TurnChoice | None = None
+    """None: the assistant's where the log has a user or an assistant, all but the first elsewhere."""
+    n_history: int = 0
+    """So many of the first turns are context alone: they were scored elsewhere, or are the request that was answered."""
+    sources: tuple[str, ...] = ()
+    """Where each turn's message is; () where nobody knows."""
+    kept: tuple[Kept, ...] = ()
+    """Of each turn; () where nothing is kept."""
+
+    def examples(self) -> list[Example]:
+        """Return an example for each turn that is to be scored: its id is that of the conversation, a colon, its number."""
+        return [
+            Example(f"{self.id}:{self.numbers[place]}", self.turns[:place], self.turns[place], origin=self._origin(place))
+            for place in self.responses()
+        ]
+
+    def items(self, level: Level) -> list[Item]:
+        """Return what a scorer of this level takes: the examples, or the conversation as one dialogue."""
+        if level == "turn":
+            return list(self.examples())
+        if self.choice is not None:
+            raise InputError("turns: chooses responses, and this scorer scores whole dialogues. Leave it out.")
+        origin = Origin(self.id, None, next(iter(self.sources), None), next(iter(self.kept), ()))
+        return [Dialogue(self.id, self.turns, origin=origin)]
+
+    def responses(self) -> list[int]:
+        """Return the places of the turns that are to be scored."""
+        answerer = answering(self.turns)
+        has_roles = answerer is not None or any(turn.speaker == USER for turn in self.turns)
+        if self.choice == "assistant" and not has_roles and self.turns:
+            raise InputError(
+                f"conversation {self.id!r}: has neither a user nor an assistant, only {_named(self.turns)}. "
+                "Choose the turns all or last, or call the chatbot 'assistant'."
+            )
+        of_anyone = range(max(1, self.n_history), len(self.turns))
+        if self.choice == "all" or (self.choice is None and not has_roles):
+            return list(of_anyone)
+        found: list[int] | range = of_anyone
+        if has_roles:
+            places = range(self.n_history, len(self.turns))
+            found = [place for place in places if answerer is not None and self.turns[place].speaker == answerer]
+        return list(found[-1:] if self.choice == "last" else found)
+
+    def _origin(self, place: int) -> Origin:
+        source = self.sources[place] if self.sources else None
+        return Origin(self.id, self.numbers[place], source, self.kept[place] if self.kept else ())
+
+
+def _named(turns: Iterable[Turn]) -> str:
+    return ", ".join(sorted({repr(turn.speaker) for turn in turns if turn.speaker is not None})) or "turns of nobody"
+
+
+__all__ = ["ASSISTANT", "USER", "Conversation", "Kept", "TurnChoice", "check_choice"]
