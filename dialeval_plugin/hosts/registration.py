@@ -27,8 +27,6 @@ MODELS = {
     "scripted-judge": "dialeval_plugin.testing.scripted_lm:ScriptedJudgeLM",
 }
 
-_MARK = "_knows_dialeval_plugin"
-
 
 @contextmanager
 def importing(host: Literal["lm_eval", "evaluate"]) -> Iterator[None]:
@@ -72,6 +70,7 @@ def register_models() -> None:
             model_registry.register(name, target=target)
 
 
+@functools.cache
 def include_tasks() -> None:
     """Let every `TaskManager` that indexes the host's own tasks index ours as well; a user's folder still comes last and wins.
 
@@ -79,8 +78,6 @@ def include_tasks() -> None:
     """
     from lm_eval.tasks.manager import TaskManager
 
-    if getattr(TaskManager, _MARK, False):
-        return
     original = TaskManager.__init__
 
     @functools.wraps(original)
@@ -94,9 +91,9 @@ def include_tasks() -> None:
         original(self, verbosity, include_path, include_defaults, metadata)
 
     TaskManager.__init__ = with_our_tasks
-    setattr(TaskManager, _MARK, True)
 
 
+@functools.cache
 def find_metrics() -> None:
     """Let plain `evaluate.load("slide")` find our metrics in this package, with no look at the hub.
 
@@ -104,8 +101,6 @@ def find_metrics() -> None:
     type that asks for something else.
     """
     loading: Any = importlib.import_module("evaluate.loading")
-    if getattr(loading, _MARK, False):
-        return
     original = loading.evaluation_module_factory
 
     @functools.wraps(original)
@@ -117,4 +112,3 @@ def find_metrics() -> None:
         return original(path, module_type, revision, *args, **kwargs)
 
     loading.evaluation_module_factory = factory
-    setattr(loading, _MARK, True)

@@ -153,6 +153,25 @@ def test_the_task_files_ask_as_the_prompts_do() -> None:
     assert settings["slide"] == {**settings["dre"], "until": list(slide.stop), "max_gen_toks": slide.max_tokens}
 
 
+@pytest.mark.parametrize("name", ["slide_mini", "dailydialog_pp_generate_mini", "dre_mini"])
+def test_a_chat_model_is_not_stopped_at_a_line_break(name: str) -> None:
+    """It may begin with an empty line or a sentence, or think first; a model that continues a text has no end of its own."""
+    path = task_manager()._index[name].yaml_path
+    printed = load_yaml(path, resolve_func=False)["generation_kwargs"]["until"]
+
+    def stops(given: list[str] | None = None, *, in_chat: bool) -> list[str]:
+        task = task_manager().load([name])["tasks"][name]
+        if given is not None:
+            task.set_config("generation_kwargs", {"until": given}, update=True)
+        task.set_config("num_fewshot", 0)
+        task.build_all_requests(limit=1, apply_chat_template=in_chat, chat_template=lambda turns, **_: turns[-1]["content"])
+        return list(task.instances[0].arguments[1]["until"])
+
+    assert stops(in_chat=False) == printed
+    assert stops(in_chat=True) == []
+    assert stops(["##"], in_chat=True) == stops(["##"], in_chat=False) == ["##"]
+
+
 def test_a_document_holds_its_example_and_what_the_small_model_found(use_tiny_data: Path, tiny_slm: Path) -> None:
     examples = dstc10.read_examples("ft")
     small: Scores = SlideScorer(str(tiny_slm), variant="slm").score(examples)

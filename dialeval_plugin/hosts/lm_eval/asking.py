@@ -308,8 +308,7 @@ class Asking(Generic[Answer]):
         self._budget.failures_in_a_row = 0
         places = list(range(len(self._arguments)))
         starts = range(0, len(places), max(1, step))
-        is_served = is_a(type(self._lm), "TemplateAPI")
-        our_way = _ASKING_OUR_WAY if is_served else contextlib.nullcontext()
+        our_way = _ASKING_OUR_WAY if is_a(type(self._lm), "TemplateAPI") else contextlib.nullcontext()
         with replaced(self._lm, "cache_hook", self), our_way:
             for start in Progress(starts, desc="asking", disable=len(starts) == 1):
                 self._ask(places[start : start + step])

@@ -347,8 +347,7 @@ def load_language_model(
             "in it, or apply_chat_template=false to leave it out.",
             *(model, name),
         )
-    identity = identity_of(model, arguments, lm)
-    return LmEvalLanguageModel(lm, identity, as_chat=is_chat, own=own, extra=extra_fields)
+    return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=is_chat, own=own, extra=extra_fields)
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:

@@ -21,9 +21,6 @@ from .short_table import short_tables
 if TYPE_CHECKING:
     from lm_eval.tasks import TaskManager
 
-_NOT_FOUND = "Tasks not found"
-"""What the host's error of unknown names of tasks begins with."""
-
 
 def main(argv: Sequence[str]) -> None:
     """Run the host's command line on `argv`, the words after `dialeval lm-eval`; old-style flags without `run` work too.
@@ -92,7 +89,7 @@ def _asks_for_ours_alone(argv: Sequence[str]) -> bool:
 def _missing_tasks(error: Exception, managers: Sequence[TaskManager]) -> InputError | None:
     """The error of tasks that there are not, each with the nearest that there is; None where the host's is another one."""
     problem, _, names = str(error).partition(": ")
-    if not isinstance(error, ValueError) or problem != _NOT_FOUND:
+    if not isinstance(error, ValueError) or problem != "Tasks not found":
         return None
     known = {name for manager in managers for name in manager.all_tasks}
     said = [f"{name!r}.{did_you_mean(name, sorted(known))}" for name in names.split(", ")]

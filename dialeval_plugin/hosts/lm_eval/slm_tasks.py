@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any, Literal, cast
 
 from lm_eval.api.instance import Instance
-from lm_eval.api.task import ConfigurableTask
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
@@ -34,7 +33,7 @@ from dialeval_plugin.methods.slide.fusion import Fusion, FusionReading, Refineme
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 from .tasks.responses import rated_items, read_unless_absent
-from .tasks.task_data import n_processes, task_data
+from .tasks.task_data import PromptTask, n_processes, task_data
 
 HOSTS_MODEL = UnaskedLanguageModel(identity="host")
 """The model under test, which the host asks, and names in its own records."""
@@ -152,15 +151,12 @@ def slide_dataset(**settings: Any) -> dict[str, Any]:
     return set_documents("slide", slide_columns, **settings)
 
 
-class DreTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
+class DreTask(PromptTask):
     """A task that asks two prompts about each document, the columns `prompt` and `plain_prompt`.
 
     The host's own tasks make one request of a document. Two documents an example would count every example twice, and
     `--limit` could ask one prompt without the other.
     """
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        super().__init__(config={name: value for name, value in config.items() if name != "class"})
 
     def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **kwargs: Any) -> list[str]:
         """The text of both prompts, in the chat template where the run applies one."""

@@ -6,6 +6,7 @@ arguments, all as keywords.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -14,6 +15,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
+
+from lm_eval.api.task import ConfigurableTask
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import check_names
@@ -35,6 +38,22 @@ _OF_GROUPS = ("when_absent", "group_sets")
 """Not for a user to type, also where a task file gives them not."""
 _known: set[str] = set()
 """What any of our tasks takes."""
+
+
+class PromptTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
+    """A task with stop strings for models that continue a text; one that answers in a chat template ends by itself."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__(config={name: value for name, value in config.items() if name != "class"})
+        self._stop = self.config.generation_kwargs["until"]
+
+    def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **kwargs: Any) -> Any:
+        """The host's request; other stop strings, of the run's `--gen_kwargs`, stay."""
+        request = super().construct_requests(doc, ctx, **kwargs)
+        text, settings = request.arguments
+        if kwargs.get("apply_chat_template") and settings["until"] == self._stop:
+            request.arguments = (text, {**settings, "until": []})
+        return request
 
 
 def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
@@ -89,21 +108,17 @@ def unless_absent(
     except MissingPrerequisite as error:
         if when_absent != "skip":
             raise
-        if not any(_is_there(read, name) for name in group_sets):
+        for name in group_sets:
+            with contextlib.suppress(MissingPrerequisite):
+                read(name)
+                break
+        else:
             raise MissingPrerequisite(
                 f"{group}: none of the group's sets ({', '.join(group_sets)}) is on this machine. {advice} "
                 f"The first that was looked for: {error}"
             ) from error
         logger.warning("%s_%s: left out of the group and of its mean: %s", group, dataset, error)
         return None
-
-
-def _is_there(read: Callable[[str], Any], name: str) -> bool:
-    try:
-        read(name)
-    except MissingPrerequisite:
-        return False
-    return True
 
 
 def n_processes() -> int:
