@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from os.path import relpath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,13 +50,6 @@ class Shown(NamedTuple):
     has_texts: bool
 
 
-def check_page(output: Path, scores: Path) -> None:
-    """Refuse a name for the page that is that of another kind of file, of a folder, or of the scores themselves."""
-    if output.suffix.lower() not in {".html", ".htm"}:
-        raise InputError(f"{output}: a page is written as HTML. End the name in .html.")
-    check_output(output, scores, "the page")
-
-
 def write_report(
     scores: Path, output: Path, *, column: str | None = None, most: int = MOST_CONVERSATIONS, title: str = ""
 ) -> Shown:
@@ -72,7 +66,9 @@ def write_report(
         InputError: the file is malformed, holds no scores or several columns of which nobody says which one counts, or the page
             cannot be written.
     """
-    check_page(output, scores)
+    if output.suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"{output}: a page is written as HTML. End the name in .html.")
+    check_output(output, scores, "the page")
     scored = read_scored_rows(scores, column)
     beside = meta_file(scores)
     meta = read_json(beside) if beside.is_file() else {}
@@ -181,7 +177,9 @@ class _Fields(NamedTuple):
 
 def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder: Path) -> dict[str, Any]:
     """What the page's script reads of a row; what a row lacks is left out."""
-    own = row.fields
+    own, before = row.fields, row.fields.get("preceding")
+    if isinstance(before, str):  # the cell of a table
+        before = parse_json(before, "preceding") if before.strip() else None
     why = [str(own.get("unscored") or UNKNOWN), str(own.get("detail") or "")] if row.score is None else None
     source = own.get("source")
     found = {
@@ -189,7 +187,7 @@ def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder
         "score": _short(row.score),
         "percentile": _short(_number(own.get("percentile"))),
         "why": why,
-        "before": [[_text(turn.get("role")), str(turn.get("text", ""))] for turn in _turns(own.get("preceding"))],
+        "before": [[_text(turn.get("role")), str(turn.get("text", ""))] for turn in before or ()],
         "text": own.get("text"),
         "role": _text(own.get("role")),
         "message": _number(own.get("message")),
@@ -203,11 +201,6 @@ def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder
         ],
     }
     return {name: value for name, value in found.items() if value not in (None, "", [])}
-
-
-def _turns(value: Any) -> Sequence[Mapping[str, Any]]:
-    """The turns before a response; JSON in the cell of a table."""
-    return (parse_json(value, "preceding") if isinstance(value, str) and value.strip() else value) or []
 
 
 def _text(value: Any) -> str | None:
@@ -248,17 +241,24 @@ def _address(file: str, folder: Path) -> str | None:
 
 
 def _bars(values: Iterable[float | None]) -> list[list[float | None]]:
-    """Lower end, upper end and number of values of each bar; of a few distinct values each has one of its own."""
-    known = np.array([value for value in values if value is not None])
-    found, counts = np.unique(known, return_counts=True)
-    if len(found) <= _MOST_BARS // 2:
-        return [[_short(value), _short(value), int(n)] for value, n in zip(found.tolist(), counts, strict=True)]
-    rough = float(np.ptp(known)) / _MOST_BARS
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-    first, last = (math.floor(end / step) for end in (found[0], found[-1]))
-    # The best possible score belongs to the last bar, and not to one that begins with it.
-    last -= last * step == found[-1]
-    edges = np.arange(first, last + 2) * step
-    counts, _ = np.histogram(known, edges)
-    return [[_short(low), _short(low + step), int(n)] for low, n in zip(edges[:-1].tolist(), counts, strict=True)]
+    """Both ends of each bar, the number of values in it, and where there are any the least and the greatest of them.
+
+    A few round values, as judges give them, have a bar each.
+    """
+    known = np.sort([value for value in values if value is not None])
+    starts = np.unique(known)
+    step = 0.0
+    if len(starts) > _MOST_BARS // 2 or (starts != starts.round(2)).any():
+        rough = max(float(np.ptp(known)), 1e-9) / _MOST_BARS
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+        first, last = (math.floor(end / step + 1e-9) for end in (known[0], known[-1]))
+        # The best possible score belongs to the last bar, and does not begin one.
+        last -= last > first and math.isclose(last * step, known[-1])
+        starts = (np.arange(first, last + 1) * step).round(12)
+    places = [0, *np.searchsorted(known, starts[1:]).tolist(), len(known)] if len(known) else []
+    own = (known[start:end] for start, end in pairwise(places))
+    return [
+        [_short(low), _short(low + step), len(one), *(_short(float(end)) for end in (one[[0, -1]] if len(one) else ()))]
+        for low, one in zip(starts.tolist(), own, strict=True)
+    ]

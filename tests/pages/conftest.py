@@ -21,8 +21,6 @@ META = {
     "left_out": {"system message": 3, "tool message": 12},
 }
 WORDS = ["Leeds", "a carrot", "ten days"]
-HOSTILE_NAMES = ["__proto__", "constructor", HOSTILE]
-"""Of kept fields."""
 
 
 def score_rows(n: int, *, text: bool = True) -> list[dict[str, Any]]:
@@ -40,6 +38,8 @@ def score_rows(n: int, *, text: bool = True) -> list[dict[str, Any]]:
                 "model": f"v{number % 2}",
                 "tags": ["refund", HOSTILE] if number == 3 else ["travel"],
                 "user": f"user {number} {'' if number != 3 else HOSTILE[:10]}",
+                "__proto__": "p",
+                HOSTILE: "q",
             }
             if text:
                 said = HOSTILE if number == 3 else f"About {WORDS[number % 3]}, {number}?"

@@ -83,11 +83,33 @@ def test_the_worst_conversation_is_first_with_all_that_its_rows_hold(score_file:
         "link": "./logs/monday.jsonl",
         "columns": [0.9808],
         "notes": [["explanation", "because 0"]],
-        "kept": [[0], [0], [0]],
+        "kept": [[0]] * 5,
     }
-    assert [kept["name"] for kept in data["kept"]] == ["model", "tags", "user"]
+    assert [kept["name"] for kept in data["kept"]] == ["model", "tags", "user", "__proto__", HOSTILE]
     assert data["columns"] == ["fit"]
-    assert sum(n for _, _, n in data["bars"]["score"]) == 23
+    assert sum(bar[2] for bar in data["bars"]["score"]) == 23
+
+
+@pytest.mark.parametrize(
+    ("scores", "bars"),
+    [
+        ([1, 2, 2, 5], [[1, 1, 1, 1, 1], [2, 2, 2, 2, 2], [5, 5, 1, 5, 5]]),
+        ([0.123, 0.123], [[0.123, 0.123, 2, 0.123, 0.123]]),
+        # A value on an end is above it; the best possible one begins no bar of its own.
+        (
+            [0.1004, 0.12, 0.15, 0.2],
+            [
+                [0.1, 0.105, 1, 0.1004, 0.1004],
+                [0.12, 0.125, 1, 0.12, 0.12],
+                [0.15, 0.155, 1, 0.15, 0.15],
+                [0.195, 0.2, 1, 0.2, 0.2],
+            ],
+        ),
+    ],
+)
+def test_bars_count_every_score_once(score_file: Writer, scores: list[float], bars: list[list[float]]) -> None:
+    write_report(score_file([{"id": str(number), "general": score} for number, score in enumerate(scores)]), PAGE)
+    assert [bar for bar in data_of(PAGE)["bars"]["score"] if bar[2]] == bars
 
 
 def test_where_lower_is_better_the_highest_score_is_the_worst(score_file: Writer) -> None:
@@ -117,12 +139,13 @@ def test_the_same_rows_as_parquet_and_csv_give_the_same_conversations(score_file
     rows = [row for row in score_rows(12) if row["general"] is not None]
     for row in rows:
         row["tags"] = row["model"]
+    del rows[1]["preceding"]
     path = score_file(rows)
     write_report(path, PAGE)
     expected = data_of(PAGE)
     for suffix in ("parquet", "csv"):
         score_file([], f"scores.{suffix}")
-        cells = [{**row, "preceding": json.dumps(row["preceding"])} for row in rows]
+        cells = [{**row, "preceding": json.dumps(row["preceding"]) if "preceding" in row else None} for row in rows]
         table = pyarrow.Table.from_pylist(rows if suffix == "parquet" else cells)
         if suffix == "parquet":
             pyarrow.parquet.write_table(table, "scores.parquet")
@@ -143,7 +166,7 @@ def test_a_page_of_many_conversations_has_the_worst_and_says_so(score_file: Writ
     assert done.stdout == "report.html\n2 of 12 conversations are on the page, the worst first\n"
     said = "This page has the 2 worst of 12 conversations , by their worst score; the figures above are of all."
     assert said in shown_text(PAGE)
-    assert sum(n for _, _, n in data_of(PAGE)["bars"]["score"]) == 23
+    assert sum(bar[2] for bar in data_of(PAGE)["bars"]["score"]) == 23
     # A conversation of these has some hundred characters.
     monkeypatch.setattr(report, "MOST_CHARACTERS", 1000)
     assert 1 < write_report(Path("scores.jsonl"), PAGE).n_shown < 12
@@ -156,7 +179,7 @@ def test_rows_of_other_tools_are_shown_by_what_their_ids_say(tmp_path: Path) -> 
     write_report(path, tmp_path / "report.html")
     data = data_of(tmp_path / "report.html")
     assert [(name, [row["score"] for row in rows]) for name, rows in data["conversations"]] == [("a", [1, 5]), ("b", [2])]
-    assert data["bars"]["score"] == [[1, 1, 1], [2, 2, 1], [5, 5, 1]]
+    assert data["bars"]["score"] == [[1, 1, 1, 1, 1], [2, 2, 1, 2, 2], [5, 5, 1, 5, 5]]
     assert "Signature unknown: there is no scores.jsonl.meta.json beside the file" in shown_text(tmp_path / "report.html")
 
 

@@ -140,6 +140,11 @@ def test_filters_choose_by_score_percentile_role_reason_and_kept_fields(page: Pa
     choose(page, "#scored", "")
     choose(page, '[data-field="0"]', "v1")
     assert count(page) == "65 of 130 conversations, 130 responses."
+    # Fields may be called as they like.
+    choose(page, '[data-field="3"]', "p")
+    choose(page, '[data-field="4"]', "q")
+    assert count(page) == "65 of 130 conversations, 130 responses."
+    assert page.evaluate("document.querySelectorAll('#kept label')[4].firstChild.textContent") == f"{HOSTILE} "
     # A field with many values is searched.
     assert page.evaluate('document.querySelector("[data-field=\\"2\\"]").type') == "search"
     choose(page, '[data-field="2"]', "USER 77")

@@ -79,7 +79,7 @@
       const isOfThis = bars.dataset.measure === state.measure && range !== null;
       bars.classList.toggle("chosen", isOfThis);
       for (const button of all("button", bars)) {
-        button.setAttribute("aria-pressed", String(isOfThis && Number(button.dataset.low) >= range[0] && Number(button.dataset.high) <= range[1]));
+        button.setAttribute("aria-pressed", String(isOfThis && button.dataset.n !== "0" && Number(button.dataset.least) >= range[0] && Number(button.dataset.greatest) <= range[1]));
       }
     }
     one("#list").replaceChildren();
@@ -241,18 +241,18 @@
   function chart(measure, title, bars) {
     const most = Math.max(...bars.map(([, , n]) => n));
     const short = (value) => String(Number(value.toPrecision(4)));
-    const buttons = bars.map(([low, high, n]) => {
+    const buttons = bars.map(([low, high, n, least = low, greatest = high]) => {
       const bar = make("i", null, "");
       bar.style.height = n ? `max(2px, ${(100 * n) / most}%)` : "0";
       const button = make("button", null, "", bar);
       button.type = "button";
-      Object.assign(button.dataset, { low, high });
+      Object.assign(button.dataset, { n, least, greatest });
       button.title = `${low === high ? short(low) : `${short(low)} to ${short(high)}`}: ${n.toLocaleString("en")}`;
       button.setAttribute("aria-label", button.title);
       button.setAttribute("aria-pressed", "false");
       button.addEventListener("click", () => {
-        const isChosen = button.getAttribute("aria-pressed") === "true" && state.from === short(low) && state.to === short(high);
-        change(isChosen ? { from: "", to: "" } : { ...chosen(), measure, from: short(low), to: short(high) });
+        const isChosen = state.measure === measure && state.from === String(least) && state.to === String(greatest);
+        change(isChosen ? { from: "", to: "" } : { ...chosen(), measure, from: String(least), to: String(greatest) });
       });
       return button;
     });
