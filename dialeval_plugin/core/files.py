@@ -67,7 +67,7 @@ def read_text(path: Path, first: int | None = None) -> str:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path}: is not a complete gzip file ({error}). Copy it again.") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}). Check that you may read it.") from error
     except ValueError:
         raise _no_name(path) from None
     try:

@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with refused(f"{tmp_path}: is a folder, expected a file."):
         read_text(tmp_path)
     monkeypatch.setattr(Path, "open", refuse_with(errno.EACCES))
-    with refused(f"{tmp_path / 'rows.jsonl'}: cannot be read (Permission denied)."):
+    with refused(f"{tmp_path / 'rows.jsonl'}: cannot be read (Permission denied). Check that you may read it."):
         read_text(tmp_path / "rows.jsonl")
 
 
