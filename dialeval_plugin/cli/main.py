@@ -124,7 +124,9 @@ def main() -> None:
     except OSError as error:
         logger.info("the system's error", exc_info=True)
         if error.filename is not None:
-            _end(f"{error.filename}: {error.strerror}.", 2)
+            # Of a copy the second file is the one that is written.
+            advice = " Make room, and repeat the command." if error.errno in _NO_ROOM else ""
+            _end(f"{error.filename2 or error.filename}: {error.strerror}.{advice}", 2)
         if error.errno not in _NO_ROOM:
             raise
         # What could not be written is not tried again when the interpreter ends.

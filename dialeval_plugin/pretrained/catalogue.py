@@ -140,11 +140,9 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
         raise InputError(f"{name}: only torch runs a model of {KINDS[settings].default.scorer!r}. Leave the backends out.")
     check_weights(folder)
     with sole_process(output), unfinished(output) as made:
-        if (model := KINDS[settings].model) is None:
-            _copy(folder, made)
-        else:
+        if (model := KINDS[settings].model) is not None:
             model.load(str(folder)).save(made, read_json(folder / settings)["training"])
-            _copy(folder, made, without=("*.safetensors", f"{EXPORTS}/*/*"))
+        _copy(folder, made, without=() if model is None else ("*.safetensors", f"{EXPORTS}/*/*"))
         for backend in backends:
             graphs = Path(EXPORTS, backend)
             if (output / graphs).is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -234,6 +235,19 @@ def test_a_pull_that_was_killed_just_after_its_end_is_finished_by_the_same_comma
     assert [name for name in names(tmp_path) if "out" in name] == ["out"]
     assert same_files(tmp_path / "out", PRETRAINED / "general")
     assert modification_times(tmp_path / "out") == before
+
+
+def test_a_pull_without_room_names_what_cannot_be_written_and_leaves_nothing(tmp_path: Path) -> None:
+    """B12: it named the file that was read."""
+    words, home = ("models", "pull", "me/general", "out"), hub_cache(tmp_path)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (2_000_000,) * 2)")
+    done = run_installed(tmp_path, *words, PYTHONPATH=str(tmp_path / "site"), **home)
+    assert done.returncode == 2
+    message = r"dialeval: \.out\.[0-9a-f]{16}\.part/delta\.safetensors: File too large\. Make room, and repeat the command\.\n"
+    assert re.fullmatch(message, done.stderr), done.stderr
+    assert names(tmp_path) == ["hub", "site"]
+    assert run_installed(tmp_path, *words, **home).returncode == 0
 
 
 CHANGED_OUTPUTS: dict[str, Callable[[Path], object]] = {
