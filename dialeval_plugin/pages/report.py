@@ -5,6 +5,7 @@ The page holds its data once, as JSON, and its script draws the conversations as
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections import Counter
@@ -235,9 +236,11 @@ def _link(source: str, folder: Path) -> str | None:
 
 @cache
 def _address(file: str, folder: Path) -> str | None:
-    if Path(file).is_absolute() or "\0" in file or not Path(file).is_file():
-        return None
-    return quote(f"./{relpath(file, folder)}")
+    # The system has no such name as a text of thousands of characters, and says so by an error.
+    with contextlib.suppress(OSError):
+        if "\0" not in file and not Path(file).is_absolute() and Path(file).is_file():
+            return quote(f"./{relpath(file, folder)}")
+    return None
 
 
 def _bars(values: Iterable[float | None]) -> list[list[float | None]]:

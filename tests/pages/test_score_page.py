@@ -122,6 +122,7 @@ def test_a_link_leads_from_the_page_to_the_log_and_no_other_address_is_one(score
     rows[0]["source"] = "https://example.org:8080"
     rows[1]["source"] = str(tmp_path / "logs" / "monday.jsonl")
     rows[2]["source"] = "logs/tuesday.jsonl:1"
+    rows[3]["source"] = "x" * 5000
     write_report(score_file(rows), Path("out/pages/report.html"))
     sources = {
         row.get("source"): row.get("link")
@@ -130,7 +131,7 @@ def test_a_link_leads_from_the_page_to_the_log_and_no_other_address_is_one(score
     }
     assert sources["https://example.org:8080"] == "https://example.org:8080"
     assert sources[str(tmp_path / "logs" / "monday.jsonl")] is None
-    assert sources["logs/tuesday.jsonl:1"] is None
+    assert sources["logs/tuesday.jsonl:1"] is sources["x" * 5000] is None
     assert sources["javascript:window.hacked=1"] is None
     assert sources["logs/monday.jsonl:3"] == "./../../logs/monday.jsonl"
 

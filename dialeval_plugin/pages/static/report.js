@@ -286,7 +286,10 @@
     for (const name of ["sort", "measure", "role", "scored"]) {
       if ([...one(`#${name}`).options].some(({ value }) => value === words.get(name))) state[name] = words.get(name);
     }
-    state.kept = data.kept.map(({ name }) => words.get(`kept.${name}`) ?? "");
+    state.kept = data.kept.map(({ name, values }) => {
+      const value = words.get(`kept.${name}`) ?? "";
+      return values.length > MOST_OPTIONS || values.includes(value) ? value : "";
+    });
   }
   function change(changes) {
     clearTimeout(timer);
