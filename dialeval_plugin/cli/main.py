@@ -16,9 +16,9 @@ from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.terminal.progress import BetweenBars, draw_one_bar_at_a_time
 from dialeval_plugin.version import __version__
 
-from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, plot, score, scorers
+from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, reading, score, scorers
 from .examples import add_examples
-from .results import compare, report
+from .results import compare, plot, report
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train"})
@@ -64,6 +64,7 @@ app = typer.Typer(
     context_settings={"max_content_width": 128},
 )
 app.command(rich_help_panel=_SCORE)(scorers.scorers)
+app.command(rich_help_panel=_SCORE)(reading.inspect)
 app.command(rich_help_panel=_SCORE)(score.score)
 app.command(rich_help_panel=_SCORE)(score.merge)
 app.command(rich_help_panel=_SCORE)(launch.launch)

@@ -130,6 +130,11 @@ def _text_rows(path: str, name: str, delimiter: str | None, *, is_log: bool) -> 
         yield from _rows_of_text(_text(_unpacked(buffered, head)), name, delimiter, is_log=is_log)
 
 
+def is_packed(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a packed one."""
+    return head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"))
+
+
 def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes]:
     """A file as it was before it was packed, which its first bytes tell."""
     if head.startswith(b"\x1f\x8b"):

@@ -86,7 +86,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     value = _unwrapped(value)
     given, is_named = _speaker(value, where, fields)
     if given is not None and is_silent(given):
-        left_out[f"{given.strip().lower()} message"] += 1
+        left_out[f"{given.strip().lower()} message"] += role_of(given) != "root"  # a tree's root is nobody's message
         return None
     if value.get("isThought") is True or value.get("thought") is True or _is_aside(value):
         left_out[THOUGHT] += 1

@@ -70,6 +70,7 @@ class ReadingOptions:
         branches: of a conversation that branches; None: the one that it says was shown.
         order: of messages; None: as they are listed, unless their numbers or times say otherwise.
         keep: fields of a message, or of its conversation, that are kept next to the score.
+        strict: whether it is an error that something is left out.
     """
 
     choice: TurnChoice | None = None
@@ -78,6 +79,7 @@ class ReadingOptions:
     branches: Branches | None = None
     order: Order | None = None
     keep: tuple[str, ...] = ()
+    strict: bool = False
 
 
 AS_IT_IS = ReadingOptions()

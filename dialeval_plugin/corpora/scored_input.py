@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, open_rows
+from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, is_packed, open_rows
 from dialeval_plugin.conversations.reading import (
     AS_IT_IS,
     Reading,
@@ -33,6 +33,7 @@ from dialeval_plugin.core.files import Line
 
 from .registry import published_items
 
+_PUBLISHED = ("", ".json", ".jsonl", ".csv", ".txt", ".gz")
 LARGE = 100_000_000
 """Bytes from which on a file is none of a published corpus."""
 
@@ -150,11 +151,17 @@ class Source:
         try:
             for one in self._found(is_wanted):
                 n_found += 1
+                self._check_whole()
                 yield one
+            self._check_whole()
         except sqlite3.Error as error:
             raise InputError(f"{self.name}: its ids cannot be kept in a temporary file ({error}). Make room.") from error
         if self.malformed and not n_found:
             raise InputError(self.malformed[0])
+
+    def _check_whole(self) -> None:
+        if self.options.strict and (self.reading.left_out or self.passed_over):
+            raise InputError(f"{self.name}: {self.remarks().strip()}. Without --strict the rest is read.")
 
     def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem | None]:
         """Yield what a scorer of this level takes; None for each item that is not of the shard.
@@ -263,10 +270,11 @@ def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[st
 
 
 def _may_be_published(path: Path) -> bool:
-    """Whether a file is one of a published corpus by its name and size: none is large, and all are of JSON, CSV or text."""
-    return (
-        path.is_file() and path.stat().st_size < LARGE and path.suffix.lower() in ("", ".json", ".jsonl", ".csv", ".txt", ".gz")
-    )
+    """Whether a file may be one of a published corpus: those are not large, and of JSON, CSV or text, packed by gzip or not."""
+    if not path.is_file() or path.stat().st_size >= LARGE or path.suffix.lower() not in _PUBLISHED:
+        return False
+    with path.open("rb") as file:
+        return is_packed(file.read(8)) == (path.suffix == ".gz")
 
 
 def _rows_of_log(file: Path, options: ReadingOptions) -> Rows | None:
