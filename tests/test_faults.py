@@ -16,7 +16,7 @@ FAULTS = [
     *(f"R{number:02}" for first, last in R for number in range(first, last + 1)),
     *(f"D{number}" for number in range(1, 33)),
     *(f"T{rank}" for rank in (1, 3, 4, 5, 6)),
-    *(f"A{number}" for number in range(1, 121)),
+    *(f"A{number}" for number in range(1, 127)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",
