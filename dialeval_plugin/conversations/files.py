@@ -7,6 +7,7 @@ import contextlib
 import csv
 import gzip
 import io
+import itertools
 import lzma
 import re
 import zipfile
@@ -18,6 +19,8 @@ from typing import IO, Any, NamedTuple, cast
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix
+
+from .layouts import Layout, text_layouts
 
 LARGEST_ROW = 100_000_000
 """Characters of the longest row that is read."""
@@ -39,8 +42,10 @@ class Rows(NamedTuple):
     is_table: bool
 
 
-def has_known_suffix(name: str) -> bool:
-    """Whether the name of a file says that it may hold conversations."""
+def has_known_suffix(name: str, layout: str | None = None) -> bool:
+    """Whether the name of a file says that it may hold conversations, in this layout where the user names one."""
+    if layout in text_layouts():
+        return _bare(name).suffix == ".txt"
     return _bare(name).suffix in SUFFIXES or name.lower().endswith(".zip")
 
 
@@ -61,13 +66,16 @@ def files_of(name: str) -> tuple[Any, str]:
     return (fsspec.filesystem("file"), name) if Path(name).exists() else fsspec.core.url_to_fs(name)
 
 
-def open_rows(path: str, *, called: str | None = None, is_log: bool = True) -> Rows:
+def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layout: str | None = None) -> Rows:
     """Open a file, a URL, or a folder that `datasets` has saved.
 
     Args:
         path: of the file, or a URL.
         called: what errors and rows call it; by default `path`.
         is_log: whether JSON is read with the indulgence that logs need, see `parse_json_prefix`.
+        layout: as the user names it. A file that is no JSON has rows where its first line is one of a layout of such files.
+
+    A file that is no JSON has rows where its first line is one of a layout of such files, or `layout` names one.
 
     Raises:
         InputError: there is no such file, or, when its rows are read, one is malformed; the message names it.
@@ -78,7 +86,7 @@ def open_rows(path: str, *, called: str | None = None, is_log: bool = True) -> R
     suffix = _bare(path).suffix
     if suffix == ".parquet":
         return Rows(_guarded(name, _parquet_rows(path)), is_table=True)
-    lines = _guarded(name, _text_rows(path, name, _DELIMITERS.get(suffix), is_log=is_log))
+    lines = _guarded(name, _text_rows(path, name, _DELIMITERS.get(suffix), layout, is_log=is_log))
     return Rows(lines, is_table=suffix in _DELIMITERS)
 
 
@@ -118,16 +126,16 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _text_rows(path: str, name: str, delimiter: str | None, *, is_log: bool) -> Iterator[Line]:
+def _text_rows(path: str, name: str, delimiter: str | None, layout: str | None, *, is_log: bool) -> Iterator[Line]:
     with _opened(path) as file:
         buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(cast("io.RawIOBase", file))
         head = buffered.peek(8)[:8]
         if head.startswith(b"PK\x03\x04"):
-            yield from _zipped(name, file)
+            yield from _zipped(name, file, layout)
             return
         if head.startswith(b"PAR1"):
             raise InputError(f"{name}: is Parquet. Call it .parquet.")
-        yield from _rows_of_text(_text(_unpacked(buffered, head)), name, delimiter, is_log=is_log)
+        yield from _rows_of_text(_text(_unpacked(buffered, head)), name, delimiter, layout, is_log=is_log)
 
 
 def is_packed(head: bytes) -> bool:
@@ -154,17 +162,19 @@ def _text(file: IO[bytes]) -> io.TextIOWrapper:
     return io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
 
 
-def _zipped(name: str, file: IO[bytes]) -> Iterator[Line]:
+def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
     with zipfile.ZipFile(file) as archive:
-        members = [one for one in archive.namelist() if has_known_suffix(one) and not one.startswith("__MACOSX")]
+        members = [one for one in archive.namelist() if has_known_suffix(one, layout) and not one.startswith("__MACOSX")]
         if not members:
             raise InputError(f"{name}: holds no file of conversations ({', '.join(SUFFIXES)}). Unpack it and name the file.")
         for member in members:
             with archive.open(member) as inner:
-                yield from _rows_of_text(_text(inner), f"{name}/{member}", _DELIMITERS.get(_bare(member).suffix))
+                yield from _rows_of_text(_text(inner), f"{name}/{member}", _DELIMITERS.get(_bare(member).suffix), layout)
 
 
-def _rows_of_text(file: io.TextIOWrapper, name: str, delimiter: str | None, *, is_log: bool = True) -> Iterator[Line]:
+def _rows_of_text(
+    file: io.TextIOWrapper, name: str, delimiter: str | None, layout: str | None, *, is_log: bool = True
+) -> Iterator[Line]:
     if delimiter is not None:
         yield from table_rows(file, name, delimiter)
         return
@@ -173,6 +183,10 @@ def _rows_of_text(file: io.TextIOWrapper, name: str, delimiter: str | None, *, i
         n_before += 1
     if not first.strip():
         raise InputError(f"{name}: is empty, expected one JSON object a line.")
+    if (of_text := _text_layout(first, layout)) is not None:
+        of_text.ask(name, layout)
+        yield from _rows_of_lines(of_text, itertools.chain([first], file), name, n_before)
+        return
     if first.lstrip()[:1] not in ("{", "["):
         raise InputError(
             f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
@@ -195,6 +209,24 @@ def _rows_of_text(file: io.TextIOWrapper, name: str, delimiter: str | None, *, i
     yield from value_rows(text, name, is_log=is_log)
 
 
+def _text_layout(first: str, name: str | None) -> Layout | None:
+    """The layout of a file that is no JSON, by its first line with a text, or as the user names it."""
+    layouts = text_layouts()
+    found = (one for one in layouts.values() if one.rows is not None and next(one.rows([first]), None) is not None)
+    return layouts.get(name) if name is not None else next(found, None)
+
+
+def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int) -> Iterator[Line]:
+    n_rows = 0
+    for number, value in layout.rows(lines) if layout.rows is not None else ():
+        n_rows += 1
+        yield Line(f"{name}:{number + n_before}", dict(value))
+    if not n_rows:
+        raise InputError(
+            f"{name}: has no line as the layout {layout.name!r} ({layout.about}) has them. Name another by --layout."
+        )
+
+
 def _is_whole(line: str, name: str) -> bool:
     """Whether a line is all of one value of JSON, or several."""
     try:
@@ -206,8 +238,6 @@ def _is_whole(line: str, name: str) -> bool:
 
 
 def _json_lines(first: Iterator[str], file: io.TextIOWrapper, name: str, n_before: int, *, is_log: bool) -> Iterator[Line]:
-    import itertools
-
     # Only "\n" ends a record: other ends of lines may be inside of a text.
     for number, text in enumerate(itertools.chain(first, iter(partial(file.readline, LARGEST_ROW), "")), start=n_before + 1):
         if len(text) >= LARGEST_ROW:
@@ -324,8 +354,6 @@ def delimiter_of(header: str, usual: str) -> str:
 
 
 def _without_zero_bytes(first: str, lines: Iterator[str], name: str) -> Iterator[str]:
-    import itertools
-
     for line in itertools.chain([first], lines):
         if "\0" in line:
             raise InputError(f"{name}: holds zero bytes, as UTF-16 does. Save the file as UTF-8.")

@@ -32,7 +32,7 @@ _OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer
 """The same of what was said."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
-_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdown", "paragraph"})
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription"})
 _PHASES = {"phase": {"commentary", "analysis"}, "channel": {"commentary", "analysis"}}
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
 _TOOL_TEXT = re.compile(
@@ -226,9 +226,7 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
             raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
         elif part.get("thought") is True or part.get("isThought") is True:
             left_out["thought part"] += 1
-        elif (
-            kind := str(part.get("type", "text" if part.keys() & {"text", "content", "value"} else next(iter(part), "")))
-        ) in (_TEXT_PARTS):
+        elif (kind := str(part.get("type") or part.get("content_type") or _kind_of(part))) in (_TEXT_PARTS):
             name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
             inner = part.get(name)
             if isinstance(inner, Mapping):  # {"value": ..., "annotations": [...]}
@@ -237,6 +235,10 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
         else:
             left_out[f"{kind} part"] += 1
     return "\n".join(texts) if texts else None
+
+
+def _kind_of(part: Mapping[str, Any]) -> str:
+    return "text" if part.keys() & {"text", "content", "value"} else str(next(iter(part), ""))
 
 
 def _answer(text: str, left_out: Counter[str]) -> str | None:

@@ -23,7 +23,7 @@ from dialeval_plugin.core.files import Line
 from .ids import FirstPlaces
 from .layouts import IDS, PYTHON_LIST, WHOLE, Layout, Logged, at, find, id_of, listed, messages_of
 from .messages import TEXTLESS, Fields, is_message, left_out_text, numbered_turns, parsed_cell, split_dialogue, turn_of
-from .order import Branches, Order, paths
+from .order import Branches, Order, current_of, paths
 from .record import Conversation, Kept, TurnChoice, check_choice
 from .roles import ASSISTANT, SYSTEM, USER, speaker_of
 
@@ -39,6 +39,8 @@ _CONVERSATIONS = (
 )  # fmt: skip
 """What the conversation of a message is called; the id of a message is `id`, unless several have it."""
 _QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
+_MESSAGE_ROWS = "message rows"
+"""What the layout of rows is called that are one message each, in no layout of a product."""
 _N_NAMED = 20
 _TAG = re.compile(r"(User|System):(?: |$)")
 
@@ -169,19 +171,25 @@ def read_rows(
         is_table: cells that should be lists may be text, and columns that are not known are left alone.
         is_wanted: says of each row with a response, by its context as it is there, whether it is read; by default all are.
     """
-    groups: dict[str | None, list[Line]] = {}
+    groups: dict[str, dict[str | None, list[Line]]] = {}
     _check_columns(options.columns)
     number = names.first
     for given in rows:
         line = Line(given.where, _present(given.value)) if is_table else given
         row = _renamed(line, options.columns, given.value if is_table or number == names.first else None)
-        layout = find(row.value, options.layout) if options.layout or not _is_message_row(row.value) else None
+        is_one = _is_message_row(row.value)
+        layout = find(row.value, options.layout, is_message=is_one)
         if layout is not None:
+            layout.ask(row.where, options.layout)
+        if layout is not None and layout.message is not None:
+            for message in _messages_of_row(row, layout, reading):
+                of_message = Line(row.where, dict(message))
+                groups.setdefault(layout.name, {}).setdefault(_conversation_of(of_message), []).append(of_message)
+        elif layout is not None:
             yield from _conversations_of(row, line, layout, reading, options, names.conversation(number))
-        elif _is_message_row(row.value):
-            groups.setdefault(_conversation_of(row), []).append(
-                line if not options.columns else Line(row.where, {**line.value, **row.value})
-            )
+        elif is_one:
+            of_message = line if not options.columns else Line(row.where, {**line.value, **row.value})
+            groups.setdefault(_MESSAGE_ROWS, {}).setdefault(_conversation_of(row), []).append(of_message)
         elif is_table or "context" in row.value or "response" in row.value or "context" in options.columns:
             if options.choice is not None:
                 raise InputError(
@@ -196,7 +204,22 @@ def read_rows(
         else:
             reading.refuse(_unknown(row))
         number += 1
-    yield from _grouped(groups, reading, options, names)
+    for name, of_layout in groups.items():
+        yield from _grouped(name, of_layout, reading, options, names)
+
+
+def _messages_of_row(row: Line, layout: Layout, reading: Reading) -> Sequence[Mapping[str, Any]]:
+    """The messages that a row is in a layout with a message a row."""
+    try:
+        with layout.reading(row.where):
+            found = layout.message(row.value) if layout.message is not None else ""
+    except InputError as error:
+        reading.refuse(error)
+        return []
+    if isinstance(found, str):
+        reading.left_out.update([found] if found else [])
+        return []
+    return found if isinstance(found, list) else [found]
 
 
 def _check_columns(columns: Mapping[str, str]) -> None:
@@ -273,12 +296,10 @@ class _Found(NamedTuple):
 def _conversations_of(
     row: Line, line: Line, layout: Layout, reading: Reading, options: ReadingOptions, name: str
 ) -> Iterator[Conversation]:
-    if layout.open_question and options.layout is None:
-        raise InputError(f"{row.where}: {layout.open_question}.")
     try:
-        logged = list(layout.read(row.value))
+        logged = layout.conversations(row.value, row.where)
     except InputError as error:
-        reading.refuse(InputError(f"{row.where}: {error}"))
+        reading.refuse(error)
         return
     for index, one in enumerate(logged):
         own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
@@ -339,10 +360,10 @@ def _kept(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
 
 
 def _grouped(
-    groups: Mapping[str | None, Sequence[Line]], reading: Reading, options: ReadingOptions, names: RowNames
+    layout: str, groups: Mapping[str | None, Sequence[Line]], reading: Reading, options: ReadingOptions, names: RowNames
 ) -> Iterator[Conversation]:
     """The conversations of rows that are messages; those of one may be among those of others."""
-    if list(groups) == [None]:
+    if list(groups) == [None] and layout == _MESSAGE_ROWS:
         # Without another name for a conversation, an id that several messages have is that of theirs.
         ids = [line.value.get("id") for line in groups[None]]
         if None not in ids and len(set(map(str, ids))) < len(ids):
@@ -350,15 +371,17 @@ def _grouped(
             for line in groups[None]:
                 by_id.setdefault(_id_text(line.value["id"], f"{line.where}: id"), []).append(line)
             groups = by_id
-    elif None in groups:
+    elif None in groups and len(groups) > 1:
         first = groups[None][0]
         raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
     for given, lines in groups.items():
         id = reading.places.unique(names.conversation(names.first) if given is None else given, lines[0].where)
         places = [f"{line.where}: conversation {id!r}, message {number}" for number, line in enumerate(lines, start=1)]
-        messages = [_message_of_row(line.value) for line in lines]
+        is_layout = layout != _MESSAGE_ROWS
+        messages = [line.value if is_layout else _message_of_row(line.value) for line in lines]
+        logged = Logged(messages, current=current_of(messages[-1]) if is_layout else None)
         sources = [line.where for line in lines]
-        yield from _in_order(_Found(Logged(messages), id, places, sources, lines[0].value, "message rows"), reading, options)
+        yield from _in_order(_Found(logged, id, places, sources, lines[0].value, layout), reading, options)
 
 
 def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:

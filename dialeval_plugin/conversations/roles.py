@@ -25,7 +25,8 @@ _SILENT = frozenset(
     {"developer", "tool", "tools", "tool_call", "tool_calls", "tool_response", "tool_result", "tool_results", "toolresult",
      "tool_use", "tool_output", "toolmessage", "function", "function_call", "function_call_output", "function_response",
      "functionmessage", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
-     "internal", "session_meta", "metadata", "systemmessage", "system_prompt", "code_interpreter"}
+     "internal", "note", "service", "session_meta", "metadata", "tool_call_result",
+     "tool_call_invocation", "systemmessage", "system_prompt", "code_interpreter"}
 )  # fmt: skip
 
 

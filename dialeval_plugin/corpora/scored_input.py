@@ -203,7 +203,8 @@ class Source:
                 self._digest.update(repr(item).encode())
                 yield item
             return
-        rows, is_table = open_rows(str(path) if "://" not in self.name else self.name, called=self.name)
+        given = str(path) if "://" not in self.name else self.name
+        rows, is_table = open_rows(given, called=self.name, layout=self.options.layout)
         stem = "stdin" if self.name == "-" else PurePosixPath(self.name).name.partition(".")[0]
         yield from self._read(rows, RowNames(stem), is_wanted, is_table=is_table)
 
@@ -235,7 +236,7 @@ class Source:
             name = file.relative_to(folder)
             if any(part.startswith(".") for part in name.parts):
                 continue
-            rows = _rows_of_log(file, self.options) if has_known_suffix(file.name) else None
+            rows = _rows_of_log(file, self.options) if has_known_suffix(file.name, self.options.layout) else None
             if rows is None:
                 self.passed_over.append(str(file))
                 continue
@@ -279,7 +280,7 @@ def _may_be_published(path: Path) -> bool:
 
 def _rows_of_log(file: Path, options: ReadingOptions) -> Rows | None:
     """The rows of a file of a folder; None where it begins with something else. An error further on is one."""
-    rows = open_rows(str(file))
+    rows = open_rows(str(file), layout=options.layout)
     try:
         first = next(rows.lines)
     except (InputError, StopIteration):

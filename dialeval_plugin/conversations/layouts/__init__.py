@@ -1,0 +1,92 @@
+"""Layouts of conversations: how each is recognised, and where its messages are. One record a layout; the first that fits is it.
+
+A layout that leaves something open, as which of two answers is meant, is read only where the user names it (`--layout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from dialeval_plugin.conversations.messages import is_message
+from dialeval_plugin.core.errors import InputError
+
+from . import datasets, evals, exports, general, messengers, platforms, traces
+from .layout import IDS, PYTHON_LIST, WHOLE, Layout, Logged, Value, at, id_of, listed, messages_of
+
+
+def _wrapped(name: str) -> Callable[[Value], bool]:
+    def recognises(value: Value) -> bool:
+        inner = value.get(name)
+        return isinstance(inner, list) and bool(inner) and isinstance(inner[0], Mapping) and not is_message(inner[0]) and (
+            find(inner[0]) is not None
+        )  # fmt: skip
+
+    return recognises
+
+
+def _unwrapped(name: str) -> Callable[[Value], Iterator[Logged]]:
+    def read(value: Value) -> Iterator[Logged]:
+        for inner in value[name]:
+            layout = find(inner)
+            if layout is None or layout.open_question or layout.message:
+                raise InputError(
+                    f"has something under {name!r} that is read no further. Write each conversation a row of its own."
+                )
+            yield from layout.read(inner)
+
+    return read
+
+
+LAYOUTS: list[Layout] = [
+    *messengers.LAYOUTS,
+    *exports.LAYOUTS,
+    *platforms.LAYOUTS,
+    *evals.LAYOUTS,
+    *datasets.LAYOUTS,
+    *traces.LAYOUTS,
+    general.EXCHANGE,
+    *(
+        Layout(
+            name=f"{name}-list",
+            about=f"a list of conversations under {name!r}",
+            recognises=_wrapped(name),
+            read=_unwrapped(name),
+        )
+        for name in ("data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results")
+    ),
+    general.MESSAGES,
+    general.UTTERANCES,
+]
+
+
+_OF_MESSAGES = [layout for layout in LAYOUTS if layout.message]
+
+
+def find(value: Value, name: str | None = None, *, is_message: bool = False) -> Layout | None:
+    """Return the layout of an object of a file, or the one that the user names; None where there is none.
+
+    Args:
+        value: the object.
+        name: as the user gives it. Several layouts share one where a product writes files of several kinds.
+        is_message: the object is one message, as far as its fields tell.
+
+    Raises:
+        InputError: there is no layout of that name.
+    """
+    named = LAYOUTS if name is None else [layout for layout in LAYOUTS if layout.name == name]
+    if not named:
+        known = ", ".join(dict.fromkeys(layout.name for layout in LAYOUTS))
+        raise InputError(f"--layout: there is no layout {name!r}. Known are: {known}.")
+    candidates = _OF_MESSAGES if is_message and name is None else named
+    found = next((layout for layout in candidates if layout.fits(value)), None)
+    return found if found or name is None else named[0]
+
+
+def text_layouts() -> dict[str, Layout]:
+    """Return the layouts of files that are no JSON, by their names."""
+    return {layout.name: layout for layout in LAYOUTS if layout.rows}
+
+
+__all__ = [
+    "IDS", "LAYOUTS", "PYTHON_LIST", "WHOLE", "Layout", "Logged", "Value", "at", "find", "id_of", "listed", "messages_of",
+]  # fmt: skip

@@ -1,0 +1,334 @@
+"""Exports of chat applications, and the files in which those that run here keep their chats."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dialeval_plugin.conversations.order import current_of
+from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_silent
+
+from .layout import Layout, Logged, Value, at, has, has_list, id_of, list_at, listed, messages_at, plain, plain_text, said
+
+_UNSEEN = {
+    "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
+    "user_editable_context": "developer",
+}  # fmt: skip
+"""Kinds of ChatGPT's messages that nobody was shown, and what they are."""
+_SLASH = re.compile(r"\s*<(?:command-|local-command-|bash-|task-notification|user-prompt-submit-hook)")
+"""Begins what Claude Code writes in the name of the user, of a command."""
+_INJECTED = re.compile(r"\s*(?:<(?:environment_context|user_instructions|permissions|turn_aborted|INSTRUCTIONS)|# AGENTS\.md)")
+"""Begins what Codex writes in the name of the user."""
+_ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
+_SESSION_ROWS = {"user", "assistant", "system", "attachment", "progress"}
+"""Rows of Claude Code that have a parent."""
+_OF_A_SESSION = (("sessionId", "parentUuid"), ("summary", "leafUuid"), ("messageId", "snapshot"))
+_ROLLOUT_ROWS = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
+
+
+def _chatgpt(value: Value) -> list[Logged]:
+    messages = []
+    for key, node in value["mapping"].items():
+        message = node.get("message") or {"author": {"role": "root"}, "content": ""}
+        unseen = _UNSEEN.get(str(at(message, "content.content_type")))
+        if unseen or message.get("recipient", "all") != "all" or at(message, "metadata.is_visually_hidden_from_conversation"):
+            message = {**message, "author": {"role": unseen or "tool"}}  # said to a tool, or shown to nobody
+        messages.append({**message, "id": key, "parent": node.get("parent")})
+    return [Logged(messages, id_of(value), current=current_of(value))]
+
+
+def _in_content(message: Any) -> Any:
+    """A message whose `text` is a flat copy of its `content`: Claude's with tools, LibreChat's with thinking."""
+    if not isinstance(message, Mapping) or not message.get("content"):
+        return message
+    return {name: one for name, one in message.items() if name != "text"}
+
+
+def _deepseek(value: Value) -> list[Logged]:
+    messages = []
+    for key, node in value["mapping"].items():
+        found = at(node, "message.fragments") or []
+        role = USER if any(one["type"] == "REQUEST" for one in found) else ASSISTANT if found else "root"
+        parts = [{**one, "type": "text" if one["type"] in ("REQUEST", "RESPONSE") else one["type"].lower()} for one in found]
+        messages.append({"id": key, "parent": node.get("parent"), "role": role, "content": parts})
+    return [Logged(messages, id_of(value), current=current_of(value))]
+
+
+def _open_webui(value: Value) -> list[Logged]:
+    history = at(value, "chat.history") or {}
+    found = history.get("messages")
+    messages = list(found.values()) if isinstance(found, Mapping) else listed(at(value, "chat.messages")) or []
+    return [Logged([_with_phases(one) for one in messages], id_of(value), current=current_of(history))]
+
+
+def _with_phases(message: Any) -> Any:
+    """Qwen's message, which has its answer among the phases of its making."""
+    phases = message.get("content_list") if isinstance(message, Mapping) and not message.get("content") else None
+    if not phases:
+        return message
+    return {
+        **message,
+        "content": [{**one, "type": "text" if one.get("phase") == "answer" else one.get("phase")} for one in phases],
+    }
+
+
+def _flat(messages: Iterable[Any], parent: object = None) -> list[Any]:
+    """The messages of LibreChat's tree, where each has those that follow it."""
+    found = []
+    for one in messages:
+        children = one.get("children") or [] if isinstance(one, Mapping) else []
+        found.append(_in_content({"parentMessageId": parent, **one}))
+        found += _flat(children, one.get("messageId"))
+    return found
+
+
+def _librechat(value: Value) -> list[Logged]:
+    return [
+        Logged(_flat(listed(value.get("messagesTree") or value["messages"]) or []), id_of(value), current=current_of(value))
+    ]
+
+
+def _lm_studio(message: Any) -> Any:
+    version = message["versions"][message.get("currentlySelected") or 0]
+    steps = version.get("steps")
+    if steps is None:
+        return version
+    parts: list[Any] = []
+    for step in steps:
+        is_shown = step["type"] == "contentBlock" and at(step, "style.type") != "thinking"
+        parts += step["content"] if is_shown else [{"type": "thinking" if step["type"] == "contentBlock" else step["type"]}]
+    return {"role": version.get("role", ASSISTANT), "content": parts}
+
+
+def _sillytavern(value: Value) -> Value | str:
+    if "mes" not in value:
+        return ""  # the first row is of the chat as a whole
+    return said("event", value["mes"]) if value.get("is_system") else value
+
+
+def _cherry_studio(value: Value) -> list[Logged]:
+    blocks: dict[object, list[Any]] = {}
+    for block in value["indexedDB"].get("message_blocks") or ():
+        kind = "text" if block["type"] == "main_text" else block["type"]
+        blocks.setdefault(block["messageId"], []).append({**block, "type": kind})
+    return [Logged(_answers_chosen(topic["messages"], blocks), topic["id"]) for topic in value["indexedDB"]["topics"]]
+
+
+def _answers_chosen(messages: list[Any], blocks: Mapping[object, list[Any]]) -> list[Any]:
+    """The messages of a topic; of answers to one message that several models gave, the one that was unfolded is chosen."""
+    n_answers = Counter(one.get("askId") for one in messages)
+    found = []
+    for one in messages:
+        message = {**one, "content": blocks.get(one["id"]) or one.get("content")}
+        if one.get("askId") and n_answers[one["askId"]] > 1:
+            message |= {"if_chosen": bool(one.get("foldSelected") or one.get("useful")), "turn": one["askId"]}
+        found.append(message)
+    return found
+
+
+def _cursor(value: Value) -> list[Logged]:
+    bubbles = value.get("conversation") or [
+        {**one, **(value.get("conversationMap") or {})[one["bubbleId"]]} for one in value["fullConversationHeadersOnly"]
+    ]
+    return [Logged([_cursor_message(one) for one in bubbles], value["composerId"])]
+
+
+def _cursor_message(bubble: Any) -> Any:
+    unseen = [kind for name, kind in (("thinking", "thinking"), ("toolFormerData", "tool_call")) if bubble.get(name)]
+    return said(USER if bubble["type"] in (1, "user") else ASSISTANT, bubble.get("text") or bubble.get("rawText"), *unseen)
+
+
+def _vscode(value: Value) -> list[Logged]:
+    messages: list[Any] = []
+    for request in value["requests"]:
+        asked, text, unseen = request["message"], "", []
+        for part in request.get("response") or ():
+            kind = part.get("kind") or "markdownContent"
+            if kind in ("markdownContent", "markdownVuln"):
+                text += (part.get("content") or part)["value"]
+            elif kind == "inlineReference":
+                text += part.get("name") or ""
+            else:
+                unseen.append(kind)
+        messages += [said(USER, asked if isinstance(asked, str) else asked["text"]), said(ASSISTANT, text, *unseen)]
+    return [Logged(messages, value.get("sessionId"))]
+
+
+def _claude_code(value: Value) -> Value | str:
+    if value["type"] not in _SESSION_ROWS or "uuid" not in value:
+        return ""  # a summary, a snapshot of files: no message
+    if value.get("isSidechain"):
+        return "sidechain message"  # what an agent says to one that it started
+    parent = value.get("parentUuid") or value.get("logicalParentUuid")
+    # The session went on from its last row.
+    place = {"uuid": value["uuid"], "parentUuid": parent, "current_node": value["uuid"], "conversation": value["sessionId"]}
+    message = value.get("message")
+    if value["type"] not in (USER, ASSISTANT) or not isinstance(message, Mapping):
+        return {**place, "role": "event"}
+    content = message.get("content")
+    is_own = value.get("isMeta") or value.get("isCompactSummary") or (isinstance(content, str) and _SLASH.match(content))
+    return {**value, **place, "type": None, "role": "event" if is_own else message["role"], "message": content}
+
+
+def _codex(value: Value) -> Value | str:
+    payload = value["payload"]
+    if value["type"] != "response_item":
+        return ""  # events say again what the items say
+    if payload["type"] != "message":
+        return {"role": payload["type"] if is_silent(payload["type"]) else "event", "timestamp": value.get("timestamp")}
+    text = "".join(str(part.get("text", "")) for part in payload["content"])
+    role = "developer" if payload["role"] == USER and _INJECTED.match(text) else payload["role"]
+    return {**payload, "timestamp": value.get("timestamp"), "role": role}
+
+
+def _grok(value: Value) -> list[Logged]:
+    found = [one["response"] for one in value["responses"]]
+    messages = [{**one, "sender": one["sender"].lower(), "parent": one.get("parent_response_id")} for one in found]
+    return [Logged(messages, value["conversation"].get("id"))]
+
+
+def _takeout_activity(value: Value) -> list[Logged]:
+    answer = plain_text("\n".join(one["html"] for one in value["safeHtmlItem"]))
+    return [Logged([said(USER, _ACTIVITIES.sub("", value["title"], count=1)), said(ASSISTANT, answer)], value["time"])]
+
+
+def _takeout_turn(turn: Any) -> Any:
+    if "user_turn" in turn:
+        return said(USER, turn["user_turn"]["prompt"])
+    answer = turn["system_turn"]
+    pieces = [piece for one in answer.get("text") or () for piece in (one, *(one.get("cards") or ()))]
+    texts = [one.get("data") or one.get("content") for one in pieces]
+    return said(ASSISTANT, "\n".join(filter(None, texts)), *("thinking" for _ in answer.get("model_thoughts") or ()))
+
+
+def _perplexity(value: Value) -> list[Logged]:
+    messages: list[Any] = []
+    for entry in value["entries"]:
+        blocks = [at(block, "markdown_block.answer") for block in entry.get("blocks") or ()]
+        answer = entry.get("answer") or next(filter(None, blocks), None)
+        messages += [said(USER, entry.get("query") or entry["query_str"]), said(ASSISTANT, answer)]
+    return [Logged(messages, id_of(value))]
+
+
+def _histories(value: Value) -> list[Logged]:
+    return [Logged(list_at(one, "messages"), one.get("id")) for one in value["history"]]
+
+
+LAYOUTS = [
+    Layout(
+        name="deepseek",
+        about="conversations.json of DeepSeek's export",
+        recognises=lambda value: (
+            isinstance(value.get("mapping"), Mapping)
+            and any(at(node, "message.fragments") for node in value["mapping"].values())
+        ),
+        read=_deepseek,
+    ),
+    Layout(
+        name="chatgpt",
+        about="conversations.json of ChatGPT's export",
+        recognises=lambda value: isinstance(value.get("mapping"), Mapping),
+        read=_chatgpt,
+    ),
+    plain("claude", "conversations.json of Claude's export", "chat_messages", each=_in_content),
+    Layout(
+        name="open-webui",
+        about="the exports of Open WebUI and of Qwen Chat",
+        recognises=lambda value: (
+            isinstance(value.get("chat"), Mapping) and bool({"history", "messages"} & value["chat"].keys())
+        ),
+        read=_open_webui,
+    ),
+    # AI Studio writes a file that was attached as a chunk without a text.
+    plain("ai-studio", "Google AI Studio", "chunkedPrompt.chunks", each=lambda chunk: {"text": None, **chunk}),
+    Layout(
+        name="gemini-activity",
+        about="MyActivity.json of Gemini or Bard, a request and its answer a row",
+        recognises=lambda value: has(value, "header", "title", "time") and isinstance(value.get("safeHtmlItem"), list),
+        read=_takeout_activity,
+    ),
+    plain("gemini-takeout", "a conversation of Gemini in Google Takeout", "conversation_turns", each=_takeout_turn),
+    Layout(
+        name="copilot",
+        about="the activity of Microsoft Copilot, a table with a message a row",
+        recognises=lambda value: has(value, "Conversation", "Author", "Message"),
+        message=lambda row: said(row["Author"], row["Message"], conversation=row["Conversation"], time=row.get("Time")),
+    ),
+    Layout(
+        name="perplexity",
+        about="a thread of Perplexity",
+        recognises=lambda value: has_list("entries", "query")(value) or has_list("entries", "query_str")(value),
+        read=_perplexity,
+    ),
+    Layout(
+        name="grok",
+        about="a conversation of Grok's export",
+        recognises=lambda value: isinstance(value.get("conversation"), Mapping) and has_list("responses", "response")(value),
+        read=_grok,
+    ),
+    Layout(
+        name="librechat",
+        about="LibreChat's export",
+        recognises=lambda value: has_list("messagesTree")(value) or has_list("messages", "isCreatedByUser")(value),
+        read=_librechat,
+    ),
+    Layout(
+        name="llama.cpp",
+        about="the export of llama.cpp's web page",
+        recognises=lambda value: isinstance(value.get("conv"), Mapping) and has_list("messages")(value),
+        read=messages_at("messages", id="conv.id"),
+    ),
+    Layout(
+        name="chatbot-ui",
+        about="Chatbot UI's export",
+        recognises=has_list("history", "messages"),
+        read=_histories,
+    ),
+    plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),
+    Layout(
+        name="sillytavern",
+        about="a chat of SillyTavern, a message a row",
+        recognises=lambda value: has(value, "mes", "is_user") or has(value, "user_name", "character_name"),
+        message=_sillytavern,
+    ),
+    Layout(
+        name="cherry-studio",
+        about="a backup of Cherry Studio",
+        recognises=has_list("indexedDB.topics"),
+        read=_cherry_studio,
+    ),
+    Layout(
+        name="cursor",
+        about="a composer of Cursor",
+        recognises=lambda value: "composerId" in value and bool({"conversation", "conversationMap"} & value.keys()),
+        read=_cursor,
+    ),
+    Layout(
+        name="cursor-tabs",
+        about="the chat tabs of Cursor",
+        recognises=has_list("tabs", "bubbles"),
+        read=lambda value: [
+            Logged([_cursor_message(one) for one in tab["bubbles"]], tab.get("tabId")) for tab in value["tabs"]
+        ],
+    ),
+    Layout(
+        name="vscode-chat",
+        about="a chat with Copilot in VS Code",
+        recognises=has_list("requests", "message"),
+        read=_vscode,
+    ),
+    Layout(
+        name="claude-code",
+        about="a session of Claude Code, a message a row",
+        recognises=lambda value: isinstance(value.get("type"), str) and any(has(value, *names) for names in _OF_A_SESSION),
+        message=_claude_code,
+    ),
+    Layout(
+        name="codex",
+        about="a rollout of Codex, an item a row",
+        recognises=lambda value: value.get("type") in _ROLLOUT_ROWS and isinstance(value.get("payload"), Mapping),
+        message=_codex,
+    ),
+]

@@ -1,0 +1,202 @@
+"""Chats of people: nobody in them is known to be an assistant, so that most are read where the user names their layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from dialeval_plugin.conversations.roles import ASSISTANT, USER
+
+from .layout import Layout, Logged, Value, ask_who, at, has, has_list, messages_at, said
+
+_BOTS = "its bots are read as the assistant"
+_SERVICE: dict[str, Any] = {"role": "service"}
+"""A message that says who came and went, which is counted and not said."""
+_TELEGRAM = {
+    "personal_chat", "bot_chat", "saved_messages", "private_group", "private_supergroup", "public_supergroup",
+    "private_channel", "public_channel",
+}  # fmt: skip
+_DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+_TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?"
+_WHATSAPP = re.compile(
+    rf"(?:\[{_DAY},? {_TIME}\] |{_DAY},? {_TIME} - )(?:(?P<speaker>[^:\n]{{1,80}}?): )?(?P<text>.*)", re.DOTALL
+)
+_WHATSAPP_MEDIA = re.compile(
+    r"<Media omitted>|<attached: .*>|\S+ \(file attached\)|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
+    r"|(?:This message was|You) deleted(?: this message)?\.?|null"
+)
+_DIRECTION_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
+_WHATSAPP_SPACES = {0x202F: " ", 0xA0: " "}
+
+
+def _telegram(value: Value) -> list[Logged]:
+    chats = at(value, "chats.list") or [value]
+    return [Logged([_telegram_message(one, chat) for one in chat["messages"]], chat.get("id")) for chat in chats]
+
+
+def _telegram_message(message: Any, chat: Value) -> Any:
+    if message.get("type") != "message":
+        return {**message, **_SERVICE}
+    pieces = message.get("text") or ""
+    text = pieces if isinstance(pieces, str) else "".join(one if isinstance(one, str) else one["text"] for one in pieces)
+    speaker = message.get("from") or "deleted account"
+    if chat.get("type") == "bot_chat":
+        speaker = ASSISTANT if speaker == chat.get("name") else USER
+    return said(speaker, text, date=message.get("date"), id=message.get("id"))
+
+
+def _whatsapp_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
+    """The messages of WhatsApp's text, each with the line on which it begins; further lines are of the same message."""
+    begun: tuple[int, dict[str, str | None]] | None = None
+    for number, given in enumerate(lines, start=1):
+        line = given.rstrip("\r\n").translate(_DIRECTION_MARKS)
+        match = _WHATSAPP.fullmatch(line.translate(_WHATSAPP_SPACES))
+        if match is None and begun is not None:
+            begun[1]["text"] = f"{begun[1]['text']}\n{line}"
+        elif match is not None:
+            if begun is not None:
+                yield begun
+            begun = number, {"speaker": match["speaker"], "text": line[match.start("text") :]}
+    if begun is not None:
+        yield begun
+
+
+def _whatsapp(value: Value) -> Value:
+    if not value["speaker"]:
+        return _SERVICE
+    text = value["text"].replace("<This message was edited>", "").strip()
+    return said(value["speaker"], None if _WHATSAPP_MEDIA.fullmatch(text) else text)
+
+
+def _is_slack(value: object) -> bool:
+    return has(value, "ts", "text") and bool(value.keys() & {"user", "bot_id", "username"})  # type: ignore[attr-defined]
+
+
+def _slack_message(value: Value) -> Value:
+    is_bot = bool(value.get("bot_id")) or value.get("subtype") == "bot_message"
+    if value.get("subtype") not in (None, "bot_message", "thread_broadcast", "me_message", "file_share"):
+        return {**_SERVICE, "ts": value["ts"], "conversation": "channel"}
+    thread = value.get("thread_ts")
+    speaker = value.get("user") or value.get("username") or value.get("bot_id")
+    name = ASSISTANT if is_bot else at(value, "user_profile.real_name") or speaker
+    return said(name, value["text"], ts=value["ts"], conversation=f"thread {thread}" if thread else "channel")
+
+
+def _slack(value: Value) -> list[Logged]:
+    found: dict[object, list[Value]] = {}
+    for one in map(_slack_message, value["messages"]):
+        found.setdefault(one["conversation"], []).append(one)
+    return [Logged(messages, id) for id, messages in found.items()]
+
+
+def _discord_message(message: Any) -> Any:
+    if message.get("type", "Default") not in ("Default", "Reply"):
+        return {**message, **_SERVICE}
+    author = message["author"]
+    speaker = ASSISTANT if author.get("isBot") else author.get("nickname") or author["name"]
+    return said(speaker, message["content"], id=message.get("id"), timestamp=message.get("timestamp"))
+
+
+def _meta_message(message: Any) -> Any:
+    text = _decoded(message.get("content") or "")
+    return said(_decoded(message["sender_name"]), text, timestamp_ms=message.get("timestamp_ms"))
+
+
+def _decoded(text: str) -> str:
+    """A text as it was: Meta writes each byte of its UTF-8 as a letter of Latin-1."""
+    try:
+        return text.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return text
+
+
+def _signal(value: Value) -> Value | str:
+    if "envelope" in value:
+        envelope = value["envelope"]
+        sent = at(envelope, "syncMessage.sentMessage") or envelope.get("dataMessage")
+        if not isinstance(sent, Mapping) or not sent.get("message"):
+            return "service message"
+        other = sent.get("destination") or envelope.get("sourceName") or envelope.get("source")
+        group = at(sent, "groupInfo.groupId")
+        speaker = "me" if sent.get("destination") else envelope.get("sourceName") or envelope.get("source")
+        return said(speaker, sent["message"], conversation=group or other, timestamp=sent.get("timestamp"))
+    kind = value.get("type")
+    if kind not in (None, "incoming", "outgoing"):
+        return {**_SERVICE, "conversation": value.get("conversationId")}
+    speaker = value.get("sender") or value.get("source") or value.get("sourceServiceId") or "them"
+    speaker = "me" if kind == "outgoing" else speaker
+    when = value.get("sent_at") or value.get("date")
+    return said(speaker, value.get("body"), conversation=value.get("conversationId"), timestamp=when)
+
+
+def _imessage(value: Value) -> Value:
+    other = value.get("handle_id") or value.get("phone_number") or value.get("sender") or "them"
+    chat = value.get("chat_identifier") or value.get("chat_id") or value.get("group_chat_name")
+    return said("me" if value["is_from_me"] else str(other), value.get("text"), conversation=chat, date=value.get("date"))
+
+
+LAYOUTS = [
+    Layout(
+        name="discord",
+        about="DiscordChatExporter's JSON",
+        recognises=lambda value: has(value, "guild", "channel", "messages"),
+        read=messages_at("messages", id="channel.id", each=_discord_message),
+        open_question=ask_who("discord", "Discord's export", _BOTS),
+    ),
+    Layout(
+        name="meta",
+        about="Instagram's or Messenger's export",
+        recognises=lambda value: has(value, "participants", "messages") and has_list("messages", "sender_name")(value),
+        read=messages_at("messages", id="thread_path", each=_meta_message),
+        open_question=ask_who("meta", "Instagram's or Messenger's export"),
+    ),
+    Layout(
+        name="telegram",
+        about="Telegram's export, of a chat or of all",
+        recognises=lambda value: (
+            has_list("chats.list", "messages")(value) or (has_list("messages")(value) and value.get("type") in _TELEGRAM)
+        ),
+        read=_telegram,
+    ),
+    Layout(
+        name="whatsapp",
+        about="WhatsApp's export, a text",
+        recognises=lambda value: False,
+        rows=_whatsapp_rows,
+        message=_whatsapp,
+        open_question=ask_who("whatsapp", "WhatsApp's export"),
+    ),
+    Layout(
+        name="slack",
+        about="Slack's export, the messages of a day",
+        recognises=_is_slack,
+        message=_slack_message,
+        open_question=ask_who("slack", "Slack's export", f"each thread is a conversation, {_BOTS}"),
+    ),
+    Layout(
+        name="slack",
+        about="Slack's API, a list of messages",
+        recognises=lambda value: has_list("messages", "ts", "text")(value) and any(map(_is_slack, value["messages"])),
+        read=_slack,
+        open_question=ask_who("slack", "Slack's API", f"each thread is a conversation, {_BOTS}"),
+    ),
+    Layout(
+        name="signal",
+        about="messages of Signal's desktop, sigexport or signal-cli, one a row",
+        recognises=lambda value: (
+            has(value, "conversationId", "body", "type")
+            or has(value, "sender", "body", "date", "reactions")
+            or has(value.get("envelope"), "source", "timestamp")
+        ),
+        message=_signal,
+        open_question=ask_who("signal", "Signal's messages"),
+    ),
+    Layout(
+        name="imessage",
+        about="messages of iMessage, one a row",
+        recognises=lambda value: has(value, "is_from_me", "text"),
+        message=_imessage,
+        open_question=ask_who("imessage", "iMessage's messages"),
+    ),
+]

@@ -1,0 +1,228 @@
+"""Platforms of chatbots and of customer service: what their trackers, transcripts and tickets look like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dialeval_plugin.conversations.messages import Fields
+from dialeval_plugin.conversations.roles import ASSISTANT, SYSTEM, USER
+
+from .layout import Layout, Logged, Value, at, has, has_list, id_of, list_at, plain, plain_text, said
+
+_INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
+_RELAYED = {"role": "event"}
+"""What no side said: that somebody joined, a wait, a change of state."""
+
+
+def _rasa(value: Value) -> list[Logged]:
+    sessions: list[list[Any]] = [[]]
+    for event in value["events"]:
+        kind = event["event"]
+        if kind in ("session_started", "restart"):
+            sessions.append([])
+        elif kind == "rewind":  # what the user said last is taken back, with what followed
+            while sessions[-1] and sessions[-1].pop()["role"] != USER:
+                pass
+        elif kind in ("user", "bot"):
+            role = USER if kind == "user" else ASSISTANT
+            sessions[-1].append(said(role, event.get("text"), timestamp=event.get("timestamp")))
+    kept = [one for one in sessions if one]
+    sender = value.get("sender_id")
+    return [Logged(one, sender if len(kept) == 1 else f"{sender}/{number}") for number, one in enumerate(kept, start=1)]
+
+
+def _botpress(value: Value) -> Value:
+    payload = value["payload"]
+    text = payload.get("text") if value.get("type", "text") in ("text", "choice", "markdown") else None
+    role = USER if value["direction"] == "incoming" else ASSISTANT
+    thread, when = (value.get("conversationId") or value.get("threadId")), (value.get("createdAt") or value.get("createdOn"))
+    return said(role, text or payload.get("markdown"), conversation=thread, time=when)
+
+
+def _voiceflow(value: Value) -> Value:
+    payload, text = value["payload"], None
+    if value["type"] == "request":
+        inner = payload.get("payload")
+        text = inner if isinstance(inner, str) else at(inner, "query") or at(inner, "label")
+    elif value["type"] in ("text", "speak"):
+        text = at(payload, "payload.message") or payload.get("message")
+    role = {"request": USER, "text": ASSISTANT, "speak": ASSISTANT}.get(value["type"])
+    return said(role, text) if role else _RELAYED
+
+
+def _segment(segment: Any) -> Any:
+    role = at(segment, "segmentParticipant.role") or at(segment, "segment_participant.role")
+    return said(role, segment["text"])
+
+
+def _dialogflow(value: Value) -> list[Value]:
+    result = value["queryResult"]
+    texts = [text for one in result.get("responseMessages") or () for text in at(one, "text.text") or ()]
+    asked = result.get("queryText") or result.get("text")
+    answer = result.get("fulfillmentText") or "\n".join(texts)
+    return [said(USER, asked, conversation=value.get("session")), said(ASSISTANT, answer, conversation=value.get("session"))]
+
+
+def _lex(value: Value) -> list[Value]:
+    answers = [one.get("content") for one in value.get("messages") or ()] or [at(value, "botResponse") or value.get("message")]
+    answer = "\n".join(one for one in answers if isinstance(one, str))
+    session = {"conversation": value.get("sessionId"), "timestamp": value.get("timestamp")}
+    return [said(USER, value["inputTranscript"], **session), said(ASSISTANT, answer, **session)]
+
+
+def _connect(value: Value) -> list[Logged]:
+    roles = {one["ParticipantId"]: one.get("ParticipantRole") for one in value.get("Participants") or ()}
+
+    def message(one: Any) -> Any:
+        if one.get("Type", "MESSAGE") != "MESSAGE":
+            return _RELAYED
+        role = one.get("ParticipantRole") or roles.get(one["ParticipantId"]) or one["ParticipantId"]
+        return said(ASSISTANT if role == "CUSTOM_BOT" else role, one.get("Content"), id=one.get("Id"))
+
+    id = value.get("ContactId") or at(value, "CustomerMetadata.ContactId")
+    return [Logged([message(one) for one in value["Transcript"]], id)]
+
+
+def _intercom(value: Value) -> list[Logged]:
+    parts = [{**value["source"], "part_type": "comment"}, *value["conversation_parts"]["conversation_parts"]]
+    return [Logged([_intercom_part(one) for one in parts], value.get("id"))]
+
+
+def _intercom_part(part: Any) -> Any:
+    if part["part_type"] not in ("comment", "open", "assignment", "quick_reply") or not part.get("body"):
+        return {"role": "note" if part["part_type"] == "note" else "event"}
+    kind = part["author"]["type"]
+    return said(_INTERCOM.get(kind, kind), plain_text(part["body"]))
+
+
+def _zendesk(value: Value) -> list[Logged]:
+    ticket = value.get("ticket") or value
+    asks = ticket.get("requester_id", value["comments"][0]["author_id"])  # who wrote the ticket wrote its first comment
+
+    def message(comment: Any) -> Any:
+        role = "note" if comment.get("public") is False else "customer" if comment["author_id"] == asks else "agent"
+        return said(role, comment.get("plain_body") or comment["body"], id=comment.get("id"))
+
+    return [Logged([message(one) for one in value["comments"]], ticket.get("id"))]
+
+
+def _zendesk_chat(message: Any) -> Any:
+    kind = message.get("sender_type") or ("Visitor" if message.get("name") == "Visitor" else "Agent")
+    is_said = message["type"] == "chat.msg" and kind != "Trigger"
+    return said(kind, message.get("msg"), timestamp=message.get("timestamp")) if is_said else _RELAYED
+
+
+def _twilio(value: Value) -> Value:
+    sides = sorted(str(value[name]) for name in ("from", "to"))
+    role = USER if value["direction"] == "inbound" else ASSISTANT
+    return said(role, value["body"], conversation=" ".join(sides), sent_at=value.get("date_sent"))
+
+
+def _cohere(value: Value) -> list[Logged]:
+    asked = [said(USER, value["message"])] if value.get("message") else []
+    answer = at(value, "response.text") or value.get("text")
+    answered = [said(ASSISTANT, answer)] if asked and answer else []  # without a message the history has the answer too
+    prompt = [said(SYSTEM, value["preamble"])] if value.get("preamble") else []
+    messages = [*prompt, *list_at(value, "chat_history"), *asked, *answered]
+    return [Logged(messages, id_of(value), len(messages) - 1 if answered else 0)]
+
+
+def _activity(value: Value) -> Value:
+    place = {"conversation": at(value, "conversation.id"), "timestamp": value.get("timestamp"), "id": value.get("id")}
+    if value["type"] != "message":
+        return {**_RELAYED, **place}
+    sender = value["from"]
+    role = {0: ASSISTANT, 1: USER}.get(sender.get("role"), sender.get("role") or sender.get("name") or sender["id"])
+    return said(role, value.get("text") or value.get("speak"), **place)
+
+
+LAYOUTS = [
+    Layout(
+        name="rasa",
+        about="a tracker of Rasa",
+        recognises=has_list("events", "event"),
+        read=_rasa,
+        open_question="is a tracker of Rasa, which holds all sessions of a user. Read each as a conversation by --layout rasa",
+    ),
+    Layout(
+        name="botpress",
+        about="messages of Botpress, one a row",
+        recognises=lambda value: has(value, "direction", "payload") and isinstance(value["payload"], Mapping),
+        message=_botpress,
+    ),
+    plain("botpress", "a list of messages of Botpress", "messages", "direction", "payload", each=_botpress),
+    Layout(
+        name="voiceflow",
+        about="a transcript of Voiceflow, a trace a row",
+        recognises=lambda value: has(value, "turnID", "type", "format") and isinstance(value.get("payload"), Mapping),
+        message=_voiceflow,
+    ),
+    plain("ccai", "conversations of Google's Contact Center AI", "entries", "text", "role"),
+    plain("ccai", "transcripts of Contact Center AI Insights", "transcript.transcriptSegments", each=_segment),
+    Layout(
+        name="dialogflow",
+        about="answers of Dialogflow to what users said, one a row",
+        recognises=lambda value: isinstance(value.get("queryResult"), Mapping),
+        message=_dialogflow,
+    ),
+    Layout(
+        name="lex",
+        about="conversation logs of Amazon Lex, a request a row",
+        recognises=lambda value: has(value, "inputTranscript", "sessionId"),
+        message=_lex,
+    ),
+    Layout(
+        name="connect",
+        about="transcripts of Amazon Connect's Contact Lens",
+        recognises=has_list("Transcript", "ParticipantId"),
+        read=_connect,
+    ),
+    plain("elevenlabs", "conversations of ElevenLabs' agents", "transcript", "role", "message"),
+    plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
+    plain("retell", "calls of Retell without its tools", "transcript_object", id="call_id"),
+    plain("vapi", "calls of Vapi", "artifact.messages"),
+    Layout(
+        name="intercom",
+        about="a conversation of Intercom",
+        recognises=lambda value: "source" in value and has_list("conversation_parts.conversation_parts")(value),
+        read=_intercom,
+    ),
+    Layout(
+        name="zendesk",
+        about="a ticket of Zendesk with its comments",
+        recognises=has_list("comments", "author_id", "body"),
+        read=_zendesk,
+    ),
+    plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel", each=_zendesk_chat),
+    Layout(
+        name="twilio",
+        about="text messages of Twilio, one a row",
+        recognises=lambda value: has(value, "sid", "from", "to", "body", "direction"),
+        message=_twilio,
+    ),
+    plain(
+        "twilio-conversations",
+        "messages of a conversation of Twilio",
+        "messages",
+        "conversation_sid",
+        "author",
+        "body",
+        fields=Fields("author", "body"),
+    ),
+    Layout(
+        name="cohere",
+        about="requests of Cohere's API, with the answer",
+        recognises=lambda value: has_list("chat_history")(value) and bool({"message", "text"} & value.keys()),
+        read=_cohere,
+    ),
+    Layout(
+        name="bot-framework",
+        about="transcripts of Microsoft's Bot Framework, an activity a row",
+        recognises=lambda value: (
+            has(value, "type", "channelId") and (value["type"] != "message" or isinstance(value.get("from"), Mapping))
+        ),
+        message=_activity,
+    ),
+    plain("bot-framework", "transcripts of Copilot Studio", "activities", "type", each=_activity),
+]

@@ -1,0 +1,297 @@
+"""What is particular to exports, messengers and platforms: branches, tools, thinking, notes, what nobody said."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from dialeval_plugin.conversations.layouts import LAYOUTS, find
+from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.scored_input import Source
+from tests.conversations.writers import WRITERS, layout_of, text_of
+
+TEA, DO, BREW, TWO, NO = "Do you like tea?", "I do, green tea.", "How do you brew it?", "Two minutes.", "No idea."
+TALK = [("user", TEA), ("assistant", DO)]
+
+
+class Case(NamedTuple):
+    """What a product wrote, and what of it was said; each conversation as its id and its turns."""
+
+    written: Any
+    expected: dict[str, list[tuple[str, str]]]
+    left_out: dict[str, int] = {}  # noqa: RUF012 # nobody changes it
+    options: ReadingOptions = ReadingOptions()
+
+
+def node(key: str, parent: str | None, message: Any) -> dict[str, Any]:
+    return {"id": key, "parent": parent, "children": [], "message": message}
+
+
+def gpt(role: str, content: Any, **fields: Any) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": [content]} if isinstance(content, str) else content
+    return {"author": {"role": role}, "recipient": "all", "content": content, **fields}
+
+
+CHATGPT = {"conversation_id": "c", "current_node": "f", "mapping": {
+    "root": node("root", None, None),
+    "a": node("a", "root", gpt("user", {"content_type": "user_editable_context", "user_profile": "I am Ann."})),
+    "b": node("b", "a", gpt("user", {"content_type": "multimodal_text", "parts": [
+        {"content_type": "image_asset_pointer", "asset_pointer": "file"},
+        {"content_type": "audio_transcription", "text": TEA, "direction": "in"}]})),
+    "c": node("c", "b", gpt("assistant", {"content_type": "code", "language": "python", "text": "1 + 1"}, recipient="python")),
+    "d": node("d", "c", gpt("tool", {"content_type": "execution_output", "text": "2"})),
+    "e": node("e", "d", gpt("assistant", NO)),
+    "t": node("t", "d", gpt("assistant", {"content_type": "thoughts", "thoughts": []})),
+    "f": node("f", "t", gpt("assistant", DO)),
+}}  # fmt: skip
+
+CLAUDE = {"uuid": "c", "current_leaf_message_uuid": "m3", "chat_messages": [
+    {"uuid": "m1", "sender": "human", "text": TEA, "content": [{"type": "text", "text": TEA}], "attachments": []},
+    {"uuid": "m2", "sender": "assistant", "text": NO, "content": [], "parent_message_uuid": "m1"},
+    {"uuid": "m3", "sender": "assistant", "parent_message_uuid": "m1",
+     "text": f"Let me look. This block is not supported. {DO}", "content": [
+        {"type": "text", "text": "Let me look."}, {"type": "tool_use", "name": "search", "input": {}},
+        {"type": "tool_result", "content": [{"type": "text", "text": "tea"}]}, {"type": "text", "text": DO}]},
+]}  # fmt: skip
+
+LIBRECHAT = {"conversationId": "c", "recursive": True, "messages": [
+    {"messageId": "m1", "sender": "User", "isCreatedByUser": True, "text": TEA, "children": [
+        {"messageId": "m2", "sender": "GPT", "isCreatedByUser": False, "text": "", "content": [
+            {"type": "think", "think": "Hm."}, {"type": "text", "text": DO}], "children": []},
+        {"messageId": "m3", "sender": "GPT", "isCreatedByUser": False, "text": NO, "children": []}]},
+]}  # fmt: skip
+
+CHERRY = {"indexedDB": {"topics": [{"id": "c", "messages": [
+    {"id": "m1", "role": "user"}, {"id": "m2", "role": "assistant", "askId": "m1"},
+    {"id": "m3", "role": "assistant", "askId": "m1", "foldSelected": True}]}],
+    "message_blocks": [{"messageId": "m1", "type": "main_text", "content": TEA},
+                       {"messageId": "m2", "type": "main_text", "content": NO},
+                       {"messageId": "m3", "type": "thinking", "content": "Hm."},
+                       {"messageId": "m3", "type": "main_text", "content": DO}]}}  # fmt: skip
+
+VSCODE = {"sessionId": "c", "requests": [{"message": {"text": TEA, "parts": []}, "response": [
+    {"kind": "thinking", "value": "Hm."}, {"kind": "toolInvocationSerialized", "toolId": "t"},
+    {"value": "I do, "}, {"kind": "inlineReference", "name": "green"},
+    {"kind": "markdownContent", "content": {"value": " tea."}},
+]}]}  # fmt: skip
+
+
+def session(key: str, parent: str | None, kind: str, content: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "uuid": key, "parentUuid": parent, "sessionId": "c", **fields,
+            "message": {"role": kind, "content": content}}  # fmt: skip
+
+
+CLAUDE_CODE = [
+    {"type": "file-history-snapshot", "messageId": "a", "snapshot": {}},
+    session("a", None, "user", "<command-name>/clear</command-name>"),
+    session("b", "a", "user", TEA),
+    session("c", "b", "assistant", [{"type": "text", "text": NO}]),
+    session("d", "b", "assistant", [{"type": "thinking", "thinking": "Hm."}]),
+    session("e", "d", "assistant", [{"type": "tool_use", "name": "Task", "input": {}}]),
+    session("s", None, "user", "Find tea.", isSidechain=True),
+    session("t", "s", "assistant", [{"type": "text", "text": "Found."}], isSidechain=True),
+    session("f", "e", "user", [{"type": "tool_result", "content": "Found."}]),
+    {"type": "system", "uuid": "g", "parentUuid": None, "logicalParentUuid": "f", "sessionId": "c"},
+    session("h", "g", "user", "This session goes on from another.", isCompactSummary=True),
+    session("i", "h", "assistant", [{"type": "text", "text": DO}]),
+]
+
+
+def item(kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+    return {"timestamp": "2025-01-02T10:00:00Z", "type": kind, "payload": payload}
+
+
+def said(role: str, text: str, **fields: Any) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("response_item", {"type": "message", "role": role, "content": [{"type": kind, "text": text}], **fields})
+
+
+CODEX = [
+    item("session_meta", {"id": "c"}), item("turn_context", {"cwd": "."}), said("developer", "Be kind."),
+    said("user", "<environment_context>\n  <cwd>.</cwd>\n</environment_context>"), said("user", TEA),
+    item("event_msg", {"type": "user_message", "message": TEA}), item("response_item", {"type": "reasoning", "summary": []}),
+    said("assistant", "I look it up.", phase="commentary"), item("response_item", {"type": "function_call", "name": "shell"}),
+    item("event_msg", {"type": "agent_message", "message": DO}), said("assistant", DO, phase="final_answer"),
+]  # fmt: skip
+
+DISCORD = {"guild": {}, "channel": {"id": "c"}, "messages": [
+    {"id": "m1", "type": "GuildMemberJoin", "content": "Joined the server.", "author": {"name": "ann", "isBot": False}},
+    {"id": "m2", "type": "Default", "content": TEA, "author": {"name": "ann", "nickname": "Ann", "isBot": False}},
+    {"id": "m3", "type": "Reply", "content": DO, "author": {"name": "helper", "isBot": True}}]}  # fmt: skip
+
+META = {"participants": [{"name": "Ann"}], "thread_path": "inbox/c", "messages": [
+    {"sender_name": "BjÃ¶rn", "timestamp_ms": 3, "content": "Gern ð\x9f\x98\x80"},
+    {"sender_name": "Ann", "timestamp_ms": 2, "photos": [{}]},
+    {"sender_name": "Ann", "timestamp_ms": 1, "content": TEA}]}  # fmt: skip
+
+TELEGRAM = {"chats": {"about": "All chats.", "list": [
+    {"name": "Tea Bot", "type": "bot_chat", "id": 1, "messages": [
+        {"id": 1, "type": "service", "actor": "Ann", "action": "phone_call", "text": ""},
+        {"id": 2, "type": "message", "from": "Ann", "text": ["Do you like ", {"type": "bold", "text": "tea"}, "?"]},
+        {"id": 3, "type": "message", "from": "Tea Bot", "text": DO}]},
+    {"name": "Bob", "type": "personal_chat", "id": 2, "messages": [
+        {"id": 1, "type": "message", "from": "Ann", "text": TEA},
+        {"id": 2, "type": "message", "from": "Bob", "text": "Yes."}]}]}}  # fmt: skip
+
+WHATSAPP = (
+    "12/31/24, 9:59 PM - Messages and calls are end-to-end encrypted.\n"
+    "12/31/24, 10:00 PM - Ann Lee: Do you like\r\ntea: green?\n"
+    "12/31/24, 10:01 PM - Bob: <Media omitted>\n12/31/24, 10:02\u202fPM - Bob: I do. <This message was edited>\n"
+)
+WHATSAPP_PHONE = (
+    "[31.12.24, 22:00:00] Ann: \u200eMessages are encrypted.\n[31.12.24, 22:00:01] Ann: Tea?\n\n[31.12.24, 22:01:00] Bob: No\n"
+)
+
+SLACK: list[dict[str, Any]] = [
+    {"type": "message", "subtype": "channel_join", "user": "U1", "text": "<@U1> has joined", "ts": "1.0"},
+    {"type": "message", "user": "U1", "user_profile": {"real_name": "Ann"}, "text": TEA, "ts": "2.0", "thread_ts": "2.0"},
+    {"type": "message", "user": "U2", "text": "Lunch?", "ts": "3.0"},
+    {"type": "message", "subtype": "bot_message", "bot_id": "B1", "text": DO, "ts": "4.0", "thread_ts": "2.0"},
+    {"type": "message", "user": "U1", "text": "Yes.", "ts": "5.0"},
+]
+
+RASA = {"sender_id": "c", "events": [
+    {"event": "session_started"}, {"event": "action", "name": "action_listen"}, {"event": "user", "text": "Tee?"},
+    {"event": "bot", "text": NO}, {"event": "rewind"}, {"event": "user", "text": TEA}, {"event": "slot", "name": "x"},
+    {"event": "bot", "text": DO, "data": {}}, {"event": "bot", "text": None, "data": {"attachment": {}}},
+    {"event": "session_started"}, {"event": "user", "text": BREW}, {"event": "bot", "text": TWO}]}  # fmt: skip
+
+INTERCOM = {"type": "conversation", "id": "c", "source": {"author": {"type": "user"}, "body": f"<p>{TEA}</p>"},
+    "conversation_parts": {"conversation_parts": [
+        {"part_type": "note", "author": {"type": "admin"}, "body": "<p>Be quick.</p>"},
+        {"part_type": "close", "author": {"type": "admin"}, "body": None},
+        {"part_type": "comment", "author": {"type": "admin"}, "body": "<p>I do,<br>green &amp; black.</p>"}]}}  # fmt: skip
+
+ZENDESK = {"ticket": {"id": 7, "requester_id": 1}, "comments": [
+    {"id": 1, "author_id": 1, "body": TEA, "public": True}, {"id": 2, "author_id": 2, "body": "Be quick.", "public": False},
+    {"id": 3, "author_id": 2, "body": DO, "plain_body": DO, "public": True}]}  # fmt: skip
+
+CASES: dict[str, Case] = {
+    "chatgpt": Case(CHATGPT, {"c": TALK}, {
+        "root message": 1, "developer message": 1, "image_asset_pointer part": 1, "tool message": 2, "reasoning message": 1}),
+    "claude": Case(CLAUDE, {"c": [TALK[0], ("assistant", f"Let me look.\n{DO}")]}, {"tool_use part": 1, "tool_result part": 1}),
+    "claude, branches": Case({**CLAUDE, "current_leaf_message_uuid": None}, {
+        "c": [TALK[0], ("assistant", NO)], "c/2": [TALK[0], ("assistant", f"Let me look.\n{DO}")]},
+        {"tool_use part": 1, "tool_result part": 1}, ReadingOptions(branches="all")),
+    "librechat": Case(LIBRECHAT, {"c": TALK, "c/2": [TALK[0], ("assistant", NO)]}, {"think part": 1},
+                      ReadingOptions(branches="all")),
+    "cherry-studio": Case(CHERRY, {"c": TALK}, {"thinking part": 1}, ReadingOptions(branches="shown")),
+    "vscode-chat": Case(VSCODE, {"c": TALK}, {"thinking part": 1, "toolInvocationSerialized part": 1}),
+    "claude-code": Case(CLAUDE_CODE, {"c": TALK}, {
+        "sidechain message": 2, "event message": 3, "thinking part": 1, "textless message": 3, "tool_use part": 1,
+        "tool_result part": 1}),
+    "codex": Case(CODEX, {"0": TALK}, {
+        "developer message": 2, "reasoning message": 1, "reasoning passage": 1, "function_call message": 1}),
+    "discord": Case(DISCORD, {"c": [("Ann", TEA), ("assistant", DO)]}, {"service message": 1},
+                    ReadingOptions(layout="discord")),
+    "meta": Case(META, {"inbox/c": [("Ann", TEA), ("Björn", "Gern 😀")]}, {"textless message": 1},
+                 ReadingOptions(layout="meta")),
+    "telegram": Case(TELEGRAM, {"1": TALK, "2": [("Ann", TEA), ("Bob", "Yes.")]}, {"service message": 1}),
+    "whatsapp": Case(WHATSAPP, {"chat_00000": [("Ann Lee", "Do you like\ntea: green?"), ("Bob", "I do.")]},
+                     {"service message": 1, "textless message": 1}, ReadingOptions(layout="whatsapp")),
+    "whatsapp of a phone": Case(WHATSAPP_PHONE, {"chat_00000": [
+        ("Ann", "Messages are encrypted."), ("Ann", "Tea?"), ("Bob", "No")]}, {}, ReadingOptions(layout="whatsapp")),
+    "slack": Case(SLACK, {"channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("Ann", TEA), ("assistant", DO)]},
+                  {"service message": 1}, ReadingOptions(layout="slack")),
+    "slack of the API": Case({"ok": True, "messages": SLACK[::-1]}, {
+        "channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("Ann", TEA), ("assistant", DO)]},
+        {"service message": 1}, ReadingOptions(layout="slack")),
+    "rasa": Case(RASA, {"c/1": TALK, "c/2": [("user", BREW), ("assistant", TWO)]}, {"textless message": 1},
+                 ReadingOptions(layout="rasa")),
+    "intercom": Case(INTERCOM, {"c": [TALK[0], ("assistant", "I do,\ngreen & black.")]},
+                     {"note message": 1, "event message": 1}),
+    "zendesk": Case(ZENDESK, {"7": [("customer", TEA), ("agent", DO)]}, {"note message": 1}),
+}  # fmt: skip
+
+
+def read(written: Any, options: ReadingOptions, folder: Path) -> tuple[Source, list[Conversation]]:
+    if isinstance(written, str):
+        (folder / "chat.txt").write_text(written, encoding="utf-8", newline="")
+        source = Source(str(folder / "chat.txt"), options)
+    else:
+        source = Source("conversations", options, given=written if isinstance(written, list) else [written])
+    return source, [one for one in source.conversations() if isinstance(one, Conversation)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_was_said_is_told_from_what_was_not(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    source, found = read(case.written, case.options, tmp_path)
+    assert {one.id: [(turn.speaker, turn.text) for turn in one.turns] for one in found} == case.expected
+    assert dict(source.left_out) == case.left_out
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if CASES[name].options.layout])
+def test_a_layout_with_an_open_question_is_refused_and_names_the_way_out(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"Read (it|each as a conversation) by --layout {layout_of(name)}\b"):
+        read(CASES[name].written, ReadingOptions(), tmp_path)
+
+
+def test_what_a_folder_or_an_archive_has_of_text_is_read_by_its_layout(tmp_path: Path) -> None:
+    import zipfile
+
+    (tmp_path / "chats").mkdir()
+    (tmp_path / "chats" / "Ann.txt").write_text(WHATSAPP)
+    (tmp_path / "chats" / "notes.md").write_text("Tea.")
+    source = Source(str(tmp_path / "chats"), ReadingOptions(layout="whatsapp"))
+    (found,) = [placed.item for placed in source.items("turn") if placed is not None]
+    assert (found.id, found.origin.source) == ("Ann.txt/0:4", f"{tmp_path}/chats/Ann.txt:5")  # type: ignore[union-attr]
+    assert source.passed_over == [f"{tmp_path}/chats/notes.md"]
+    with zipfile.ZipFile(tmp_path / "chats.zip", "w") as archive:
+        archive.writestr("_chat.txt", WHATSAPP)
+    assert [one.turns[1].text for one in Source(str(tmp_path / "chats.zip"), source.options).conversations()] == ["I do."]  # type: ignore[union-attr]
+
+
+def test_a_text_that_is_not_of_the_named_layout_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Buy tea.\n")
+    with pytest.raises(InputError) as refused:
+        list(Source(str(path), ReadingOptions(layout="whatsapp")).conversations())
+    assert str(refused.value) == (
+        f"{path}: has no line as the layout 'whatsapp' (WhatsApp's export, a text) has them. Name another by --layout."
+    )
+
+
+@pytest.mark.parametrize("layout", [layout.name for layout in LAYOUTS])
+def test_an_object_of_another_layout_is_refused_by_name_without_a_crash(layout: str) -> None:
+    source = Source("conversations", ReadingOptions(layout=layout), given=[{"messages": 3, "mapping": {"a": 1}, "chat": []}])
+    with pytest.raises(InputError):
+        list(source.items("turn"))
+
+
+def _changed(value: Any, other: Any) -> list[Any]:
+    """The value with each of its parts in turn replaced by another."""
+    found = [other]
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        for changed in _changed(part, other):
+            copy = dict(value) if isinstance(value, dict) else list(value)
+            copy[key] = changed
+            found.append(copy)
+    return found
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_damaged_conversation_is_an_input_error_or_read(name: str) -> None:
+    written = WRITERS[name]([("user", TEA), ("thinking", "Hm."), ("assistant", DO)], "c")
+    if isinstance(written, str):
+        return
+    named = None if layout_of(name) == "message rows" else layout_of(name)
+    for changed in itertools.chain.from_iterable(_changed(written, other) for other in (None, 3, "tea", [None], {"tea": None})):
+        rows = [row for row in (changed if isinstance(changed, list) else [changed]) if isinstance(row, dict)]
+        for layout in (None, named):
+            source = Source("conversations", ReadingOptions(layout=layout), given=rows)
+            with contextlib.suppress(InputError):
+                assert all(len(one.turns) <= 3 for one in source.conversations() if isinstance(one, Conversation))
+
+
+def test_names_of_layouts_are_named_where_one_is_not_known() -> None:
+    with pytest.raises(InputError, match=r"^--layout: there is no layout 'tea'\. Known are: discord, meta, telegram, "):
+        find({}, "tea")
+    assert text_of([{"a": 1}]) == '{"a": 1}\n'

@@ -1,0 +1,79 @@
+"""A conversation that is written in a layout is read back as it was, and the layout is recognised as itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dialeval_plugin.conversations.layouts import LAYOUTS, exports, find, messengers, platforms
+from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.roles import answering
+from dialeval_plugin.corpora.scored_input import Source
+from tests.conversations.writers import WRITERS, Turns, layout_of, spoken, text_of
+
+WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio"}
+"""Layouts that call no conversation by a name of its own, or by another."""
+_MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis")
+TEXTS = st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "), min_size=1, max_size=20).map(str.strip)
+SAID = TEXTS.filter(lambda text: bool(text) and not _MARKUP.search(text))
+"""Without the markup of a prompt or of a tool, which is no speech."""
+TALK: Turns = [("system", "Be kind."), ("user", "Do you like tea?"), ("thinking", "Hm."), ("tool", "look up tea"),
+               ("assistant", "I do."), ("user", "Why?"), ("assistant", "It is warm.")]  # fmt: skip
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> Turns:
+    turns: Turns = [("system", draw(SAID))] if draw(st.booleans()) else []
+    for _ in range(draw(st.integers(1, 3))):
+        turns.append(("user", draw(SAID)))
+        turns += [(role, draw(SAID)) for role in ("thinking", "tool") if draw(st.booleans())]
+        turns.append(("assistant", draw(SAID)))
+    return turns
+
+
+def read(path: Path, name: str, turns: Turns, id: str) -> list[Conversation]:
+    path.write_text(text_of(WRITERS[name](turns, id)), encoding="utf-8", newline="")
+    layout = find({}, layout_of(name)) if layout_of(name) != "message rows" else None
+    options = ReadingOptions(layout=layout.name if layout is not None and layout.open_question else None)
+    return [one for one in Source(str(path), options).conversations() if isinstance(one, Conversation)]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_is_written_in_a_layout_is_read_back(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("logs") / "chat.jsonl"
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(conversations(), st.from_regex(r"[a-z][a-z0-9-]{3,12}", fullmatch=True))
+    def check(turns: Turns, id: str) -> None:
+        expected = spoken(turns)[: 2 if name == "gemini-activity" else None]
+        (found,) = read(path, name, turns, id)
+        answerer = answering(found.turns)
+        assert [("assistant" if turn.speaker == answerer else "user", turn.text) for turn in found.turns] == expected
+        assert list(found.numbers) in (sorted(set(found.numbers)), sorted(set(found.numbers), reverse=True))
+        assert len(found.sources) == len(found.turns)
+        if layout_of(name) not in WITHOUT_ID:
+            assert found.id == id
+
+    check()
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_layout_is_recognised_as_itself(name: str) -> None:
+    written = WRITERS[name](TALK, "t1")
+    if isinstance(written, str):
+        return
+    rows = written if isinstance(written, list) else [written]
+    expected = {"open-webui of Qwen": "data-list", "grok in a list": "conversations-list"}.get(name, layout_of(name))
+    found = [find(row, is_message=isinstance(written, list)) for row in rows]
+    assert {None if layout is None else layout.name for layout in found} == {None if expected == "message rows" else expected}
+
+
+def test_every_layout_of_these_families_has_a_writer() -> None:
+    names = {layout.name for family in (exports, messengers, platforms) for layout in family.LAYOUTS}
+    assert names <= {layout_of(name) for name in WRITERS}
+    assert len(names) <= len(LAYOUTS)

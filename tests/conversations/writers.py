@@ -1,0 +1,501 @@
+"""Writers of a conversation in each layout, as its product writes one: small, for round trips and for what is recognised.
+
+A conversation is a list of (role, text): `system` first or not at all, then `user` and `assistant` in turn, and before an
+answer `thinking` or `tool`, which a product that has no such thing leaves out. A writer returns an object, rows, or a text.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Turns: TypeAlias = list[tuple[str, str]]
+Written: TypeAlias = dict[str, Any] | list[dict[str, Any]] | str
+Writer: TypeAlias = Callable[[Turns, str], Written]
+
+SPOKEN = ("user", "assistant")
+_TIME = "2025-01-02T10:{:02d}:00+00:00"
+
+
+def spoken(turns: Turns) -> Turns:
+    """What was said, without a prompt, thoughts and tools."""
+    return [(role, text) for role, text in turns if role in SPOKEN]
+
+
+def pairs(turns: Turns) -> list[tuple[str, str]]:
+    """Each request with its answer."""
+    said = [text for _, text in spoken(turns)]
+    return list(zip(said[::2], said[1::2], strict=True))
+
+
+def _chain(turns: Turns) -> list[tuple[str, str | None, str, str]]:
+    """Each message with its id and that of the one before it."""
+    return [(f"m{n}", f"m{n - 1}" if n else None, role, text) for n, (role, text) in enumerate(turns)]
+
+
+def _by_role(turns: Turns, **names: str) -> list[tuple[str, str]]:
+    """The turns whose role the product has, by its own name."""
+    return [(names[role], text) for role, text in turns if role in names]
+
+
+def chatgpt(turns: Turns, id: str) -> Written:
+    mapping: dict[str, Any] = {"root": {"id": "root", "message": None, "parent": None, "children": []}}
+    for key, parent, role, text in _chain(turns):
+        content = {"thinking": {"content_type": "thoughts", "thoughts": [{"summary": text}]}}.get(
+            role, {"content_type": "text", "parts": [text]}
+        )
+        author = {"role": "assistant" if role == "thinking" else role}
+        mapping[key] = {"id": key, "parent": parent or "root", "children": [], "message": {"id": key, "author": author,
+                        "recipient": "all", "content": content}}  # fmt: skip
+    return {"title": "Tea", "conversation_id": id, "mapping": mapping, "current_node": list(mapping)[-1]}
+
+
+def claude(turns: Turns, id: str) -> Written:
+    kinds = {"thinking": "thinking", "tool": "tool_use"}
+    messages: list[dict[str, Any]] = []
+    unseen: list[dict[str, Any]] = []
+    for role, text in turns:
+        if role in kinds:
+            unseen.append({"type": kinds[role], "thinking": text})
+        elif role in SPOKEN:
+            content = [*unseen, {"type": "text", "text": text}]
+            flat = "".join("This block is not supported." for _ in unseen) + text
+            messages.append({"uuid": f"m{len(messages)}", "sender": "human" if role == "user" else role, "text": flat,
+                             "content": content, "parent_message_uuid": f"m{len(messages) - 1}"})  # fmt: skip
+            unseen = []
+    return {"uuid": id, "name": "Tea", "chat_messages": messages}
+
+
+def deepseek(turns: Turns, id: str) -> Written:
+    kinds = {"user": "REQUEST", "assistant": "RESPONSE", "thinking": "THINK"}
+    mapping: dict[str, Any] = {"root": {"id": "root", "parent": None, "message": None}}
+    fragments: list[dict[str, Any]] = []
+    for role, text in turns:
+        if role in kinds:
+            fragments.append({"type": kinds[role], "content": text})
+        if role in SPOKEN:
+            key = str(len(mapping))
+            parent = str(len(mapping) - 1) if len(mapping) > 1 else "root"
+            mapping[key] = {"id": key, "parent": parent, "message": {"model": "deepseek-chat", "fragments": fragments}}
+            fragments = []
+    return {"id": id, "title": "Tea", "inserted_at": _TIME.format(0), "mapping": mapping}
+
+
+def open_webui(turns: Turns, id: str) -> Written:
+    messages = {key: {"id": key, "parentId": parent, "role": role, "content": text}
+                for key, parent, role, text in _chain([one for one in turns if one[0] in (*SPOKEN, "system")])}  # fmt: skip
+    return {"id": id, "chat": {"title": "Tea", "history": {"currentId": list(messages)[-1], "messages": messages}}}
+
+
+def qwen(turns: Turns, id: str) -> Written:
+    messages: dict[str, Any] = {}
+    phases: list[dict[str, Any]] = []
+    for role, text in turns:
+        if role == "thinking":
+            phases.append({"phase": "think", "content": text})
+        elif role in SPOKEN:
+            key, parent = f"m{len(messages)}", f"m{len(messages) - 1}" if messages else None
+            said: dict[str, Any] = {"content": text}
+            if role == "assistant":
+                said = {"content": "", "content_list": [*phases, {"phase": "answer", "content": text}]}
+            messages[key] = {"id": key, "parentId": parent, "role": role, **said}
+            phases = []
+    return {"data": [{"id": id, "chat": {"history": {"currentId": list(messages)[-1], "messages": messages}}}], "success": True}
+
+
+def ai_studio(turns: Turns, id: str) -> Written:
+    roles = {"user": "user", "assistant": "model", "thinking": "model"}
+    chunks = [{"role": roles[role], "text": text, **({"isThought": True} if role == "thinking" else {})}
+              for role, text in turns if role in roles]  # fmt: skip
+    return {"id": id, "chunkedPrompt": {"chunks": chunks}}
+
+
+def gemini_activity(turns: Turns, id: str) -> Written:
+    ((asked, answer),) = pairs(turns)[:1]
+    return {"header": "Gemini Apps", "title": f"Prompted {asked}", "time": id, "products": ["Gemini Apps"],
+            "safeHtmlItem": [{"html": f"<p>{html.escape(answer)}</p>"}]}  # fmt: skip
+
+
+def gemini_takeout(turns: Turns, id: str) -> Written:
+    found: list[dict[str, Any]] = []
+    for number, (role, text) in enumerate(turns):
+        if role == "user":
+            found.append({"user_turn": {"prompt": text, "turn_index": number}})
+        elif role == "assistant":
+            thoughts = [{"headline": "Tea"}] if turns[number - 1][0] == "thinking" else []
+            found.append({"system_turn": {"text": [{"data": text}], "model_thoughts": thoughts, "turn_index": number}})
+    return {"title": "Tea", "id": id, "conversation_turns": found}
+
+
+def copilot(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="Human", assistant="AI")
+    return [{"Conversation": id, "Time": _TIME.format(n), "Author": role, "Message": text}
+            for n, (role, text) in enumerate(said)]  # fmt: skip
+
+
+def perplexity(turns: Turns, id: str) -> Written:
+    return {"id": id, "entries": [{"query": asked, "answer": answer} for asked, answer in pairs(turns)]}
+
+
+def grok(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="human", assistant="ASSISTANT")
+    responses = [{"response": {"_id": f"r{n}", "sender": role, "message": text}} for n, (role, text) in enumerate(said)]
+    return {"conversations": [{"conversation": {"id": id}, "responses": responses}]}
+
+
+def _librechat(key: str, parent: str | None, role: str, text: str) -> dict[str, Any]:
+    return {"messageId": key, "parentMessageId": parent or "00000000-0000-0000-0000-000000000000", "sender": "GPT",
+            "isCreatedByUser": role == "user", "text": text}  # fmt: skip
+
+
+def librechat(turns: Turns, id: str) -> Written:
+    return {"conversationId": id, "recursive": False, "messages": [_librechat(*one) for one in _chain(spoken(turns))]}
+
+
+def librechat_tree(turns: Turns, id: str) -> Written:
+    nested: list[dict[str, Any]] = []
+    for one in reversed(_chain(spoken(turns))):
+        nested = [{**_librechat(*one), "children": nested}]
+    return {"conversationId": id, "recursive": True, "messages": nested}
+
+
+def llama_cpp(turns: Turns, id: str) -> Written:
+    messages: list[dict[str, Any]] = [{"id": "root", "type": "root", "role": "system", "content": "", "parent": None}]
+    for key, parent, role, text in _chain([one for one in turns if one[0] in (*SPOKEN, "system")]):
+        messages.append({"id": key, "convId": id, "type": "text", "role": role, "content": text, "parent": parent or "root"})
+    return {"conv": {"id": id, "name": "Tea", "currNode": messages[-1]["id"]}, "messages": messages}
+
+
+def chatbot_ui(turns: Turns, id: str) -> Written:
+    messages = [{"role": role, "content": text} for role, text in spoken(turns)]
+    return {"version": 4, "history": [{"id": id, "name": "Tea", "messages": messages, "prompt": "Be kind."}], "folders": []}
+
+
+def lm_studio(turns: Turns, id: str) -> Written:
+    messages: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
+    for role, text in turns:
+        if role == "thinking":
+            steps.append({"type": "contentBlock", "style": {"type": "thinking"}, "content": [{"type": "text", "text": text}]})
+        elif role == "tool":
+            steps.append({"type": "toolStatus", "statusState": {"status": text}})
+        elif role == "assistant":
+            steps.append({"type": "contentBlock", "content": [{"type": "text", "text": text}]})
+            answer = {"type": "multiStep", "role": role, "steps": steps}
+            messages.append({"versions": [{**answer, "steps": []}, answer], "currentlySelected": 1})
+            steps = []
+        elif role == "user":
+            said = {"type": "singleStep", "role": role, "content": [{"type": "text", "text": text}]}
+            messages.append({"versions": [said], "currentlySelected": 0})
+    return {"id": id, "name": "Tea", "messages": messages}
+
+
+def sillytavern(turns: Turns, id: str) -> Written:
+    rows = [{"name": "Ann" if role == "user" else "Seraphina", "is_user": role == "user", "is_system": False, "mes": text,
+             "swipes": ["Another.", text], "swipe_id": 1} for role, text in spoken(turns)]  # fmt: skip
+    return [{"user_name": "Ann", "character_name": "Seraphina", "chat_metadata": {}}, *rows]
+
+
+def jan(turns: Turns, id: str) -> Written:
+    return [{"object": "thread.message", "thread_id": id, "id": f"m{n}", "role": role, "created_at": n,
+             "content": [{"type": "text", "text": {"value": text, "annotations": []}}]}
+            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+
+
+def cherry_studio(turns: Turns, id: str) -> Written:
+    messages: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
+    kinds = {"thinking": "thinking", "tool": "tool", "user": "main_text", "assistant": "main_text"}
+    for role, text in turns:
+        if role in kinds:
+            blocks.append({"id": f"b{len(blocks)}", "messageId": f"m{len(messages)}", "type": kinds[role], "content": text})
+        if role in SPOKEN:
+            messages.append({"id": f"m{len(messages)}", "role": role, "topicId": id})
+    return {"time": 1, "version": 5, "localStorage": {}, "indexedDB": {"topics": [{"id": id, "messages": messages}],
+            "message_blocks": blocks}}  # fmt: skip
+
+
+def cursor(turns: Turns, id: str) -> Written:
+    bubbles = [{"bubbleId": f"b{n}", "type": 1 if role == "user" else 2, "text": text}
+               for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+    return {"composerId": id, "conversation": bubbles}
+
+
+def cursor_headers(turns: Turns, id: str) -> Written:
+    bubbles = {f"b{n}": {"type": 1 if role == "user" else 2, "text": text} for n, (role, text) in enumerate(spoken(turns))}
+    return {"composerId": id, "conversationMap": bubbles, "fullConversationHeadersOnly": [{"bubbleId": one} for one in bubbles]}
+
+
+def cursor_tabs(turns: Turns, id: str) -> Written:
+    bubbles = [{"type": role, "text": text} for role, text in _by_role(turns, user="user", assistant="ai")]
+    return {"tabs": [{"tabId": id, "bubbles": bubbles}]}
+
+
+def vscode_chat(turns: Turns, id: str) -> Written:
+    requests = [{"requestId": f"r{n}", "message": {"text": asked, "parts": []}, "response": [{"value": answer}]}
+                for n, (asked, answer) in enumerate(pairs(turns))]  # fmt: skip
+    return {"sessionId": id, "requesterUsername": "ann", "responderUsername": "GitHub Copilot", "requests": requests}
+
+
+def claude_code(turns: Turns, id: str) -> Written:
+    parts = {"thinking": "thinking", "tool": "tool_use", "assistant": "text"}
+    rows: list[dict[str, Any]] = [{"type": "summary", "summary": "Tea", "leafUuid": "m0"}]
+    for key, parent, role, text in _chain([one for one in turns if one[0] != "system"]):
+        content = text if role == "user" else [{"type": parts[role], "text": text}]
+        kind = "user" if role == "user" else "assistant"
+        rows.append({"type": kind, "uuid": key, "parentUuid": parent, "sessionId": id, "isSidechain": False,
+                     "message": {"role": kind, "content": content}})  # fmt: skip
+    return rows
+
+
+def codex(turns: Turns, id: str) -> Written:
+    items: list[dict[str, Any]] = []
+    for role, text in turns:
+        if role in SPOKEN:
+            kind = "input_text" if role == "user" else "output_text"
+            items.append({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
+        else:
+            items.append({"type": {"thinking": "reasoning", "tool": "function_call"}.get(role, "ghost_snapshot"), "text": text})
+    rows = [{"timestamp": _TIME.format(0), "type": "response_item", "payload": one} for one in items]
+    return [{"timestamp": _TIME.format(0), "type": "session_meta", "payload": {"id": id}}, *rows]
+
+
+def discord(turns: Turns, id: str) -> Written:
+    messages = [{"id": f"m{n}", "type": "Default", "content": text, "author": {"name": role, "isBot": role != "user"}}
+                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+    return {"guild": {"id": "1"}, "channel": {"id": id}, "messages": messages}
+
+
+def meta(turns: Turns, id: str) -> Written:
+    messages = [{"sender_name": role, "timestamp_ms": n, "content": text.encode().decode("latin-1")}
+                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+    return {"participants": [{"name": "user"}], "messages": messages[::-1], "thread_path": id}
+
+
+def telegram(turns: Turns, id: str) -> Written:
+    messages = [{"id": n, "type": "message", "from": role, "text": [text[:1], {"type": "bold", "text": text[1:]}]}
+                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+    return {"name": "Ann", "type": "personal_chat", "id": id, "messages": messages}
+
+
+def whatsapp(turns: Turns, id: str) -> Written:
+    return "".join(f"1/2/25, 10:{n:02d} - {role}: {text}\n" for n, (role, text) in enumerate(spoken(turns)))
+
+
+def whatsapp_phone(turns: Turns, id: str) -> Written:
+    return "".join(f"[02.01.25, 10:{n:02d}:00] {role}: {text}\n" for n, (role, text) in enumerate(spoken(turns)))
+
+
+def slack(turns: Turns, id: str) -> Written:
+    return [{"type": "message", **({"user": "U1"} if role == "user" else {"bot_id": "B1", "subtype": "bot_message"}),
+             "user_profile": {"real_name": role}, "text": text, "ts": f"{n}.0", "thread_ts": "0.0"}
+            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+
+
+def slack_api(turns: Turns, id: str) -> Written:
+    return {"ok": True, "messages": list(reversed(slack(turns, id)))}
+
+
+def signal(turns: Turns, id: str) -> Written:
+    return [{"conversationId": id, "type": "incoming", "source": role, "body": text, "sent_at": n}
+            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+
+
+def imessage(turns: Turns, id: str) -> Written:
+    return [{"is_from_me": 0, "handle_id": role, "text": text, "date": n, "chat_identifier": id}
+            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+
+
+def rasa(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="bot")
+    events = [{"event": kind, "text": text, "timestamp": n} for n, (kind, text) in enumerate(said)]
+    return {"sender_id": id, "events": [{"event": "action", "name": "action_listen"}, *events]}
+
+
+def botpress(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="incoming", assistant="outgoing")
+    return [{"id": f"m{n}", "conversationId": id, "direction": side, "type": "text", "payload": {"type": "text", "text": text}}
+            for n, (side, text) in enumerate(said)]  # fmt: skip
+
+
+def botpress_list(turns: Turns, id: str) -> Written:
+    return {"id": id, "messages": botpress(turns, id)}
+
+
+def voiceflow(turns: Turns, id: str) -> Written:
+    return [{"turnID": f"t{n}", "type": "request" if role == "user" else "text", "format": "trace",
+             "payload": {"type": "text", "payload": text if role == "user" else {"message": text}}}
+            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+
+
+def ccai(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="CUSTOMER", assistant="AUTOMATED_AGENT")
+    return {"id": id, "entries": [{"text": text, "role": role, "user_id": 1} for role, text in said]}
+
+
+def ccai_segments(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="END_USER", assistant="AUTOMATED_AGENT")
+    segments = [{"text": text, "segmentParticipant": {"role": role}} for role, text in said]
+    return {"id": id, "transcript": {"transcriptSegments": segments}}
+
+
+def dialogflow(turns: Turns, id: str) -> Written:
+    return [{"session": id, "queryResult": {"queryText": asked, "fulfillmentText": answer}} for asked, answer in pairs(turns)]
+
+
+def lex(turns: Turns, id: str) -> Written:
+    return [{"sessionId": id, "inputTranscript": asked, "messages": [{"contentType": "PlainText", "content": answer}]}
+            for asked, answer in pairs(turns)]  # fmt: skip
+
+
+def connect(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="CUSTOMER", assistant="CUSTOM_BOT")
+    transcript = [{"ParticipantId": role, "ParticipantRole": role, "Type": "MESSAGE", "Content": text} for role, text in said]
+    return {"ContactId": id, "Participants": [], "Transcript": transcript}
+
+
+def elevenlabs(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="agent")
+    return {"conversation_id": id, "agent_id": "a", "transcript": [{"role": role, "message": text} for role, text in said]}
+
+
+def retell(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="agent", tool="tool_call_invocation")
+    return {"call_id": id, "transcript": "Agent: ...", "transcript_with_tool_calls": [
+        {"role": role, "content": text} for role, text in said]}  # fmt: skip
+
+
+def retell_object(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="agent")
+    return {"call_id": id, "transcript_object": [{"role": role, "content": text, "words": []} for role, text in said]}
+
+
+def vapi(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="bot", system="system", tool="tool_call_result")
+    return {"id": id, "artifact": {"messages": [{"role": role, "message": text} for role, text in said]}}
+
+
+def intercom(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="bot")
+    found = [{"author": {"type": kind}, "body": f"<p>{html.escape(text)}</p>"} for kind, text in said]
+    parts = [{**one, "part_type": "comment"} for one in found[1:]]
+    return {"type": "conversation", "id": id, "source": found[0], "conversation_parts": {"conversation_parts": parts}}
+
+
+def zendesk(turns: Turns, id: str) -> Written:
+    comments = [{"id": n, "author_id": 1 if role == "user" else 2, "body": text, "public": True}
+                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+    return {"ticket": {"id": id, "requester_id": 1}, "comments": comments}
+
+
+def zendesk_chat(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="Visitor", assistant="Agent")
+    history = [{"type": "chat.msg", "channel": "#tea", "sender_type": kind, "msg": text} for kind, text in said]
+    return {"id": id, "history": history}
+
+
+def twilio(turns: Turns, id: str) -> Written:
+    directions = {"user": ("+1", id, "inbound"), "assistant": (id, "+1", "outbound-api")}
+    return [{"sid": f"SM{n}", "body": text, **dict(zip(("from", "to", "direction"), directions[role], strict=True))}
+            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+
+
+def twilio_conversations(turns: Turns, id: str) -> Written:
+    messages = [{"sid": f"IM{n}", "conversation_sid": id, "author": role, "body": text, "index": n}
+                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
+    return {"id": id, "messages": messages, "meta": {}}
+
+
+def cohere(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="USER", assistant="CHATBOT")
+    history = [{"role": role, "message": text} for role, text in said]
+    return {"conversation_id": id, "chat_history": history[:-2], "message": said[-2][1], "response": {"text": said[-1][1]},
+            "preamble": "Be kind."}  # fmt: skip
+
+
+def bot_framework(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="bot")
+    place = {"channelId": "webchat", "conversation": {"id": id}, "recipient": {"id": "r"}}
+    activities = [{"type": "message", "id": f"a{n}", "from": {"id": role, "role": role}, "text": text, **place}
+                  for n, (role, text) in enumerate(said)]  # fmt: skip
+    return [{"type": "conversationUpdate", "id": "a", **place}, *activities]
+
+
+def copilot_studio(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="1", assistant="0")
+    activities = [{"type": "message", "from": {"id": "x", "role": int(role)}, "text": text} for role, text in said]
+    return {"id": id, "activities": [{"type": "trace"}, *activities]}
+
+
+WRITERS: dict[str, Writer] = {
+    "chatgpt": chatgpt,
+    "claude": claude,
+    "deepseek": deepseek,
+    "open-webui": open_webui,
+    "open-webui of Qwen": qwen,
+    "ai-studio": ai_studio,
+    "gemini-activity": gemini_activity,
+    "gemini-takeout": gemini_takeout,
+    "copilot": copilot,
+    "perplexity": perplexity,
+    "grok in a list": grok,
+    "librechat": librechat,
+    "librechat as a tree": librechat_tree,
+    "llama.cpp": llama_cpp,
+    "chatbot-ui": chatbot_ui,
+    "lm-studio": lm_studio,
+    "sillytavern": sillytavern,
+    "cherry-studio": cherry_studio,
+    "cursor": cursor,
+    "cursor with headers": cursor_headers,
+    "cursor-tabs": cursor_tabs,
+    "vscode-chat": vscode_chat,
+    "claude-code": claude_code,
+    "codex": codex,
+    "discord": discord,
+    "meta": meta,
+    "telegram": telegram,
+    "whatsapp": whatsapp,
+    "whatsapp of a phone": whatsapp_phone,
+    "slack": slack,
+    "slack of the API": slack_api,
+    "signal": signal,
+    "imessage": imessage,
+    "rasa": rasa,
+    "botpress": botpress,
+    "botpress as a list": botpress_list,
+    "voiceflow": voiceflow,
+    "ccai": ccai,
+    "ccai in segments": ccai_segments,
+    "dialogflow": dialogflow,
+    "lex": lex,
+    "connect": connect,
+    "elevenlabs": elevenlabs,
+    "retell": retell,
+    "retell without tools": retell_object,
+    "vapi": vapi,
+    "intercom": intercom,
+    "zendesk": zendesk,
+    "zendesk-chat": zendesk_chat,
+    "twilio": twilio,
+    "twilio-conversations": twilio_conversations,
+    "cohere": cohere,
+    "bot-framework": bot_framework,
+    "bot-framework of Copilot Studio": copilot_studio,
+    "message rows of Jan": jan,
+}
+"""By the name of the layout, and, after a space, of its shape."""
+
+
+def layout_of(name: str) -> str:
+    """The layout that a writer writes."""
+    return "message rows" if name.startswith("message rows") else name.partition(" ")[0]
+
+
+def text_of(written: Written) -> str:
+    """The file that holds it."""
+    if isinstance(written, str):
+        return written
+    return "".join(json.dumps(row) + "\n" for row in (written if isinstance(written, list) else [written]))
