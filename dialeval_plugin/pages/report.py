@@ -20,7 +20,7 @@ from urllib.parse import quote
 import numpy as np
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import check_output, parse_json, read_json, write_text
+from dialeval_plugin.core.files import check_output, parse_json, read_json, to_json, write_text
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.corpora.score_files import UNKNOWN, ScoredRow, ScoredRows, conversation_of, read_scored_rows
@@ -209,10 +209,15 @@ def _text(value: Any) -> str | None:
 
 
 def _words(value: Any) -> list[str]:
-    """The values of a kept field, of a list each: what a person chooses from."""
+    """The values of a kept field, of a list each: what a person chooses from. In the cell of a table a list is JSON."""
+    if isinstance(value, str) and value.startswith("["):
+        with contextlib.suppress(InputError):
+            value = parse_json(value, "")
     if isinstance(value, list):
         return [word for one in value for word in _words(one)]
-    return [] if value in (None, "") else [str(value).lower() if isinstance(value, bool) else str(value)]
+    if value in (None, ""):
+        return []
+    return [value if isinstance(value, str) else to_json(value)]
 
 
 def _number(value: Any) -> float | None:

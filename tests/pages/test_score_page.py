@@ -138,21 +138,18 @@ def test_a_link_leads_from_the_page_to_the_log_and_no_other_address_is_one(score
 
 def test_the_same_rows_as_parquet_and_csv_give_the_same_conversations(score_file: Writer) -> None:
     rows = [row for row in score_rows(12) if row["general"] is not None]
-    for row in rows:
-        row["tags"] = row["model"]
     del rows[1]["preceding"]
-    path = score_file(rows)
-    write_report(path, PAGE)
+    write_report(score_file(rows), PAGE)
     expected = data_of(PAGE)
-    for suffix in ("parquet", "csv"):
-        score_file([], f"scores.{suffix}")
-        cells = [{**row, "preceding": json.dumps(row["preceding"]) if "preceding" in row else None} for row in rows]
-        table = pyarrow.Table.from_pylist(rows if suffix == "parquet" else cells)
-        if suffix == "parquet":
-            pyarrow.parquet.write_table(table, "scores.parquet")
-        else:
-            table.to_pandas().to_csv("scores.csv", index=False)
-        write_report(Path(f"scores.{suffix}"), PAGE)
+    # As `dialeval score` writes tables: lists are JSON, but for the turns in Parquet.
+    cells = [{name: json.dumps(value) if isinstance(value, list) else value for name, value in row.items()} for row in rows]
+    score_file([], "scores.csv")
+    pyarrow.Table.from_pylist(cells).to_pandas().to_csv("scores.csv", index=False)
+    score_file([], "scores.parquet")
+    nested = [{**cell, "preceding": row.get("preceding")} for row, cell in zip(rows, cells, strict=True)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(nested), "scores.parquet")
+    for name in ("scores.csv", "scores.parquet"):
+        write_report(Path(name), PAGE)
         assert data_of(PAGE) == expected
 
 
