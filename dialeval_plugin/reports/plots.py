@@ -17,9 +17,12 @@ from scipy.stats import gaussian_kde
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import atomic_path
+from dialeval_plugin.statistics.estimates import HasInterval
 from dialeval_plugin.training.history import HistoryRow
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -233,6 +236,42 @@ def cascade_figure(
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     _add_legend(figure, axes, columns=2)
+    return figure
+
+
+def means_figure(
+    means: Mapping[str, HasInterval], *, label: str, whole: float | None = None, times: Sequence[datetime] = (), title: str = ""
+) -> Figure:
+    """Draw the mean of each group with its interval: over `times` where there are some, else a line a group, the first on top.
+
+    A thin line is the mean of all, `whole`. A group that has no interval is a dot without one.
+    """
+    figure = new_figure(6.4, 3.6 if times else 0.9 + 0.3 * len(means), title)
+    axes = figure.subplots()
+    shown = [
+        (place, one.value, one)
+        for place, one in zip(times or range(len(means)), means.values(), strict=True)
+        if one.value is not None
+    ]
+    for place, value, one in shown:
+        low, high = (value if end is None else end for end in (one.ci_low, one.ci_high))
+        ends = ([place, place], [low, high])
+        axes.plot(*(ends if times else ends[::-1]), color=BLUE, linewidth=1.6, solid_capstyle="butt")
+    places, values = [place for place, _, _ in shown], [value for _, value, _ in shown]
+    points = (places, values) if times else (values, places)
+    axes.plot(*points, color=BLUE, marker="o", markersize=5, linewidth=0.7 if times else 0)
+    if whole is not None:
+        (axes.axhline if times else axes.axvline)(whole, color=GREY, linewidth=0.8, linestyle=":", label="mean of all")
+        _add_legend(figure, axes)
+    if times:
+        axes.set_ylabel(label)
+        figure.autofmt_xdate()
+    else:
+        axes.set_yticks(range(len(means)), list(means), fontsize=9)
+        axes.set_ylim(len(means) - 0.4, -0.6)
+        axes.set_xlabel(label)
+    axes.grid(axis="y" if times else "x", alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -18,28 +18,25 @@ _LONGEST_NAME = 60
 """Columns of a terminal for what a conversation is called; its context may stand for its name."""
 
 
-def interval_column(name: str = "95 % interval") -> TableColumn:
-    """Return the column of the ends of an interval, `ci_low` and `ci_high` in the rows; empty where there is none."""
+def _interval(row: TableRow) -> str:
+    if row["ci_low"] is None:
+        return ""
+    low, high = (number_text(float(row[end] or 0)) for end in ("ci_low", "ci_high"))
+    return f"{low} to {high}{', rough' if row['is_rough'] else ''}"
 
-    def text(row: TableRow) -> str:
-        if row["ci_low"] is None:
-            return ""
-        low, high = (number_text(float(row[end] or 0)) for end in ("ci_low", "ci_high"))
-        return f"{low} to {high}{', rough' if row['is_rough'] else ''}"
 
-    return TableColumn(name, text)
+ESTIMATED = (named_column("value", title="mean"), TableColumn("95 % interval", _interval))
+COUNTS = (
+    TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_total']}"),
+    named_column("n_clusters", title="conversations", decimals=0),
+)
+"""Columns of what `figures` returns."""
 
 
 def figures(estimate: Estimate) -> dict[str, Any]:
     """Return what a row of a table has of an estimate."""
     names = ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_total", "n_clusters")
     return {name: getattr(estimate, name) for name in names}
-
-
-COUNTS = (
-    TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_total']}"),
-    named_column("n_clusters", title="conversations", decimals=0),
-)
 
 
 def shown(found: Comparison, format: str, n_changed: int, gate: Gate | None = None) -> str:
@@ -51,20 +48,13 @@ def shown(found: Comparison, format: str, n_changed: int, gate: Gate | None = No
     rows = [
         {"": name, "file": file, **figures(one)} for name, file, one in zip("AB", found.names, (found.a, found.b), strict=True)
     ]
-    sides = Table(
-        rows,
-        [
-            *(named_column(name, is_number=False) for name in ("", "file")),
-            named_column("value", title="mean"),
-            interval_column(),
-            *COUNTS,
-        ],
-    )
+    names = [named_column(name, is_number=False) for name in ("", "file")]
+    sides = Table(rows, [*names, *ESTIMATED, *COUNTS])
     parts = [f"**{found.verdict}**" if is_markdown else found.verdict, sides.render(format).rstrip()]
     parts.append("\n".join(for_markdown(f"- {note}") if is_markdown else note for note in [_how(found), *found.notes]))
     if changed:
-        names = [named_column("conversation", is_number=False), *map(named_column, ("A", "B", "B - A"))]
-        table = Table([_changed_row(*one) for one in changed], names).render(format).rstrip()
+        columns = [named_column("conversation", is_number=False), *map(named_column, ("A", "B", "B - A"))]
+        table = Table([_changed_row(*one) for one in changed], columns).render(format).rstrip()
         title = f"changed most, {len(changed)} of {len(found.changed)} conversations that changed"
         parts.append(f"<details><summary>{title}</summary>\n\n{table}\n\n</details>" if is_markdown else f"{title}:\n{table}")
     if found.signature:

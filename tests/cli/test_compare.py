@@ -105,7 +105,6 @@ def test_a_gate_decides_the_exit_code(files: Path, options: tuple[str, ...], cod
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("a.jsonl",), "compare: one file is given. Name a second one, B."),
         (
             ("a.jsonl", "b.jsonl", "--min-conversations", "20"),
             "--min-conversations: is of a gate, and there is none. Add --fail-if-worse, or leave it out.",

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from dialeval_plugin.cli.agreement import check_share
+from dialeval_plugin.cli.plot import check_ending
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_text
 
@@ -33,6 +34,11 @@ class OptionalMargin(TyperCommand):
         return parsed
 
 
+def _check_ending(path: Path | None) -> Path | None:
+    """Refuse a name of another ending before hours of work."""
+    return None if path is None else check_ending(path)
+
+
 def compare(
     a: Annotated[
         str, typer.Argument(metavar="A", help="Scores of the version that is there (.jsonl, .csv, .parquet), or a log.")
@@ -53,6 +59,15 @@ def compare(
     max_unscored_gap: Annotated[
         float, typer.Option(callback=check_share, help="Refuse files whose unscored shares differ by more.")
     ] = 0.05,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="One file by a field of its rows: model, version, ...; created_at:day of timestamps."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(callback=_check_ending, help="With --by: file of a plot (.png, .svg, .pdf).")
+    ] = None,
     changed: Annotated[int, typer.Option(min=0, help="So many of the conversations that changed most are shown.")] = 10,
     fail_if_worse: Annotated[
         float | None,
@@ -73,8 +88,15 @@ def compare(
 
     if min_conversations is not None and fail_if_worse is None:
         raise InputError(f"--min-conversations: is of a gate, and there is none. Add {_GATE}, or leave it out.")
+    if plot is not None and by is None:
+        raise InputError("--plot: draws groups, and there are none. Add --by FIELD, or leave it out.")
     if b is None:
-        raise InputError("compare: one file is given. Name a second one, B.")
+        if fail_if_worse is not None:
+            raise InputError(f"{_GATE}: compares two versions, and one file is given. Name a second one, B.")
+        _show_one(Path(a), column, by, plot, format, output)
+        return
+    if by is not None:
+        raise InputError("--by: is of one file, and two are given. Leave one of them out.")
     scores = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
     found = compare_scores(*scores, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap)
     if fail_if_worse is not None and pairing == "auto" and found.matched_by is None:
@@ -86,6 +108,27 @@ def compare(
     _show(shown(found, format, changed, gate), output)
     if gate is not None and not gate.has_passed:
         raise typer.Exit(code=1)
+
+
+def _show_one(path: Path, column: str | None, by: str | None, plot: Path | None, format: str, output: Path | None) -> None:
+    """Print one file by groups, and draw them."""
+    from dialeval_plugin.corpora.score_files import find_scored_rows
+
+    scores = find_scored_rows(path, column) if path.is_file() else None
+    if by is None:
+        raise InputError("compare: one file is given. Name a second one, B, or a field of its rows by --by.")
+    if scores is None:
+        raise InputError(f"{path}: has no scores to group. Type dialeval score {path} --keep {by} --output scores.jsonl first.")
+    from dialeval_plugin.results.groups import group
+
+    groups = group(scores, by)
+    _show(groups.table().render(format), output)
+    if plot is not None:
+        from dialeval_plugin.reports.plots import means_figure, write_figure
+
+        figure = means_figure(groups.means, label=scores.column, whole=groups.whole.value, times=groups.starts)
+        write_figure(figure, plot)
+        typer.echo(f"plot: {plot}", err=True)
 
 
 def _show(text: str, output: Path | None) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Draw the plots of the papers, as PNG, SVG or PDF.", no_args_is_help=True)
 
 
-def _check_ending(path: Path) -> Path:
+def check_ending(path: Path) -> Path:
     """Refuse a name of another ending before hours of work."""
     from dialeval_plugin.reports.plots import check_format
 
@@ -28,7 +28,7 @@ def _write(figure: Figure, path: Path) -> None:
     typer.echo(path)
 
 
-Output = Annotated[Path, typer.Option(callback=_check_ending, help="File to write; it ends in .png, .svg or .pdf.")]
+Output = Annotated[Path, typer.Option(callback=check_ending, help="File to write; it ends in .png, .svg or .pdf.")]
 Data = Annotated[Path, typer.Argument(help="File in DailyDialog++'s layout.")]
 Slm = Annotated[str | None, typer.Option(help="Folder or hub id of the small model.")]
 

@@ -1,0 +1,119 @@
+"""One file of scores by what its rows hold beside them: a mean with its interval for each model, version, tag, or day."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.rows import is_number
+from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows
+from dialeval_plugin.reports.tables import Table, TableColumn
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
+from dialeval_plugin.statistics.means import mean_interval
+
+from .printed import COUNTS, ESTIMATED, figures
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+ALL = "all"
+MAX_GROUPS = 100
+SPANS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
+"""Spans of time by which a column of timestamps is grouped, each with pandas' name of its periods."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_LARGEST_SECONDS = 1e11
+"""A larger number of a timestamp is of milliseconds: in seconds it is the year 5138, in milliseconds 1973."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Means by group, in the order of the groups' names or times; `starts` are the times at which spans begin, if they do."""
+
+    field: str
+    scores: ScoredRows
+    means: Mapping[str, Estimate]
+    whole: Estimate
+    starts: Sequence[datetime] = ()
+    notes: Sequence[str] = ()
+
+    def table(self) -> Table:
+        """Return the means side by side, and below them that of all rows."""
+        rows = [{self.field: name, **figures(one)} for name, one in [*self.means.items(), (ALL, self.whole)]]
+        name = TableColumn(self.field, lambda row: str(row[self.field]), is_number=False)
+        settings = {"file": self.scores.name, "column": self.scores.column, "signature": self.scores.signature}
+        return Table(rows, [name, *ESTIMATED, *COUNTS], self.notes, settings)
+
+
+def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Groups:
+    """Return the mean of each group of rows that hold the same under a field; of a list, a row is in the group of each value.
+
+    Args:
+        scores: a file, see `read_scored_rows`.
+        by: name of the field, or `FIELD:day`, also `hour`, `week`, `month`, of a field of timestamps, in UTC.
+        bootstrap: how the intervals are made; clusters are conversations.
+
+    Raises:
+        InputError: no row has the field, a value is no timestamp where one is wanted, or there are more than `MAX_GROUPS`.
+    """
+    field, _, span = by.rpartition(":") if by.rpartition(":")[2] in SPANS else (by, "", "")
+    members: defaultdict[str, list[ScoredRow]] = defaultdict(list)
+    starts: dict[str, datetime] = {}
+    n_without = 0
+    for row in scores.rows:
+        value = row.fields.get(field)
+        if value is None or value in ("", []):
+            n_without += 1
+        elif span:
+            period = _timestamp(value, f"{scores.name}: {row.id!r}: {field}").to_period(SPANS[span])
+            name = str(period) if span != "week" else f"week of {period.start_time:%Y-%m-%d}"
+            starts[name] = period.start_time.to_pydatetime()
+            members[name].append(row)
+        else:
+            for one in value if isinstance(value, list) else [value]:
+                members[str(one)].append(row)
+    if not members:
+        known = Counter(name for row in scores.rows for name in row.fields)
+        raise InputError(
+            f"{scores.name}: no row has {field!r}. They have: {', '.join(known)}. Score the log with --keep {field}."
+        )
+    if len(members) > MAX_GROUPS:
+        spans = f" Timestamps are grouped by --by {field}:day." if not span and _DATE.match(next(iter(members))) else ""
+        raise InputError(f"--by {by}: has {len(members)} different values, and {MAX_GROUPS} can be shown.{spans}")
+    names = sorted(members, key=starts.__getitem__ if span else _natural)
+    return Groups(
+        by,
+        scores,
+        {name: _mean(members[name], bootstrap) for name in names},
+        _mean(scores.rows, bootstrap),
+        [starts[name] for name in names] if span else (),
+        [f"without {field}, in no group: {n_without} of {len(scores.rows)} rows"] if n_without else (),
+    )
+
+
+def _mean(rows: Sequence[ScoredRow], bootstrap: Bootstrap) -> Estimate:
+    return mean_interval([row.score for row in rows], clusters=[row.conversation for row in rows], bootstrap=bootstrap)
+
+
+def _natural(name: str) -> list[Any]:
+    """Numbers in a name by their value: 1.9 stands before 1.10."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
+
+
+def _timestamp(value: Any, where: str) -> Any:
+    """A time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
+    import pandas  # type: ignore[import-untyped]
+
+    try:
+        if is_number(value):
+            number = float(value)
+            return pandas.Timestamp(number, unit="s" if abs(number) < _LARGEST_SECONDS else "ms")
+        if not isinstance(value, str) or _DATE.match(value):
+            found = pandas.Timestamp(value)
+            return found if found.tzinfo is None else found.tz_convert(None)
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise InputError(f"{where}: {value!r} is no timestamp. Write 2026-03-01T09:30:00Z, or seconds since 1970.")
