@@ -18,14 +18,19 @@ _LONGEST_NAME = 60
 """Columns of a terminal for what a conversation is called; its context may stand for its name."""
 
 
-def _interval(row: TableRow) -> str:
-    if row["ci_low"] is None:
-        return ""
-    low, high = (number_text(float(row[end] or 0)) for end in ("ci_low", "ci_high"))
-    return f"{low} to {high}{', rough' if row['is_rough'] else ''}"
+def estimated(title: str, prefix: str = "") -> tuple[TableColumn, TableColumn]:
+    """Return the columns of a figure and of its interval, whose names in the rows of `figures` begin with `prefix`."""
+
+    def interval(row: TableRow) -> str:
+        if row[f"{prefix}ci_low"] is None:
+            return ""
+        low, high = (number_text(float(row[f"{prefix}{end}"] or 0)) for end in ("ci_low", "ci_high"))
+        return f"{low} to {high}{', rough' if row[f'{prefix}is_rough'] else ''}"
+
+    return named_column(f"{prefix}value", title=title), TableColumn("95 % interval", interval)
 
 
-ESTIMATED = (named_column("value", title="mean"), TableColumn("95 % interval", _interval))
+ESTIMATED = estimated("mean")
 COUNTS = (
     TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_total']}"),
     named_column("n_clusters", title="conversations", decimals=0),

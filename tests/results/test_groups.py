@@ -115,7 +115,6 @@ def test_the_command_prints_the_groups_and_draws_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("scores.jsonl",), "compare: one file is given. Name a second one, B, or a field of its rows by --by."),
         (("scores.jsonl", "scores.jsonl", "--by", "x"), "--by: is of one file, and two are given. Leave one of them out."),
         (("scores.jsonl", "--plot", "x.png"), "--plot: draws groups, and there are none. Add --by FIELD, or leave it out."),
         (

@@ -14,6 +14,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_text
 
 if TYPE_CHECKING:
+    from dialeval_plugin.core.scorer import Scorer
     from dialeval_plugin.corpora.score_files import ScoredRows
 
 _GATE = "--fail-if-worse"
@@ -93,7 +94,10 @@ def compare(
     if b is None:
         if fail_if_worse is not None:
             raise InputError(f"{_GATE}: compares two versions, and one file is given. Name a second one, B.")
-        _show_one(Path(a), column, by, plot, format, output)
+        if by is None:
+            _show_pairs(Path(a), column, scorer, option or [], format, output)
+        else:
+            _show_groups(Path(a), column, by, plot, format, output)
         return
     if by is not None:
         raise InputError("--by: is of one file, and two are given. Leave one of them out.")
@@ -110,17 +114,12 @@ def compare(
         raise typer.Exit(code=1)
 
 
-def _show_one(path: Path, column: str | None, by: str | None, plot: Path | None, format: str, output: Path | None) -> None:
-    """Print one file by groups, and draw them."""
+def _show_groups(path: Path, column: str | None, by: str, plot: Path | None, format: str, output: Path | None) -> None:
     from dialeval_plugin.corpora.score_files import find_scored_rows
-
-    scores = find_scored_rows(path, column) if path.is_file() else None
-    if by is None:
-        raise InputError("compare: one file is given. Name a second one, B, or a field of its rows by --by.")
-    if scores is None:
-        raise InputError(f"{path}: has no scores to group. Type dialeval score {path} --keep {by} --output scores.jsonl first.")
     from dialeval_plugin.results.groups import group
 
+    if not path.is_file() or (scores := find_scored_rows(path, column)) is None:
+        raise InputError(f"{path}: has no scores to group. Type dialeval score {path} --keep {by} --output scores.jsonl first.")
     groups = group(scores, by)
     _show(groups.table().render(format), output)
     if plot is not None:
@@ -129,6 +128,25 @@ def _show_one(path: Path, column: str | None, by: str | None, plot: Path | None,
         figure = means_figure(groups.means, label=scores.column, whole=groups.whole.value, times=groups.starts)
         write_figure(figure, plot)
         typer.echo(f"plot: {plot}", err=True)
+
+
+def _show_pairs(path: Path, column: str | None, scorer: str, option: list[str], format: str, output: Path | None) -> None:
+    from dialeval_plugin.results.preferences import preference_shares, read_pairs
+
+    if (pairs := read_pairs(path)) is None:
+        raise InputError(
+            f"{path}: one file is given, and it holds no pairs of a preferred and another answer. Name a second file, B, or a "
+            "field of its rows by --by."
+        )
+    found = preference_shares(pairs, _scorer(scorer, option), column, progress=True)
+    _show(found.table().render(format), output)
+
+
+def _scorer(name: str, option: list[str]) -> Scorer:
+    from dialeval_plugin.core.options import option_kinds, pairs_from_text
+    from dialeval_plugin.core.registry import load_scorer, scorer_factory
+
+    return load_scorer(name, **pairs_from_text(option, "--option", option_kinds(scorer_factory(name))))
 
 
 def _show(text: str, output: Path | None) -> None:
@@ -145,12 +163,10 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str]) -> S
     if path.is_file() and (found := find_scored_rows(path, column)) is not None:
         return found
     from dialeval_plugin.core import scorer as pipeline
-    from dialeval_plugin.core.options import option_kinds, pairs_from_text
-    from dialeval_plugin.core.registry import load_scorer, scorer_factory
     from dialeval_plugin.corpora.scored_input import read_input
     from dialeval_plugin.results.comparison import scored_rows
 
-    method = load_scorer(scorer, **pairs_from_text(option, "--option", option_kinds(scorer_factory(scorer))))
+    method = _scorer(scorer, option)
     log = read_input(path)
     items = log.items(method.level)
     typer.echo(log.remarks(), nl=False, err=True)
