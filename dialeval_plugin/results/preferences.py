@@ -1,8 +1,9 @@
 """Files of preferences: how often the answer that people preferred scores higher, and how often it is merely the longer one.
 
 Read are the rows of TRL (`prompt`, `chosen`, `rejected`, texts or messages), HH-RLHF (transcripts of `Human:`, `Assistant:`),
-UltraFeedback (messages that begin with their prompt), OpenAI's DPO (`input`, `preferred_output`, `non_preferred_output`) and
-arena battles (`conversation_a`, `conversation_b`, `winner`). What is scored is the last answer, after all that was said before.
+UltraFeedback (messages that begin with their prompt), ShareGPT (`conversations` as the prompt), OpenAI's DPO (`input`,
+`preferred_output`, `non_preferred_output`) and arena battles (`conversation_a`, `conversation_b`, `winner`). What is scored is
+the last answer, after all that was said before.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ LIKE_LENGTH = 1.25
 """Answers are of like length where the longer one has at most so many times the words of the other one."""
 SHORTER, ALIKE, LONGER = "is shorter", "is of like length", "is longer"
 _SPOKEN = re.compile(r"(?:^|\n\n)(Human|Assistant):")
-_ROLES = {"Human": "user", "Assistant": "assistant"}
-_PROMPTS = ("prompt", "question", "instruction")
+_ROLES = {"Human": "user", "Assistant": "assistant", "human": "user", "gpt": "assistant"}
+_PROMPTS = ("prompt", "conversations", "question", "instruction")
 _WINNERS = {"model_a": ("conversation_a", "conversation_b"), "model_b": ("conversation_b", "conversation_a")}
 
 
@@ -224,6 +225,10 @@ def _messages(value: Any, where: str, role: str) -> Messages:
             return [{"role": role, "content": value}]
         _, *spoken = _SPOKEN.split(value)
         return [{"role": _ROLES[name], "content": text.strip()} for name, text in zip(spoken[::2], spoken[1::2], strict=True)]
+    value = [value] if isinstance(value, Mapping) else value
     if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
         raise InputError(f"{where}: expected a text or a list of messages, got {value!r:.80}. Is this another file's layout?")
-    return [dict(one) for one in value]
+    return [
+        {"role": _ROLES.get(one["from"], one["from"]), "content": one.get("value")} if "from" in one else {**one}
+        for one in value
+    ]

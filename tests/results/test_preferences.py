@@ -42,6 +42,13 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "OpenAI": {"input": {"messages": ASKED}, "preferred_output": [said(GOOD)], "non_preferred_output": [said(BAD)]},
     "arena, A": {"conversation_a": [*ASKED, said(GOOD)], "conversation_b": [*ASKED, said(BAD)], "winner": "model_a"},
     "arena, B": {"conversation_a": [*ASKED, said(BAD)], "conversation_b": [*ASKED, said(GOOD)], "winner": "model_b"},
+    "ShareGPT": {
+        "conversations": [
+            {"from": {"user": "human", "assistant": "gpt"}[one["role"]], "value": one["content"]} for one in ASKED
+        ],
+        "chosen": {"from": "gpt", "value": GOOD},
+        "rejected": {"from": "gpt", "value": BAD},
+    },
     "messages in a cell": {
         "prompt": json.dumps(ASKED),
         "chosen": json.dumps([said(GOOD)]),
