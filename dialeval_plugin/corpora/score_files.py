@@ -142,7 +142,7 @@ def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
     Raises:
         InputError: the file is malformed, or has no such column, or several of which nobody says which one counts.
     """
-    return _scored_rows(path, rows_of_file(path), column)
+    return _scored_rows(path, _rows_of(path), column)
 
 
 def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
@@ -150,7 +150,7 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
     if _meta(path):
         return read_scored_rows(path, column)
     try:
-        rows = rows_of_file(path)
+        rows = _rows_of(path)
     except InputError:
         return None  # who reads logs says what is wrong with it
     head = rows[0].value
@@ -158,8 +158,7 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
     return None if is_said or "id" not in head else _scored_rows(path, rows, column)
 
 
-def rows_of_file(path: Path) -> list[Line]:
-    """Return the rows of a table, of a JSON file or of Parquet."""
+def _rows_of(path: Path) -> list[Line]:
     return _parquet_rows(path) if path.suffix == ".parquet" else file_rows(path)
 
 

@@ -1,41 +1,35 @@
 """Files of preferences: how often the answer that people preferred scores higher, and how often it is merely the longer one.
 
-Read are the rows of TRL (`prompt`, `chosen`, `rejected`, texts or messages), HH-RLHF (transcripts of `Human:`, `Assistant:`),
-UltraFeedback (messages that begin with their prompt), ShareGPT (`conversations` as the prompt), OpenAI's DPO (`input`,
-`preferred_output`, `non_preferred_output`) and arena battles (`conversation_a`, `conversation_b`, `winner`). What is scored is
-the last answer, after all that was said before.
+Pairs are read by the layouts `preferred` and `dispreferred` of `conversations.layouts`; of arena battles `winner` says which
+one was preferred. What is scored is the last answer of each conversation, after all that was said before it.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.conversations.files import open_rows
+from dialeval_plugin.conversations.layouts import find
+from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.core.dialogue import Example, Origin
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.files import Line, parse_json
 from dialeval_plugin.core.scorer import Scorer, run
-from dialeval_plugin.corpora.conversations import examples_from
-from dialeval_plugin.corpora.score_files import rows_of_file
+from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
 from dialeval_plugin.statistics.means import mean_interval
 
 from .printed import estimated, figures
 
-Messages: TypeAlias = list[dict[str, Any]]
 TIE, EQUAL, UNSCORED = "ties of the raters", "equal answers", "an answer without a score"
+UNREADABLE = "an answer that cannot be read"
 LIKE_LENGTH = 1.25
 """Answers are of like length where the longer one has at most so many times the words of the other one."""
 SHORTER, ALIKE, LONGER = "is shorter", "is of like length", "is longer"
-_SPOKEN = re.compile(r"(?:^|\n\n)(Human|Assistant):")
-_ROLES = {"Human": "user", "Assistant": "assistant", "human": "user", "gpt": "assistant"}
-_PROMPTS = ("prompt", "conversations", "question", "instruction")
-_WINNERS = {"model_a": ("conversation_a", "conversation_b"), "model_b": ("conversation_b", "conversation_a")}
 
 
 class Pair(NamedTuple):
@@ -94,34 +88,43 @@ class PreferenceShares:
 
 
 def read_pairs(path: Path) -> Pairs | None:
-    """Read the pairs of a file (.jsonl, .json, .csv, .parquet); None where its first row is none.
+    """Read the pairs of a file; None where its first row is none.
 
     Raises:
         InputError: a row is malformed; the message names it.
     """
-    rows = rows_of_file(path)
-    read = next((read for names, read in _LAYOUTS if rows[0].value.keys() >= names), None)
-    if read is None:
+    first = next(open_rows(str(path)).lines, None)
+    layout = None if first is None else find(first.value)
+    if layout is None or layout.name != "preferred":
         return None
-    left_out: Counter[str] = Counter()
-    sides: tuple[list[dict[str, Any]], list[dict[str, Any]]] = [], []
-    for number, row in enumerate(rows):
-        if (both := read(row)) is None:
-            left_out[TIE] += 1
-            continue
-        for side, messages in zip(sides, both, strict=True):
-            if not messages or messages[-1].get("role") != "assistant":
-                raise InputError(f"{row.where}: does not end with an answer of the assistant. Mend the row, or leave it out.")
-            side.append({"id": str(number), "messages": messages})
+    chosen, rejected = (_last_answers(path, name) for name in ("preferred", "dispreferred"))
+    left_out = Counter({UNREADABLE: len(chosen.keys() ^ rejected.keys())})
     pairs = []
-    for preferred, other in zip(*(examples_from(side, "last") for side in sides), strict=True):
-        if preferred.response.text.split() == other.response.text.split():
+    for name in (name for name in chosen if name in rejected):
+        pair = Pair(replace(chosen[name], id=f"{name}+"), replace(rejected[name], id=f"{name}-"))
+        origin = pair.preferred.origin or Origin(name)
+        winner = dict(origin.kept).get("winner", "model_a")
+        if pair.preferred.response.text.split() == pair.other.response.text.split():
             left_out[EQUAL] += 1
+        elif winner in ("model_a", "model_b"):
+            pairs.append(pair if winner == "model_a" else Pair(*pair[::-1]))
+        elif "tie" in str(winner) or "both" in str(winner):
+            left_out[TIE] += 1
         else:
-            pairs.append(Pair(replace(preferred, id=f"{preferred.id}+"), replace(other, id=f"{other.id}-")))
+            raise InputError(f"{origin.source}: winner is {winner!r}. Write model_a, model_b or tie.")
     if not pairs:
         raise InputError(f"{path}: has no pair of which one answer is preferred. Give some.")
-    return Pairs(str(path), pairs, left_out)
+    return Pairs(str(path), pairs, +left_out)
+
+
+def _last_answers(path: Path, layout: str) -> dict[str, Example]:
+    """The last answer of each conversation, by the conversation's id."""
+    options = ReadingOptions(choice="last", layout=layout, keep=("winner",))
+    found = {}
+    for placed in Source(str(path), options).items("turn"):
+        if placed is not None and isinstance(item := placed.item, Example) and item.origin is not None:
+            found[item.origin.conversation] = item
+    return found
 
 
 def preference_shares(
@@ -167,68 +170,3 @@ def _shares(rows: Sequence[tuple[float, float, str]], bootstrap: Bootstrap) -> t
         mean_interval(points, clusters=openings, bootstrap=bootstrap),
         mean_interval(lengths, clusters=openings, bootstrap=bootstrap),
     )
-
-
-def _chosen(row: Line) -> tuple[Messages, Messages]:
-    name = next((name for name in _PROMPTS if row.value.get(name) is not None), None)
-    prompt = row.value[name] if name else []
-    preferred, other = (_answer(prompt, row.value[field], f"{row.where}: {field}") for field in ("chosen", "rejected"))
-    return preferred, other
-
-
-def _answer(prompt: Any, value: Any, where: str) -> Messages:
-    """The conversation that ends with an answer, which holds its prompt itself or follows it."""
-    if isinstance(prompt, str) and isinstance(value, str) and _SPOKEN.match(prompt):
-        return _messages(prompt.removesuffix("Assistant:").rstrip() + f"\n\nAssistant: {value.strip()}", where, "assistant")
-    answer = _messages(value, where, "assistant")
-    if answer and answer[0].get("role") != "assistant":
-        return answer
-    if not prompt:
-        raise InputError(f"{where}: is an answer without a prompt. Give the prompt under 'prompt', or whole conversations.")
-    return [*_messages(prompt, where, "user"), *answer]
-
-
-def _openai(row: Line) -> tuple[Messages, Messages]:
-    prompt = row.value["input"]
-    prompt = prompt.get("messages") if isinstance(prompt, Mapping) else prompt
-    preferred, other = (
-        [*_messages(prompt, f"{row.where}: input", "user"), *_messages(row.value[field], f"{row.where}: {field}", "assistant")]
-        for field in ("preferred_output", "non_preferred_output")
-    )
-    return preferred, other
-
-
-def _battle(row: Line) -> tuple[Messages, Messages] | None:
-    winner = str(row.value["winner"])
-    if winner not in _WINNERS:
-        if "tie" in winner or "both" in winner:
-            return None
-        raise InputError(f"{row.where}: winner is {winner!r}. Write model_a, model_b or tie.")
-    preferred, other = (_messages(row.value[field], f"{row.where}: {field}", "assistant") for field in _WINNERS[winner])
-    return preferred, other
-
-
-_LAYOUTS = (
-    (frozenset({"chosen", "rejected"}), _chosen),
-    (frozenset({"input", "preferred_output", "non_preferred_output"}), _openai),
-    (frozenset({"conversation_a", "conversation_b", "winner"}), _battle),
-)
-"""The fields that tell a layout from others, and what reads its rows; None is a tie."""
-
-
-def _messages(value: Any, where: str, role: str) -> Messages:
-    """Messages, a transcript of `Human:` and `Assistant:`, or one text of `role`."""
-    if isinstance(value, str) and value.lstrip().startswith("[{"):
-        value = parse_json(value, where)
-    if isinstance(value, str):
-        if not _SPOKEN.match(value):
-            return [{"role": role, "content": value}]
-        _, *spoken = _SPOKEN.split(value)
-        return [{"role": _ROLES[name], "content": text.strip()} for name, text in zip(spoken[::2], spoken[1::2], strict=True)]
-    value = [value] if isinstance(value, Mapping) else value
-    if not isinstance(value, list) or not all(isinstance(one, Mapping) for one in value):
-        raise InputError(f"{where}: expected a text or a list of messages, got {value!r:.80}. Is this another file's layout?")
-    return [
-        {"role": _ROLES.get(one["from"], one["from"]), "content": one.get("value")} if "from" in one else {**one}
-        for one in value
-    ]

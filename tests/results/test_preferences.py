@@ -127,8 +127,8 @@ def test_what_is_no_preference_is_left_out_and_counted(tmp_path: Path) -> None:
         "\n"
         "The preferred answer scores higher in 1.000 of 1 pairs; it is the longer one in 1.000.\n"
         "equal scores, which count as half: 0 of 1 pairs\n"
-        "left out, ties of the raters: 3 pairs\n"
         "left out, equal answers: 1 pairs\n"
+        "left out, ties of the raters: 3 pairs\n"
         "left out, an answer without a score: 1 pairs\n"
         f"method:response_length|level:turn|version:{__version__}\n"
     )
@@ -144,16 +144,9 @@ def test_what_is_no_preference_is_left_out_and_counted(tmp_path: Path) -> None:
     ("row", "message"),
     [
         (
-            {"chosen": "Yes.", "rejected": "No."},
-            "{path}:1: chosen: is an answer without a prompt. Give the prompt under 'prompt', or whole conversations.",
-        ),
-        (
-            {"prompt": "Tea?", "chosen": 5, "rejected": "No."},
-            "{path}:1: chosen: expected a text or a list of messages, got 5. Is this another file's layout?",
-        ),
-        (
             {"chosen": ASKED, "rejected": [*ASKED, said("No.")]},
-            "{path}:1: does not end with an answer of the assistant. Mend the row, or leave it out.",
+            "{path}: has nothing to score (without a turn to score: 1 of 1 conversations). Call the assistant 'assistant', or "
+            "choose the turns by --turns all.",
         ),
         (
             {**LAYOUTS["arena, A"], "winner": "me"},

@@ -40,6 +40,9 @@ def _preferred(side: int) -> Callable[[Value], list[Logged]]:
         asked: list[Any] = []
         if len(said) < 2:
             request = next((value[name] for name in ("prompt", "input", "question", *WHOLE) if value.get(name) is not None), "")
+            # TRL has HH-RLHF's transcript, up to its last "Assistant:", as the prompt.
+            if isinstance(request, str) and isinstance(answer, str) and (messages := split_dialogue(f"{request} {answer}")):
+                return [Logged(messages, id_of(value), len(messages) - 1)]
             asked = messages_of(request, "user") or []
         return [Logged([*asked, *said], id_of(value), len(asked) or (0 if names[0].startswith("conv") else len(said) - 1))]
 
