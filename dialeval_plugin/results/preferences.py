@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dialeval_plugin.conversations.files import open_rows
-from dialeval_plugin.conversations.layouts import find
+from dialeval_plugin.conversations.layouts.datasets import preference_names
 from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example, Origin
 from dialeval_plugin.core.errors import InputError, unknown_name
@@ -94,8 +94,7 @@ def read_pairs(path: Path) -> Pairs | None:
         InputError: a row is malformed; the message names it.
     """
     first = next(open_rows(str(path)).lines, None)
-    layout = None if first is None else find(first.value)
-    if layout is None or layout.name != "preferred":
+    if first is None or preference_names(first.value) is None:
         return None
     chosen, rejected = (_last_answers(path, name) for name in ("preferred", "dispreferred"))
     left_out = Counter({UNREADABLE: len(chosen.keys() ^ rejected.keys())})

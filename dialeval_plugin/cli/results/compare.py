@@ -9,9 +9,10 @@ import typer
 from typer.core import TyperCommand
 
 from dialeval_plugin.cli.agreement import check_share
-from dialeval_plugin.cli.plot import check_ending
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_text
+
+from .plot import check_ending
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.scorer import Scorer

@@ -14,23 +14,22 @@ from .layout import WHOLE, Layout, Logged, Value, id_of, listed, messages_at, me
 _PREFERENCES = (("chosen", "rejected"), ("preferred_output", "non_preferred_output"), ("conversation_a", "conversation_b"))
 
 
-def _preference_names(value: Value) -> tuple[str, str] | None:
-    found = next((pair for pair in _PREFERENCES if value.get(pair[0]) is not None and value.get(pair[1]) is not None), None)
+def preference_names(value: Value) -> tuple[str, str] | None:
+    """Return the fields that hold two answers of which people preferred one; None where there are none."""
+    return next((pair for pair in _PREFERENCES if value.get(pair[0]) is not None and value.get(pair[1]) is not None), None)
+
+
+def _has_preference(value: Value) -> bool:
     messages = next((list_ for name in WHOLE if (list_ := listed(value.get(name)))), None)
     # A conversation that ends with an answer is what was said; which other answer people liked less stands next to it.
-    if (
-        found
-        and messages
-        and isinstance(messages[-1], Mapping)
-        and is_role(role := messages[-1].get("role") or messages[-1].get("from"))
-    ):
-        return None if str(role).lower() in ("assistant", "gpt", "model") else found
-    return found
+    last = messages[-1] if messages and isinstance(messages[-1], Mapping) else {}
+    ends = is_role(role := last.get("role") or last.get("from")) and str(role).lower() in ("assistant", "gpt", "model")
+    return preference_names(value) is not None and not ends
 
 
 def _preferred(side: int) -> Callable[[Value], list[Logged]]:
     def read(value: Value) -> list[Logged]:
-        names = _preference_names(value)
+        names = preference_names(value)
         if names is None:
             raise InputError("has no pair of answers, as 'chosen' and 'rejected' are.")
         answer = value[names[side]]
@@ -58,10 +57,6 @@ _OPEN_PREFERENCE = (
 def _is_question_list(value: Value) -> bool:
     turns = value.get("turns")
     return "question_id" in value and isinstance(turns, list) and all(isinstance(one, str) for one in turns)
-
-
-def _has_preference(value: Value) -> bool:
-    return _preference_names(value) is not None
 
 
 LAYOUTS = [
