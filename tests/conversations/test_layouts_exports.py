@@ -168,17 +168,30 @@ INTERCOM = {"type": "conversation", "id": "c", "source": {"author": {"type": "us
         {"part_type": "close", "author": {"type": "admin"}, "body": None},
         {"part_type": "comment", "author": {"type": "admin"}, "body": "<p>I do,<br>green &amp; black.</p>"}]}}  # fmt: skip
 
+DEEPSEEK = {"data": {"biz_data": {"chat_session": {"id": "c", "current_message_id": 3}, "chat_messages": [
+    {"message_id": 1, "parent_id": None, "role": "USER", "fragments": [{"type": "REQUEST", "content": TEA}]},
+    {"message_id": 2, "parent_id": 1, "role": "ASSISTANT", "fragments": [{"type": "RESPONSE", "content": NO}]},
+    {"message_id": 3, "parent_id": 1, "role": "ASSISTANT", "fragments": [
+        {"type": "THINK", "content": "Hm."}, {"type": "RESPONSE", "content": DO}]}]}}}  # fmt: skip
+
+GROK = {"conversations": [{"conversation": {"id": "c"}, "responses": [
+    {"response": {"_id": "m1", "sender": "human", "message": TEA}},
+    {"response": {"_id": "m2", "sender": "grok-3", "message": DO, "parent_response_id": "m1", "thinking_trace": "Hm."}},
+]}]}  # fmt: skip
+
 ZENDESK = {"ticket": {"id": 7, "requester_id": 1}, "comments": [
     {"id": 1, "author_id": 1, "body": TEA, "public": True}, {"id": 2, "author_id": 2, "body": "Be quick.", "public": False},
     {"id": 3, "author_id": 2, "body": DO, "plain_body": DO, "public": True}]}  # fmt: skip
 
 CASES: dict[str, Case] = {
     "chatgpt": Case(CHATGPT, {"c": TALK}, {
-        "root message": 1, "developer message": 1, "image_asset_pointer part": 1, "tool message": 2, "reasoning message": 1}),
+        "developer message": 1, "image_asset_pointer part": 1, "tool message": 2, "reasoning message": 1}),
     "claude": Case(CLAUDE, {"c": [TALK[0], ("assistant", f"Let me look.\n{DO}")]}, {"tool_use part": 1, "tool_result part": 1}),
     "claude, branches": Case({**CLAUDE, "current_leaf_message_uuid": None}, {
         "c": [TALK[0], ("assistant", NO)], "c/2": [TALK[0], ("assistant", f"Let me look.\n{DO}")]},
         {"tool_use part": 1, "tool_result part": 1}, ReadingOptions(branches="all")),
+    "deepseek of its page": Case(DEEPSEEK, {"c": TALK}, {"think part": 1}),
+    "grok": Case(GROK, {"c": TALK}),
     "librechat": Case(LIBRECHAT, {"c": TALK, "c/2": [TALK[0], ("assistant", NO)]}, {"think part": 1},
                       ReadingOptions(branches="all")),
     "cherry-studio": Case(CHERRY, {"c": TALK}, {"thinking part": 1}, ReadingOptions(branches="shown")),

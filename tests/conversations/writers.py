@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -83,6 +84,15 @@ def deepseek(turns: Turns, id: str) -> Written:
     return {"id": id, "title": "Tea", "inserted_at": _TIME.format(0), "mapping": mapping}
 
 
+def deepseek_session(turns: Turns, id: str) -> Written:
+    kinds = {"user": "REQUEST", "assistant": "RESPONSE"}
+    messages = [{"message_id": n, "parent_id": n - 1 or None, "role": role.upper(),
+                 "fragments": [{"id": 1, "type": kinds[role], "content": text}]}
+                for n, (role, text) in enumerate(spoken(turns), start=1)]  # fmt: skip
+    session = {"id": id, "title": "Tea", "current_message_id": len(messages)}
+    return {"code": 0, "data": {"biz_code": 0, "biz_data": {"chat_session": session, "chat_messages": messages}}}
+
+
 def open_webui(turns: Turns, id: str) -> Written:
     messages = {key: {"id": key, "parentId": parent, "role": role, "content": text}
                 for key, parent, role, text in _chain([one for one in turns if one[0] in (*SPOKEN, "system")])}  # fmt: skip
@@ -113,9 +123,17 @@ def ai_studio(turns: Turns, id: str) -> Written:
 
 
 def gemini_activity(turns: Turns, id: str) -> Written:
-    ((asked, answer),) = pairs(turns)[:1]
-    return {"header": "Gemini Apps", "title": f"Prompted {asked}", "time": id, "products": ["Gemini Apps"],
-            "safeHtmlItem": [{"html": f"<p>{html.escape(answer)}</p>"}]}  # fmt: skip
+    rows = [{"header": "Gemini Apps", "title": f"Prompted {asked}", "titleUrl": f"https://gemini.google.com/app/{id}",
+             "time": f"2025-01-02T10:{n:02d}:00.123Z", "safeHtmlItem": [{"html": f"<p>{html.escape(answer)}</p>"}]}
+            for n, (asked, answer) in enumerate(pairs(turns))]  # fmt: skip
+    return rows[::-1]
+
+
+def gemini_details(turns: Turns, id: str) -> Written:
+    return [{"header": "Gemini", "title": "Used Gemini Apps", "titleUrl": f"https://gemini.google.com/app/c/{id}",
+             "time": f"2025-01-02T10:{n:02d}:00.123Z",
+             "details": [{"name": "Request", "value": asked}, {"name": "Response", "value": answer}]}
+            for n, (asked, answer) in enumerate(pairs(turns))]  # fmt: skip
 
 
 def gemini_takeout(turns: Turns, id: str) -> Written:
@@ -132,6 +150,12 @@ def gemini_takeout(turns: Turns, id: str) -> Written:
 def copilot(turns: Turns, id: str) -> Written:
     said = _by_role(turns, user="Human", assistant="AI")
     return [{"Conversation": id, "Time": _TIME.format(n), "Author": role, "Message": text}
+            for n, (role, text) in enumerate(said)]  # fmt: skip
+
+
+def copilot_chat(turns: Turns, id: str) -> Written:
+    said = _by_role(turns, user="user", assistant="Copilot")
+    return [{"CreatedAt": f"1/2/2025 10:{n:02d}:00 +00:00", "MessageContent": text, "Author": role, "ChatName": id}
             for n, (role, text) in enumerate(said)]  # fmt: skip
 
 
@@ -433,12 +457,15 @@ WRITERS: dict[str, Writer] = {
     "chatgpt": chatgpt,
     "claude": claude,
     "deepseek": deepseek,
+    "deepseek of its page": deepseek_session,
     "open-webui": open_webui,
     "open-webui of Qwen": qwen,
     "ai-studio": ai_studio,
     "gemini-activity": gemini_activity,
+    "gemini-activity in details": gemini_details,
     "gemini-takeout": gemini_takeout,
     "copilot": copilot,
+    "copilot, a chat": copilot_chat,
     "perplexity": perplexity,
     "grok in a list": grok,
     "librechat": librechat,
@@ -491,7 +518,7 @@ WRITERS: dict[str, Writer] = {
 
 def layout_of(name: str) -> str:
     """The layout that a writer writes."""
-    return "message rows" if name.startswith("message rows") else name.partition(" ")[0]
+    return "message rows" if name.startswith("message rows") else re.split("[ ,]", name)[0]
 
 
 def text_of(written: Written) -> str:

@@ -1,10 +1,18 @@
-"""Exports of chat applications, and the files in which those that run here keep their chats."""
+"""Exports of chat applications, and the files in which those that run here keep their chats.
+
+They are laid out as these files and readers have them: ChatGPT, Open WebUI, LibreChat and Chatbot UI in
+danny-avila/LibreChat, `api/server/utils/import/__data__`; DeepSeek in ceyaima/deepseek-exporter, `samples`; Claude, Copilot,
+Gemini's activity and Grok in the mappings of portable-ai-memory; LM Studio in YorkieDev/lm-studio-conversation-converter;
+SillyTavern in its `public/chats`; Cursor in hanzoai/agents, `docs/desktop`; Claude Code in cppalliance/tools-public#2; Codex in
+nearai/ironclaw#151.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from dialeval_plugin.conversations.order import current_of
@@ -25,6 +33,7 @@ _ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
 _SESSION_ROWS = {"user", "assistant", "system", "attachment", "progress"}
 """Rows of Claude Code that have a parent."""
 _OF_A_SESSION = (("sessionId", "parentUuid"), ("summary", "leafUuid"), ("messageId", "snapshot"))
+_COPILOT = (("Conversation", "Message"), ("ChatName", "MessageContent"))
 _ROLLOUT_ROWS = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 
 
@@ -51,9 +60,18 @@ def _deepseek(value: Value) -> list[Logged]:
     for key, node in value["mapping"].items():
         found = at(node, "message.fragments") or []
         role = USER if any(one["type"] == "REQUEST" for one in found) else ASSISTANT if found else "root"
-        parts = [{**one, "type": "text" if one["type"] in ("REQUEST", "RESPONSE") else one["type"].lower()} for one in found]
-        messages.append({"id": key, "parent": node.get("parent"), "role": role, "content": parts})
+        messages.append({"id": key, "parent": node.get("parent"), "role": role, "content": _fragments(found)})
     return [Logged(messages, id_of(value), current=current_of(value))]
+
+
+def _deepseek_session(value: Value) -> list[Logged]:
+    found = value["data"]["biz_data"]
+    messages = [{**one, "content": _fragments(one.get("fragments")) or one.get("content")} for one in found["chat_messages"]]
+    return [Logged(messages, at(found, "chat_session.id"), current=at(found, "chat_session.current_message_id"))]
+
+
+def _fragments(found: Any) -> list[Any]:
+    return [{**one, "type": "text" if one["type"] in ("REQUEST", "RESPONSE") else one["type"].lower()} for one in found or ()]
 
 
 def _open_webui(value: Value) -> list[Logged]:
@@ -183,15 +201,31 @@ def _codex(value: Value) -> Value | str:
     return {**payload, "timestamp": value.get("timestamp"), "role": role}
 
 
+def _copilot(row: Value) -> Value:
+    author = row["Author"]
+    role = USER if author.lower() in ("user", "human") else ASSISTANT
+    return said(role, row.get("Message") or row.get("MessageContent"), time=row.get("Time") or row.get("CreatedAt"),
+                conversation=row.get("Conversation") or row.get("ChatName"))  # fmt: skip
+
+
 def _grok(value: Value) -> list[Logged]:
-    found = [one["response"] for one in value["responses"]]
-    messages = [{**one, "sender": one["sender"].lower(), "parent": one.get("parent_response_id")} for one in found]
+    messages = []
+    for response in (one["response"] for one in value["responses"]):
+        role = USER if response["sender"].lower() == "human" else ASSISTANT  # or the name of a model
+        messages.append({**response, "sender": role, "parent": response.get("parent_response_id")})
     return [Logged(messages, value["conversation"].get("id"))]
 
 
-def _takeout_activity(value: Value) -> list[Logged]:
-    answer = plain_text("\n".join(one["html"] for one in value["safeHtmlItem"]))
-    return [Logged([said(USER, _ACTIVITIES.sub("", value["title"], count=1)), said(ASSISTANT, answer)], value["time"])]
+def _takeout_activity(value: Value) -> list[Value] | str:
+    named = {one["name"]: one["value"] for one in value.get("details") or ()}
+    answer = named.get("Response") or plain_text("\n".join(one["html"] for one in value.get("safeHtmlItem") or ()))
+    if not answer:
+        return "event message"  # an activity that is no request
+    # The latest comes first, and both have one time: they are put in order by numbers.
+    number = 2 * int(1000 * datetime.fromisoformat(value["time"].replace("Z", "+00:00")).timestamp())
+    conversation = str(value.get("titleUrl") or "").rpartition("/")[2] or value["time"]
+    texts = (USER, named.get("Request") or _ACTIVITIES.sub("", value["title"], count=1)), (ASSISTANT, answer)
+    return [said(role, text, conversation=conversation, turn_index=number + n) for n, (role, text) in enumerate(texts)]
 
 
 def _takeout_turn(turn: Any) -> Any:
@@ -219,12 +253,18 @@ def _histories(value: Value) -> list[Logged]:
 LAYOUTS = [
     Layout(
         name="deepseek",
-        about="conversations.json of DeepSeek's export",
+        about="DeepSeek's export, or a chat as its page has it",
         recognises=lambda value: (
             isinstance(value.get("mapping"), Mapping)
             and any(at(node, "message.fragments") for node in value["mapping"].values())
         ),
         read=_deepseek,
+    ),
+    Layout(
+        name="deepseek",
+        about="DeepSeek's export, or a chat as its page has it",
+        recognises=has_list("data.biz_data.chat_messages"),
+        read=_deepseek_session,
     ),
     Layout(
         name="chatgpt",
@@ -246,15 +286,17 @@ LAYOUTS = [
     Layout(
         name="gemini-activity",
         about="MyActivity.json of Gemini or Bard, a request and its answer a row",
-        recognises=lambda value: has(value, "header", "title", "time") and isinstance(value.get("safeHtmlItem"), list),
-        read=_takeout_activity,
+        recognises=lambda value: (
+            has(value, "header", "title", "time") and any(name in value["header"] for name in ("Gemini", "Bard"))
+        ),
+        message=_takeout_activity,
     ),
     plain("gemini-takeout", "a conversation of Gemini in Google Takeout", "conversation_turns", each=_takeout_turn),
     Layout(
         name="copilot",
         about="the activity of Microsoft Copilot, a table with a message a row",
-        recognises=lambda value: has(value, "Conversation", "Author", "Message"),
-        message=lambda row: said(row["Author"], row["Message"], conversation=row["Conversation"], time=row.get("Time")),
+        recognises=lambda value: any(has(value, "Author", *names) for names in _COPILOT),
+        message=_copilot,
     ),
     Layout(
         name="perplexity",

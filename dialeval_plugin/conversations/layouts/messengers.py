@@ -1,4 +1,9 @@
-"""Chats of people: nobody in them is known to be an assistant, so that most are read where the user names their layout."""
+"""Chats of people: nobody in them is known to be an assistant, so that most are read where the user names their layout.
+
+They are laid out as these have them: Discord in Tyrrrz/DiscordChatExporter, `JsonMessageWriter.cs`; Telegram in
+telegramdesktop/tdesktop; Meta in MasterScrat/Chatistics; Slack in its API, `conversations.history`; Signal in
+AsamK/signal-cli and carderne/signal-export.
+"""
 
 from __future__ import annotations
 
@@ -169,17 +174,17 @@ LAYOUTS = [
     ),
     Layout(
         name="slack",
-        about="Slack's export, the messages of a day",
+        about="Slack's export or API",
         recognises=_is_slack,
         message=_slack_message,
-        open_question=ask_who("slack", "Slack's export", f"each thread is a conversation, {_BOTS}"),
+        open_question=ask_who("slack", "Slack's export or API", f"each thread is a conversation, {_BOTS}"),
     ),
     Layout(
         name="slack",
-        about="Slack's API, a list of messages",
+        about="Slack's export or API",
         recognises=lambda value: has_list("messages", "ts", "text")(value) and any(map(_is_slack, value["messages"])),
         read=_slack,
-        open_question=ask_who("slack", "Slack's API", f"each thread is a conversation, {_BOTS}"),
+        open_question=ask_who("slack", "Slack's export or API", f"each thread is a conversation, {_BOTS}"),
     ),
     Layout(
         name="signal",

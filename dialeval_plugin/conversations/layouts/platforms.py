@@ -1,4 +1,10 @@
-"""Platforms of chatbots and of customer service: what their trackers, transcripts and tickets look like."""
+"""Platforms of chatbots and of customer service: what their trackers, transcripts and tickets look like.
+
+They are laid out as these have them: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`; others as the
+documentation of each has its API: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
+(conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere
+(chat v1).
+"""
 
 from __future__ import annotations
 
@@ -147,19 +153,19 @@ LAYOUTS = [
     ),
     Layout(
         name="botpress",
-        about="messages of Botpress, one a row",
+        about="messages of Botpress",
         recognises=lambda value: has(value, "direction", "payload") and isinstance(value["payload"], Mapping),
         message=_botpress,
     ),
-    plain("botpress", "a list of messages of Botpress", "messages", "direction", "payload", each=_botpress),
+    plain("botpress", "messages of Botpress", "messages", "direction", "payload", each=_botpress),
     Layout(
         name="voiceflow",
         about="a transcript of Voiceflow, a trace a row",
         recognises=lambda value: has(value, "turnID", "type", "format") and isinstance(value.get("payload"), Mapping),
         message=_voiceflow,
     ),
-    plain("ccai", "conversations of Google's Contact Center AI", "entries", "text", "role"),
-    plain("ccai", "transcripts of Contact Center AI Insights", "transcript.transcriptSegments", each=_segment),
+    plain("ccai", "Google's Contact Center AI", "entries", "text", "role"),
+    plain("ccai", "Google's Contact Center AI", "transcript.transcriptSegments", each=_segment),
     Layout(
         name="dialogflow",
         about="answers of Dialogflow to what users said, one a row",
@@ -180,7 +186,7 @@ LAYOUTS = [
     ),
     plain("elevenlabs", "conversations of ElevenLabs' agents", "transcript", "role", "message"),
     plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
-    plain("retell", "calls of Retell without its tools", "transcript_object", id="call_id"),
+    plain("retell", "calls of Retell", "transcript_object", id="call_id"),
     plain("vapi", "calls of Vapi", "artifact.messages"),
     Layout(
         name="intercom",
@@ -218,11 +224,11 @@ LAYOUTS = [
     ),
     Layout(
         name="bot-framework",
-        about="transcripts of Microsoft's Bot Framework, an activity a row",
+        about="Microsoft's Bot Framework or Copilot Studio",
         recognises=lambda value: (
             has(value, "type", "channelId") and (value["type"] != "message" or isinstance(value.get("from"), Mapping))
         ),
         message=_activity,
     ),
-    plain("bot-framework", "transcripts of Copilot Studio", "activities", "type", each=_activity),
+    plain("bot-framework", "Microsoft's Bot Framework or Copilot Studio", "activities", "type", each=_activity),
 ]
