@@ -85,9 +85,14 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
             return _plain_turn(check_text(value, where))
     value = _unwrapped(value)
     given, is_named = _speaker(value, where, fields)
-    if (silent := _silent(value, given, is_named=is_named)) is not None:
-        if silent:
-            left_out[silent] += 1
+    if given is not None and is_silent(given):
+        left_out[f"{given.strip().lower()} message"] += role_of(given) != "root"  # a tree's root is nobody's message
+        return None
+    if value.get("isThought") is True or value.get("thought") is True or _is_aside(value):
+        left_out[THOUGHT] += 1
+        return None
+    if given is None and not is_named and isinstance(kind := value.get("type"), str) and is_silent(kind):
+        left_out[f"{kind} message"] += 1
         return None
     if not (is_named or fields.text or "text" in value or "utterance" in value) and value.keys() & {
         "content",
@@ -105,26 +110,9 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     if text is None or (not text.strip() and any(map(value.get, _CALLS))):
         left_out[TEXTLESS] += 1
         return None
-    return _said(text, SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given), left_out)
-
-
-def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> str | None:
-    """What a message is that was said to nobody, "" where that is not worth a word; None of any other."""
-    if given is not None and is_silent(given):
-        return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # of a tree, nobody's message
-    if value.get("isThought") is True or value.get("thought") is True or _is_aside(value):
-        return THOUGHT
-    kind = value.get("type")
-    return f"{kind} message" if not is_named and isinstance(kind, str) and is_silent(kind) else None
-
-
-def _said(text: str, speaker: str | None, left_out: Counter[str]) -> Turn | None:
-    """What of a text was said to somebody; None where it is a tool's alone."""
-    if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
-        left_out["tool result"] += 1
+    speaker = SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given)
+    if speaker == ASSISTANT and (text := _answer(text, left_out)) is None:
         return None
-    if speaker == ASSISTANT and (answer := _answer(text, left_out)) != text:
-        return None if answer is None else Turn(answer, speaker)
     return Turn(text, speaker)
 
 

@@ -371,11 +371,6 @@ def _grouped(
             for line in groups[None]:
                 by_id.setdefault(_id_text(line.value["id"], f"{line.where}: id"), []).append(line)
             groups = by_id
-        elif unnamed := _unnamed_conversation(groups[None]):
-            raise InputError(
-                f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
-                f"Say so by --columns conversation={unnamed},speaker=NAME,text=NAME."
-            )
     elif None in groups and len(groups) > 1:
         first = groups[None][0]
         raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
@@ -387,16 +382,6 @@ def _grouped(
         logged = Logged(messages, current=current_of(messages[-1]) if is_layout else None)
         sources = [line.where for line in lines]
         yield from _in_order(_Found(logged, id, places, sources, lines[0].value, layout), reading, options)
-
-
-def _unnamed_conversation(lines: Sequence[Line]) -> str | None:
-    """A column of messages without a known conversation that looks like the id of one: several have it, and not all."""
-    for name in lines[0].value:
-        if name.lower().endswith("id") and name.lower() not in ("id", "parent_id", "user_id", "sender_id", "author_id"):
-            values = Counter(str(line.value.get(name)) for line in lines)
-            if 1 < len(values) < len(lines):
-                return name
-    return None
 
 
 def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -425,11 +410,10 @@ def _response_row(row: Line, line: Line, *, is_table: bool) -> Line:
     """The row of a response, without columns that are not known."""
     value = row.value
     questions = [name for name in _QUESTIONS if name in line.value] if row is line else []
-    if questions and "response" in value:
-        others = ",facts=context, or by --columns context=context,response=response" if "context" in value else ""
+    if "context" in value and "response" in value and questions:
         raise InputError(
-            f"{row.where}: has {questions[0]!r} next to 'response', so that it is not known what was said before the response. "
-            f"Say so by --columns context={questions[0]},response=response{others}."
+            f"{row.where}: has {questions[0]!r} next to 'context', so that it is not known what was said before the response. "
+            f"Say so by --columns context={questions[0]},response=response,facts=context, or context=context,response=response."
         )
     if not is_table:
         return row
