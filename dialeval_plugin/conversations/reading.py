@@ -228,9 +228,10 @@ def _check_columns(columns: Mapping[str, str]) -> None:
 
 
 def _present(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row without what is missing: None, or NaN as pandas has it."""
+    """The row of a table without what is missing, None, or NaN as pandas has it, and with lists for arrays."""
+    plain = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
     return {
-        name: value for name, value in row.items() if not (value is None or (isinstance(value, float) and math.isnan(value)))
+        name: value for name, value in plain.items() if not (value is None or (isinstance(value, float) and math.isnan(value)))
     }
 
 
@@ -304,7 +305,7 @@ def _conversations_of(
     for index, one in enumerate(logged):
         own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
         id = name if len(logged) == 1 else f"{name}_{index}"
-        if own not in (None, ""):
+        if own is not None:
             id = _id_text(own, f"{row.where}: id")
         id = reading.places.unique(id, row.where)
         places = [f"{row.where}: conversation {id!r}, message {number}" for number in range(1, len(one.messages) + 1)]
@@ -430,7 +431,7 @@ def _response_row(row: Line, line: Line, *, is_table: bool) -> Line:
 def _check_id(row: Line, number: int, places: FirstPlaces) -> str:
     """The id of a response, which no other has."""
     own = row.value.get("id")
-    id = str(number) if own is None or own == "" else _id_text(own, f"{row.where}: id")
+    id = str(number) if own is None or (isinstance(own, str) and not own) else _id_text(own, f"{row.where}: id")
     if (other := places.setdefault(id, row.where)) != row.where:
         raise InputError(f"{row.where}: the id {id!r} is also that of {other}. Give every example its own.")
     return id
@@ -516,8 +517,6 @@ def _list(values: Any, where: str, what: str) -> list[Any]:
 def _id_text(value: Any, where: str) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # as pandas has a column with gaps
-    if hasattr(value, "item"):
-        value = value.item()
     if isinstance(value, bool) or not (isinstance(value, (str, int, uuid.UUID)) or hasattr(value, "isoformat")):
         raise InputError(f"{where}: expected a string or an integer, got {value!r}.")
     return check_text(str(value), where)

@@ -112,7 +112,7 @@ def at(value: Any, path: str) -> Any:
 
 def id_of(value: Value) -> object:
     """Return the id of a conversation; None where it has none."""
-    return next((value[name] for name in IDS if value.get(name) not in (None, "")), None)
+    return next((id for name in IDS if (id := value.get(name)) is not None and not (isinstance(id, str) and not id)), None)
 
 
 def listed(value: Any) -> list[Any] | None:

@@ -1,0 +1,190 @@
+"""The same conversations give the same rows, through whichever door and in whichever layout they come."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import dialeval_plugin
+from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.corpora.scored_input import Source
+from dialeval_plugin.streams.output import read_rows
+from dialeval_plugin.streams.run import score_file
+
+TALKS = {
+    "a": [
+        ("user", "Do you like tea?"),
+        ("assistant", "I do, green tea most of all."),
+        ("user", "Why?"),
+        ("assistant", "It calms."),
+    ],
+    "b": [("user", "What time is it?"), ("assistant", "Almost noon.")],
+}
+Rows = list[dict[str, Any]]
+
+
+def chat_rows() -> Rows:
+    return [{"id": id, "messages": [{"role": role, "content": text} for role, text in talk]} for id, talk in TALKS.items()]
+
+
+def sharegpt_rows() -> Rows:
+    names = {"user": "human", "assistant": "gpt"}
+    return [
+        {"id": id, "conversations": [{"from": names[role], "value": text} for role, text in talk]} for id, talk in TALKS.items()
+    ]
+
+
+def message_rows() -> Rows:
+    return [{"conversation": id, "speaker": role, "text": text} for id, talk in TALKS.items() for role, text in talk]
+
+
+LAYOUTS = {"chat": chat_rows, "sharegpt": sharegpt_rows, "a message a row": message_rows}
+
+
+def json_lines(rows: Rows) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def csv_text(rows: Rows) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(
+        {name: json.dumps(value) if isinstance(value, list) else value for name, value in row.items()} for row in rows
+    )
+    return stream.getvalue()
+
+
+def written(name: str, content: bytes) -> Callable[[Path], Any]:
+    def write(folder: Path) -> str:
+        (folder / name).write_bytes(content)
+        return str(folder / name)
+
+    return write
+
+
+def zipped(rows: Rows) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("export/chats.jsonl", json_lines(rows))
+    return stream.getvalue()
+
+
+def parquet(rows: Rows) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "x.parquet")
+        return str(folder / "x.parquet")
+
+    return write
+
+
+def saved(rows: Rows) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        datasets.Dataset.from_list(rows).save_to_disk(folder / "set")
+        return str(folder / "set")
+
+    return write
+
+
+def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
+    """What a user hands over, by the door's name: a name to be read, or an object."""
+    lines = json_lines(rows).encode()
+    return {
+        "JSON lines": written("x.jsonl", lines),
+        "capitals": written("X.JSONL", lines),
+        "an array": written("x.json", json.dumps(rows, indent=1).encode()),
+        "CSV": written("x.csv", csv_text(rows).encode()),
+        "gzip": written("x.jsonl.gz", gzip.compress(lines)),
+        "gzip under another name": written("x.jsonl", gzip.compress(lines)),
+        "bzip2": written("x.jsonl.bz2", bz2.compress(lines)),
+        "xz": written("x.jsonl.xz", lzma.compress(lines)),
+        "zstandard": written("x.jsonl.zst", pyarrow.compress(lines, codec="zstd", asbytes=True)),
+        "zip": written("x.zip", zipped(rows)),
+        "Parquet": parquet(rows),
+        "a saved data set": saved(rows),
+        "a list": lambda _: rows,
+        "a data frame": lambda _: pandas.DataFrame(rows),
+        "a data set": lambda _: datasets.Dataset.from_list(rows),
+        "an Arrow table": lambda _: pyarrow.Table.from_pylist(rows),
+    }
+
+
+EXPECTED = [
+    (f"{id}:{place + 1}", [text for _, text in talk[:place]], talk[place][1])
+    for id, talk in TALKS.items()
+    for place in range(len(talk))
+    if talk[place][0] == "assistant"
+]
+
+
+def source_of(given: Any) -> Source:
+    return Source(given) if isinstance(given, str) else Source("conversations", given=given)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("door", doors(chat_rows()))
+def test_every_door_gives_the_same_rows(door: str, layout: str, tmp_path: Path) -> None:
+    given = doors(LAYOUTS[layout]())[door](tmp_path)
+    items = [placed.item for placed in source_of(given).items("turn") if placed is not None]
+    assert [
+        (one.id, [turn.text for turn in one.context], one.response.text) for one in items if isinstance(one, Example)
+    ] == EXPECTED
+    assert [(one.origin.conversation, one.origin.message) for one in items if one.origin] == [
+        (id.partition(":")[0], int(id.partition(":")[2])) for id, _, _ in EXPECTED
+    ]
+    if not isinstance(given, str):
+        assert [one.id for one in dialeval_plugin.examples_from(given)] == [id for id, _, _ in EXPECTED]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_standard_input_and_a_folder_give_them_too(layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = json_lines(LAYOUTS[layout]()).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    stdin = Source("-")
+    for _ in range(2):  # a stream that is read once is kept
+        assert [placed.item.id for placed in stdin.items("turn") if placed] == [id for id, _, _ in EXPECTED]
+    (tmp_path / "day").mkdir()
+    (tmp_path / "day" / "x.jsonl").write_bytes(lines)
+    found = [placed.item.id for placed in Source(str(tmp_path)).items("turn") if placed]
+    assert found == [f"day/x.jsonl/{id}" for id, _, _ in EXPECTED]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_scores_are_equal_to_the_byte(suffix: str, tmp_path: Path) -> None:
+    scorer = dialeval_plugin.load_scorer("response_length")
+    outputs = []
+    for number, door in enumerate(("JSON lines", "CSV", "Parquet", "zip", "a list")):
+        given = doors(chat_rows())[door](tmp_path)
+        score_file(scorer, source_of(given), tmp_path / f"{number}.{suffix}")
+        rows = list(read_rows(tmp_path / f"{number}.{suffix}"))
+        outputs.append(json.dumps([{name: value for name, value in row.items() if name != "source"} for row in rows]))
+    assert len(set(outputs)) == 1
+
+
+def test_what_is_kept_and_left_out_is_the_same(tmp_path: Path) -> None:
+    rows = [
+        {**row, "model": "m1", "messages": [{"role": "system", "content": "Be kind."}, *row["messages"]]} for row in chat_rows()
+    ]
+    for door in ("JSON lines", "CSV", "Parquet", "a list"):
+        given = doors(rows)[door](tmp_path)
+        options = ReadingOptions(keep=("model",))
+        source = Source(given, options) if isinstance(given, str) else Source("conversations", options, given)
+        items = [placed.item for placed in source.items("turn") if placed]
+        assert {item.origin.kept for item in items if item.origin} == {(("model", "m1"),)}
+        assert source.left_out == {"system message": 2}
