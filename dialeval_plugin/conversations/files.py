@@ -30,6 +30,7 @@ _ARROW_FILES = ("state.json", "dataset_dict.json")
 """Of a folder that `datasets` has saved: of one data set, or of several."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+_ARCHIVES = (".zip", ".eval")
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
 """What the names of files of conversations end in, packed or not."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
@@ -46,7 +47,7 @@ def has_known_suffix(name: str, layout: str | None = None) -> bool:
     """Whether the name of a file says that it may hold conversations, in this layout where the user names one."""
     if layout in text_layouts():
         return _bare(name).suffix == ".txt"
-    return _bare(name).suffix in SUFFIXES or name.lower().endswith(".zip")
+    return _bare(name).suffix in SUFFIXES or name.lower().endswith(_ARCHIVES)
 
 
 def _bare(name: str) -> PurePosixPath:
@@ -108,10 +109,15 @@ def reading(name: str) -> Iterator[None]:
             f"{name}: byte {error.start} is not UTF-8. Convert the file to UTF-8, for example by "
             f"iconv --from-code=LATIN1 --to-code=UTF-8."
         ) from None
+    except NotImplementedError as error:
+        raise InputError(
+            f"{name}: is packed by a method that Python does not know. Unpack it and pack it anew; "
+            "a log of inspect_ai becomes JSON by `inspect log convert --to json --output-dir FOLDER FILE`."
+        ) from error
     except Exception as error:
         # What is behind a URL, or in a damaged file, fails in as many ways as there are libraries.
         first = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise InputError(f"{name}: cannot be read ({first}).") from error
+        raise InputError(f"{name}: cannot be read ({first}). Check that it is there and complete.") from error
 
 
 def _guarded(name: str, lines: Iterator[Line]) -> Iterator[Line]:
@@ -167,6 +173,8 @@ def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
         members = [one for one in archive.namelist() if has_known_suffix(one, layout) and not one.startswith("__MACOSX")]
         if not members:
             raise InputError(f"{name}: holds no file of conversations ({', '.join(SUFFIXES)}). Unpack it and name the file.")
+        if "header.json" in members:  # of inspect_ai: beside its samples are summaries of them
+            members = [one for one in members if one.startswith("samples/")] or members
         for member in members:
             with archive.open(member) as inner:
                 yield from _rows_of_text(_text(inner), f"{name}/{member}", _DELIMITERS.get(_bare(member).suffix), layout)

@@ -47,6 +47,23 @@ _PREFIX = re.compile(
     re.IGNORECASE,
 )
 _DIALOGUE = re.compile(r"(?:\A|\n\n)\s*(Human|Assistant):\s*")
+_MARKED = tuple(
+    map(
+        re.compile,
+        (
+            r"\[\|(Human|AI)\|\]\s*",  # Baize
+            r"### (Human|Assistant):\s*",  # Guanaco
+            r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|(?=(?:system|user|assistant)\|>))(\w+)"
+            r"(?:<\|end_header_id\|>|\|>)?\s*",
+            r"\[(/?INST)\]\s*",
+        ),
+    )
+)
+"""Marks of who speaks next, of templates of chats."""
+_INSTRUCTED = {"INST": "user", "/INST": "assistant"}
+_UNSPOKEN = re.compile(
+    r"<\|(?:im_end|eot_id|end|endoftext|begin_of_text)\|>|<end_of_turn>|</?s>|<bos>|<eos>|<<SYS>>.*?<</SYS>>", re.DOTALL
+)
 
 
 class Fields(NamedTuple):
@@ -85,14 +102,9 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
             return _plain_turn(check_text(value, where))
     value = _unwrapped(value)
     given, is_named = _speaker(value, where, fields)
-    if given is not None and is_silent(given):
-        left_out[f"{given.strip().lower()} message"] += role_of(given) != "root"  # a tree's root is nobody's message
-        return None
-    if value.get("isThought") is True or value.get("thought") is True or _is_aside(value):
-        left_out[THOUGHT] += 1
-        return None
-    if given is None and not is_named and isinstance(kind := value.get("type"), str) and is_silent(kind):
-        left_out[f"{kind} message"] += 1
+    if (silent := _silent(value, given, is_named=is_named)) is not None:
+        if silent:
+            left_out[silent] += 1
         return None
     if not (is_named or fields.text or "text" in value or "utterance" in value) and value.keys() & {
         "content",
@@ -110,9 +122,26 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     if text is None or (not text.strip() and any(map(value.get, _CALLS))):
         left_out[TEXTLESS] += 1
         return None
-    speaker = SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given)
-    if speaker == ASSISTANT and (text := _answer(text, left_out)) is None:
+    return _said(text, SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given), left_out)
+
+
+def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> str | None:
+    """What a message is that was said to nobody, "" where that is not worth a word; None of any other."""
+    if given is not None and is_silent(given):
+        return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # of a tree, nobody's message
+    if value.get("isThought") is True or value.get("thought") is True or _is_aside(value):
+        return THOUGHT
+    kind = value.get("type")
+    return f"{kind} message" if not is_named and isinstance(kind, str) and is_silent(kind) else None
+
+
+def _said(text: str, speaker: str | None, left_out: Counter[str]) -> Turn | None:
+    """What of a text was said to somebody; None where it is a tool's alone."""
+    if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
+        left_out["tool result"] += 1
         return None
+    if speaker == ASSISTANT and (answer := _answer(text, left_out)) != text:
+        return None if answer is None else Turn(answer, speaker)
     return Turn(text, speaker)
 
 
@@ -315,12 +344,19 @@ def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
 
 
 def split_dialogue(text: str) -> list[dict[str, str]] | None:
-    r"""Return the messages of a text that is written as HH-RLHF writes one; None where it is not.
+    r"""Return the messages of a text that is written as HH-RLHF or a template of chats writes one; None where it is not.
 
     Example:
         >>> split_dialogue("\n\nHuman: Hi.\n\nAssistant: Hello!")
         [{'role': 'Human', 'content': 'Hi.'}, {'role': 'Assistant', 'content': 'Hello!'}]
     """
+    for pattern in _MARKED if any(mark in text for mark in ("[|", "###", "<|", "<start", "INST")) else ():
+        marks = list(pattern.finditer(text))
+        # Before the first mark is nothing, but in Baize a line that says what follows.
+        if marks and (marks[0][0].startswith("[|") or not _UNSPOKEN.sub("", text[: marks[0].start()]).strip()):
+            ends = [*(mark.start() for mark in marks[1:]), len(text)]
+            texts = (_UNSPOKEN.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True))
+            return [{"role": _INSTRUCTED.get(mark[1], mark[1]), "content": one} for mark, one in zip(marks, texts, strict=True)]
     marks = list(_DIALOGUE.finditer(text))
     if not marks or marks[0].start() > 0 or not text.lstrip().startswith(("Human:", "Assistant:")):
         return None

@@ -6,10 +6,12 @@ a response, with `context` and `response`. What else is in a row is left alone.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 import math
 import re
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +23,7 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
 from .ids import FirstPlaces
-from .layouts import IDS, PYTHON_LIST, WHOLE, Layout, Logged, at, find, id_of, listed, messages_of
+from .layouts import IDS, PYTHON_LIST, WHOLE, Layout, Logged, at, find, id_of, listed, messages_of, nearest
 from .messages import TEXTLESS, Fields, is_message, left_out_text, numbered_turns, parsed_cell, split_dialogue, turn_of
 from .order import Branches, Order, current_of, paths
 from .record import Conversation, Kept, TurnChoice, check_choice
@@ -136,6 +138,13 @@ class Reading:
             lines.append(f"without a turn to score: {self.n_silent} of {self.n_conversations} conversations{names}")
         return "".join(f"{line}\n" for line in lines)
 
+    def is_new(self, turns: Sequence[Turn], shared: object) -> bool:
+        """Whether no earlier conversation has these turns, of those that share something else too."""
+        digest = hashlib.blake2b(repr((shared, turns)).encode(errors="surrogatepass"), digest_size=12).digest()
+        is_new = digest not in self._heard
+        self._heard.add(digest)
+        return is_new
+
     def n_repeated(self, turns: Sequence[Turn], id: str) -> int:
         """Return how many of the first turns an earlier row of the same conversation has, as growing histories do."""
         digest = hashlib.blake2b(id.encode(), digest_size=12)
@@ -171,7 +180,7 @@ def read_rows(
         is_table: cells that should be lists may be text, and columns that are not known are left alone.
         is_wanted: says of each row with a response, by its context as it is there, whether it is read; by default all are.
     """
-    groups: dict[str, dict[str | None, list[Line]]] = {}
+    gathered = _Gathered(reading)
     _check_columns(options.columns)
     number = names.first
     for given in rows:
@@ -181,15 +190,11 @@ def read_rows(
         layout = find(row.value, options.layout, is_message=is_one)
         if layout is not None:
             layout.ask(row.where, options.layout)
-        if layout is not None and layout.message is not None:
-            for message in _messages_of_row(row, layout, reading):
-                of_message = Line(row.where, dict(message))
-                groups.setdefault(layout.name, {}).setdefault(_conversation_of(of_message), []).append(of_message)
+        if layout is None and is_one:
+            gathered.add(_MESSAGE_ROWS, Line(row.where, {**line.value, **row.value} if options.columns else line.value), row)
         elif layout is not None:
-            yield from _conversations_of(row, line, layout, reading, options, names.conversation(number))
-        elif is_one:
-            of_message = line if not options.columns else Line(row.where, {**line.value, **row.value})
-            groups.setdefault(_MESSAGE_ROWS, {}).setdefault(_conversation_of(row), []).append(of_message)
+            if not gathered.has_taken(row, layout):
+                yield from _conversations_of(row, line, layout, reading, options, names.conversation(number))
         elif is_table or "context" in row.value or "response" in row.value or "context" in options.columns:
             if options.choice is not None:
                 raise InputError(
@@ -204,22 +209,46 @@ def read_rows(
         else:
             reading.refuse(_unknown(row))
         number += 1
-    for name, of_layout in groups.items():
+    for index, (layout, parts) in enumerate(gathered.parts.values()):
+        row = _joined(parts)
+        yield from _conversations_of(row, row, layout, reading, options, names.conversation(names.first + index))
+    for name, of_layout in gathered.messages.items():
         yield from _grouped(name, of_layout, reading, options, names)
 
 
-def _messages_of_row(row: Line, layout: Layout, reading: Reading) -> Sequence[Mapping[str, Any]]:
-    """The messages that a row is in a layout with a message a row."""
-    try:
-        with layout.reading(row.where):
-            found = layout.message(row.value) if layout.message is not None else ""
-    except InputError as error:
-        reading.refuse(error)
-        return []
-    if isinstance(found, str):
-        reading.left_out.update([found] if found else [])
-        return []
-    return found if isinstance(found, list) else [found]
+class _Gathered:
+    """Rows that are kept until all were seen: messages of a conversation, and parts of one object."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.messages: dict[str, dict[str | None, list[_Packed]]] = {}
+        self.parts: dict[str, tuple[Layout, list[Line]]] = {}
+        self._reading = reading
+
+    def add(self, layout: str, message: Line, row: Line) -> None:
+        """Keep a message of the conversation that `row` names."""
+        self.messages.setdefault(layout, {}).setdefault(_conversation_of(row), []).append(_Packed.of(*message))
+
+    def has_taken(self, row: Line, layout: Layout) -> bool:
+        """Keep the row, if it is one message, or part of an object, in its layout; say whether it is."""
+        if layout.joined_by:
+            self.parts.setdefault(str(row.value.get(layout.joined_by)), (layout, []))[1].append(row)
+        elif layout.message is not None:
+            for found in self._messages(row, layout):
+                message = Line(row.where, dict(found))
+                self.add(layout.name, message, message)
+        return bool(layout.joined_by) or layout.message is not None
+
+    def _messages(self, row: Line, layout: Layout) -> Sequence[Mapping[str, Any]]:
+        try:
+            with layout.reading(row.where):
+                found = layout.message(row.value) if layout.message is not None else ""
+        except InputError as error:
+            self._reading.refuse(error)
+            return []
+        if isinstance(found, str):
+            self._reading.left_out.update([found] if found else [])
+            return []
+        return found if isinstance(found, list) else [found]
 
 
 def _check_columns(columns: Mapping[str, str]) -> None:
@@ -302,7 +331,10 @@ def _conversations_of(
     except InputError as error:
         reading.refuse(error)
         return
+    reading.left_out.update(one.left_out for one in logged if one.left_out)
     for index, one in enumerate(logged):
+        if one.left_out:
+            continue
         own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
         id = name if len(logged) == 1 else f"{name}_{index}"
         if own is not None:
@@ -330,6 +362,9 @@ def _in_order(found: _Found, reading: Reading, options: ReadingOptions) -> Itera
             left_out: Counter[str] = Counter()
             numbered = numbered_turns([(places[place], messages[place]) for place in way], left_out, fields)
             turns, of_turns = tuple(turn for _, turn in numbered), [way[number - 1] for number, _ in numbered]
+            if found.logged.once is not None and not reading.is_new(turns, found.logged.once):
+                reading.left_out["repeated conversation"] += 1
+                continue
             n_history = sum(place in seen or place < found.logged.n_history for place in of_turns)
             seen.update(way)
             if not n_history and len(turns) > 1 and (n_repeated := reading.n_repeated(turns, found.stated)):
@@ -360,22 +395,68 @@ def _kept(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
     return tuple(found.items())
 
 
+def _joined(parts: Sequence[Line]) -> Line:
+    """The row whose parts several are, as a question and its answer."""
+    whole: dict[str, Any] = {}
+    for part in parts:
+        for name, value in part.value.items():
+            if name != "id" and whole.setdefault(name, value) != value:
+                raise InputError(
+                    f"{part.where}: has another {name!r} than what it belongs to ({parts[0].where}). Keep one of the two."
+                )
+    return Line(parts[0].where, whole)
+
+
+class _Packed(NamedTuple):
+    """A row that is kept until all rows were seen, in a third of the memory: rows alike share the names of their fields."""
+
+    where: str
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, where: str, value: Mapping[str, Any]) -> _Packed:
+        # The names of speakers and conversations recur; they are kept once.
+        values = (sys.intern(one) if type(one) is str and len(one) < _SHORT else one for one in value.values())
+        return cls(where, _names(tuple(value)), tuple(values))
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The row as it was."""
+        return dict(zip(self.names, self.values, strict=True))
+
+
+_SHORT = 40
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """One and the same of all that are equal."""
+    return names
+
+
 def _grouped(
-    layout: str, groups: Mapping[str | None, Sequence[Line]], reading: Reading, options: ReadingOptions, names: RowNames
+    layout: str, groups: dict[str | None, list[_Packed]], reading: Reading, options: ReadingOptions, names: RowNames
 ) -> Iterator[Conversation]:
     """The conversations of rows that are messages; those of one may be among those of others."""
     if list(groups) == [None] and layout == _MESSAGE_ROWS:
         # Without another name for a conversation, an id that several messages have is that of theirs.
-        ids = [line.value.get("id") for line in groups[None]]
+        ids = [packed.value.get("id") for packed in groups[None]]
         if None not in ids and len(set(map(str, ids))) < len(ids):
-            by_id: dict[str | None, list[Line]] = {}
-            for line in groups[None]:
-                by_id.setdefault(_id_text(line.value["id"], f"{line.where}: id"), []).append(line)
+            by_id: dict[str | None, list[_Packed]] = {}
+            for packed, own in zip(groups[None], ids, strict=True):
+                by_id.setdefault(_id_text(own, f"{packed.where}: id"), []).append(packed)
             groups = by_id
+        elif unnamed := _unnamed_conversation(groups[None]):
+            raise InputError(
+                f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
+                f"Say so by --columns conversation={unnamed},speaker=NAME,text=NAME."
+            )
     elif None in groups and len(groups) > 1:
         first = groups[None][0]
         raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
-    for given, lines in groups.items():
+    for given in list(groups):
+        lines = [Line(packed.where, packed.value) for packed in groups.pop(given)]
         id = reading.places.unique(names.conversation(names.first) if given is None else given, lines[0].where)
         places = [f"{line.where}: conversation {id!r}, message {number}" for number, line in enumerate(lines, start=1)]
         is_layout = layout != _MESSAGE_ROWS
@@ -383,6 +464,16 @@ def _grouped(
         logged = Logged(messages, current=current_of(messages[-1]) if is_layout else None)
         sources = [line.where for line in lines]
         yield from _in_order(_Found(logged, id, places, sources, lines[0].value, layout), reading, options)
+
+
+def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
+    """A column of messages without a known conversation that looks like the id of one: several have it, and not all."""
+    for name in lines[0].value:
+        if name.lower().endswith("id") and name.lower() not in ("id", "parent_id", "user_id", "sender_id", "author_id"):
+            values = Counter(str(line.value.get(name)) for line in lines)
+            if 1 < len(values) < len(lines):
+                return name
+    return None
 
 
 def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -400,8 +491,10 @@ def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unknown(row: Line) -> InputError:
     known = ", ".join(map(repr, list(row.value)[:12])) or "nothing"
+    near = nearest(row.value)
+    lacking = f" Of the layout {near[0].name!r} ({near[0].about}) it lacks {', '.join(map(repr, near[1]))}." if near else ""
     return InputError(
-        f"{row.where}: is no conversation of a known layout; it has {known}. Say what its fields are by --columns: "
+        f"{row.where}: is no conversation of a known layout; it has {known}.{lacking} Say what its fields are by --columns: "
         "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
         "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout."
     )
@@ -411,10 +504,11 @@ def _response_row(row: Line, line: Line, *, is_table: bool) -> Line:
     """The row of a response, without columns that are not known."""
     value = row.value
     questions = [name for name in _QUESTIONS if name in line.value] if row is line else []
-    if "context" in value and "response" in value and questions:
+    if questions and "response" in value:
+        others = ",facts=context, or by --columns context=context,response=response" if "context" in value else ""
         raise InputError(
-            f"{row.where}: has {questions[0]!r} next to 'context', so that it is not known what was said before the response. "
-            f"Say so by --columns context={questions[0]},response=response,facts=context, or context=context,response=response."
+            f"{row.where}: has {questions[0]!r} next to 'response', so that it is not known what was said before the response. "
+            f"Say so by --columns context={questions[0]},response=response{others}."
         )
     if not is_table:
         return row
@@ -444,7 +538,7 @@ def _example(
     if unknown := sorted(set(row.value) - set(OF_AN_EXAMPLE)):
         raise InputError(
             f"{unknown_name(f'{row.where}: there is no field {unknown[0]!r}', unknown[0], sorted(OF_AN_EXAMPLE))} "
-            "To leave other fields alone, name those to read by --columns context=...,response=..."
+            "To leave other fields alone, name those to read by --columns context=NAME,response=NAME"
         )
     for name in ("context", "response"):
         if name not in row.value:

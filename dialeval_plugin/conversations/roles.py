@@ -15,7 +15,20 @@ _SPEAKERS = {
     ),
 }
 _CUSTOMERS = frozenset(
-    {"customer", "client", "visitor", "caller", "guest", "end_user", "enduser", "consumer", "requester", "patient", "seeker"}
+    {
+        "customer",
+        "client",
+        "visitor",
+        "caller",
+        "guest",
+        "end_user",
+        "enduser",
+        "consumer",
+        "requester",
+        "patient",
+        "seeker",
+        "u",
+    }
 )
 _AGENTS = frozenset(
     {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "operator",

@@ -119,7 +119,10 @@ def published_items(path: Path, options: ReadingOptions) -> Sequence[Item] | Non
     """Return what a file of a published corpus has to score; None where the file is the user's, or said to be so."""
     if options.columns or options.layout:
         return None
-    corpus = identify(path)
+    try:
+        corpus = identify(path)
+    except InputError:
+        return None  # packed, or no text of UTF-8: what reads it as a log knows the first and names the second
     if corpus is not None and corpus.read_items is not None:
         if options.choice is not None:
             raise InputError(f"{path}: is of the corpus {corpus.name}, which says what is scored. Leave --turns out.")

@@ -105,7 +105,7 @@ def _natural(name: str) -> list[Any]:
 
 def _timestamp(value: Any, where: str) -> Any:
     """A time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
-    import pandas
+    import pandas  # type: ignore[import-untyped]
 
     try:
         if is_number(value):

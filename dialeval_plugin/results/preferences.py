@@ -1,7 +1,7 @@
 """Files of preferences: how often the answer that people preferred scores higher, and how often it is merely the longer one.
 
-Pairs are read by the layouts `preferred` and `dispreferred` of `conversations.layouts`; of arena battles `winner` says which
-one was preferred. What is scored is the last answer of each conversation, after all that was said before it.
+Pairs are read by the layouts `preferred` and `dispreferred` of `conversations.layouts`. What is scored is the last answer of
+each conversation, after all that was said before it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dialeval_plugin.conversations.files import open_rows
-from dialeval_plugin.conversations.layouts.datasets import preference_names
+from dialeval_plugin.conversations.layouts.datasets import UNDECIDED, two_answers
 from dialeval_plugin.conversations.reading import ReadingOptions
-from dialeval_plugin.core.dialogue import Example, Origin
+from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.scorer import Scorer, run
 from dialeval_plugin.corpora.scored_input import Source
@@ -94,36 +95,31 @@ def read_pairs(path: Path) -> Pairs | None:
         InputError: a row is malformed; the message names it.
     """
     first = next(open_rows(str(path)).lines, None)
-    if first is None or preference_names(first.value) is None:
+    if first is None or two_answers(first.value) is None:
         return None
-    chosen, rejected = (_last_answers(path, name) for name in ("preferred", "dispreferred"))
+    (chosen, n_ties), (rejected, _) = (_last_answers(path, name) for name in ("preferred", "dispreferred"))
     left_out = Counter({UNREADABLE: len(chosen.keys() ^ rejected.keys())})
     pairs = []
     for name in (name for name in chosen if name in rejected):
         pair = Pair(replace(chosen[name], id=f"{name}+"), replace(rejected[name], id=f"{name}-"))
-        origin = pair.preferred.origin or Origin(name)
-        winner = dict(origin.kept).get("winner", "model_a")
         if pair.preferred.response.text.split() == pair.other.response.text.split():
             left_out[EQUAL] += 1
-        elif winner in ("model_a", "model_b"):
-            pairs.append(pair if winner == "model_a" else Pair(*pair[::-1]))
-        elif "tie" in str(winner) or "both" in str(winner):
-            left_out[TIE] += 1
         else:
-            raise InputError(f"{origin.source}: winner is {winner!r}. Write model_a, model_b or tie.")
+            pairs.append(pair)
+    left_out[TIE] += n_ties
     if not pairs:
         raise InputError(f"{path}: has no pair of which one answer is preferred. Give some.")
     return Pairs(str(path), pairs, +left_out)
 
 
-def _last_answers(path: Path, layout: str) -> dict[str, Example]:
-    """The last answer of each conversation, by the conversation's id."""
-    options = ReadingOptions(choice="last", layout=layout, keep=("winner",))
+def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example], int]:
+    """The last answer of each conversation, by the conversation's id, and how many pairs nobody decided."""
+    source = Source(str(path), ReadingOptions(choice="last", layout=layout))
     found = {}
-    for placed in Source(str(path), options).items("turn"):
-        if placed is not None and isinstance(item := placed.item, Example) and item.origin is not None:
-            found[item.origin.conversation] = item
-    return found
+    for one in source.conversations():
+        if isinstance(one, Conversation) and (examples := one.examples()):
+            found[one.id] = examples[-1]
+    return found, source.left_out[UNDECIDED]
 
 
 def preference_shares(

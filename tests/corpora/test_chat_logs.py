@@ -423,7 +423,11 @@ def test_wrong_conversations(tmp_path: Path) -> None:
 def test_wrong_tables(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "question,answer\nHi.,Ho.\n")
     assert refusal(read_items, path) == (
-        f"{path}:2: has the columns 'question', 'answer'. Say which is which by --columns: "
+        f"{path}:2: has a question and an answer that are texts. Read it by --layout question-answer, "
+        "or say which fields they are by --columns context=NAME,response=NAME."
+    )
+    assert refusal(read_items, write(tmp_path / "y.csv", "asked,answer\nHi.,Ho.\n")) == (
+        f"{tmp_path / 'y.csv'}:2: has the columns 'asked', 'answer'. Say which is which by --columns: "
         "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
         "messages, with a conversation a row."
     )

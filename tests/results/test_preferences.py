@@ -145,8 +145,7 @@ def test_what_is_no_preference_is_left_out_and_counted(tmp_path: Path) -> None:
     [
         (
             {"chosen": ASKED, "rejected": [*ASKED, said("No.")]},
-            "{path}: has nothing to score (without a turn to score: 1 of 1 conversations). Call the assistant 'assistant', or "
-            "choose the turns by --turns all.",
+            "{path}: has no pair of which one answer is preferred. Give some.",
         ),
         (
             {**LAYOUTS["arena, A"], "winner": "me"},

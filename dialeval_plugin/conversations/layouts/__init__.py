@@ -56,6 +56,7 @@ LAYOUTS: list[Layout] = [
     ),
     general.MESSAGES,
     general.UTTERANCES,
+    *datasets.LAST,
 ]
 
 
@@ -82,6 +83,13 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
     return found if found or name is None else named[0]
 
 
+def nearest(value: Value) -> tuple[Layout, list[str]] | None:
+    """Return the layout of which an object has most fields, and those that it lacks; None below half of them."""
+    shares = [(sum(mark in value for mark in layout.marks) / len(layout.marks), layout) for layout in LAYOUTS if layout.marks]
+    share, layout = max(shares, key=lambda one: one[0])
+    return (layout, [mark for mark in layout.marks if mark not in value]) if 0.5 <= share < 1 else None
+
+
 def text_layouts() -> dict[str, Layout]:
     """Return the layouts of files that are no JSON, by their names."""
     return {layout.name: layout for layout in LAYOUTS if layout.rows}
@@ -89,4 +97,5 @@ def text_layouts() -> dict[str, Layout]:
 
 __all__ = [
     "IDS", "LAYOUTS", "PYTHON_LIST", "WHOLE", "Layout", "Logged", "Value", "at", "find", "id_of", "listed", "messages_of",
+    "nearest",
 ]  # fmt: skip

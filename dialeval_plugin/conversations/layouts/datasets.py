@@ -2,83 +2,344 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import split_dialogue
-from dialeval_plugin.conversations.roles import is_role
+from dialeval_plugin.conversations.messages import Fields, is_message, split_dialogue
+from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
 from dialeval_plugin.core.errors import InputError
 
-from .layout import WHOLE, Layout, Logged, Value, id_of, listed, messages_at, messages_of
+from .layout import WHOLE, Layout, Logged, Value, at, exchange, has_list, id_of, listed, messages_at, messages_of, plain, texts
 
-_PREFERENCES = (("chosen", "rejected"), ("preferred_output", "non_preferred_output"), ("conversation_a", "conversation_b"))
-
-
-def preference_names(value: Value) -> tuple[str, str] | None:
-    """Return the fields that hold two answers of which people preferred one; None where there are none."""
-    return next((pair for pair in _PREFERENCES if value.get(pair[0]) is not None and value.get(pair[1]) is not None), None)
+UNDECIDED = "pair without a preference"
+"""What is counted of two answers between which people did not choose."""
 
 
-def _has_preference(value: Value) -> bool:
+def _is_first(winner: object) -> bool | None:
+    """Whether a side of a battle is the first; None of a tie."""
+    if winner in ("model_a", "model_b"):
+        return winner == "model_a"
+    if "tie" in str(winner) or "both" in str(winner):
+        return None
+    raise InputError(f"winner is {winner!r}. Write model_a, model_b or tie.")
+
+
+def _sign(preference: float) -> bool | None:
+    """Whether the first is preferred, by a number that is positive then; None of zero."""
+    return preference > 0 if preference else None
+
+
+_BY_NAME: tuple[tuple[str, str, str, Callable[[Value], bool | None]], ...] = (
+    ("chosen", "rejected", "chosen", lambda row: True),
+    ("preferred_output", "non_preferred_output", "preferred_output", lambda row: True),
+    ("conversation_a", "conversation_b", "winner", lambda row: _is_first(row["winner"])),
+    ("response_a", "response_b", "winner_tie", lambda row: _sign(int(row["winner_model_a"]) - int(row["winner_model_b"]))),
+    ("response_a", "response_b", "winner", lambda row: _is_first(row["winner"])),
+    ("response_0", "response_1", "better_response_id", lambda row: int(row["better_response_id"]) == 0),
+    ("response1", "response2", "overall_preference", lambda row: _sign(-float(row["overall_preference"]))),
+    ("human_ref_A", "human_ref_B", "labels", lambda row: int(row["labels"]) == 1),
+    ("output_1", "output_2", "preference", lambda row: _sign(1.5 - float(row["preference"]))),
+    ("answer_0", "answer_1", "score_0", lambda row: _sign(float(row["score_0"]) - float(row["score_1"]))),
+)  # fmt: skip
+"""Two answers, the field that says which one people preferred, and whether it is the first; None: neither is."""
+_REQUESTS = ("prompt", "input", "question", "instruction", "history", "context", *WHOLE)
+
+
+def two_answers(value: Value) -> tuple[Any, Any, Callable[[], bool | None]] | None:
+    """Return two answers to one request, and what says whether people preferred the first; None of any other object."""
+    if (sides := listed(value.get("full_conversation"))) and isinstance(sides[0], Mapping) and "model_side_a" in sides[0]:
+        both = [[one for turn in sides for one in (turn["user"], turn[f"model_side_{side}"])] for side in "ab"]
+        return both[0], both[1], lambda: _is_first(value.get("winner"))
+    for first, second, name, is_first in _BY_NAME:
+        if all(value.get(one) is not None for one in (first, second, name)):
+            return value[first], value[second], functools.partial(is_first, value)
+    return None
+
+
+def _has_two_answers(value: Value) -> bool:
+    if two_answers(value) is None:
+        return False
     messages = next((list_ for name in WHOLE if (list_ := listed(value.get(name)))), None)
     # A conversation that ends with an answer is what was said; which other answer people liked less stands next to it.
     last = messages[-1] if messages and isinstance(messages[-1], Mapping) else {}
-    ends = is_role(role := last.get("role") or last.get("from")) and str(role).lower() in ("assistant", "gpt", "model")
-    return preference_names(value) is not None and not ends
+    role = last.get("role") or last.get("from")
+    return not (is_role(role) and str(role).lower() in ("assistant", "gpt", "model"))
 
 
-def _preferred(side: int) -> Callable[[Value], list[Logged]]:
+def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
     def read(value: Value) -> list[Logged]:
-        names = preference_names(value)
-        if names is None:
+        found = two_answers(value)
+        if found is None:
             raise InputError("has no pair of answers, as 'chosen' and 'rejected' are.")
-        answer = value[names[side]]
+        first, second, is_first_preferred = found
+        if (is_first := is_first_preferred()) is None:
+            return [Logged([], left_out=UNDECIDED)]
+        answer = first if is_first is preferred else second
+        asked_first, answered = listed(value.get("prompt")), listed(answer)
+        if asked_first and answered and all(isinstance(text, str) for text in (*asked_first, *answered)):
+            pairs = zip(asked_first, answered, strict=True)  # of a battle of several turns
+            return [Logged(_alternating(text for pair in pairs for text in pair), id_of(value))]
         if isinstance(answer, str) and (messages := split_dialogue(answer)) is not None:
             return [Logged(messages, id_of(value), len(messages) - 1)]
-        said = messages_of(answer, "assistant") or []
-        asked: list[Any] = []
-        if len(said) < 2:
-            request = next((value[name] for name in ("prompt", "input", "question", *WHOLE) if value.get(name) is not None), "")
-            # TRL has HH-RLHF's transcript, up to its last "Assistant:", as the prompt.
-            if isinstance(request, str) and isinstance(answer, str) and (messages := split_dialogue(f"{request} {answer}")):
-                return [Logged(messages, id_of(value), len(messages) - 1)]
-            asked = messages_of(request, "user") or []
-        return [Logged([*asked, *said], id_of(value), len(asked) or (0 if names[0].startswith("conv") else len(said) - 1))]
+        said = messages_of(answer, ASSISTANT) or []
+        if len(said) > 1:  # with what was said before; of a battle of several turns each answer is that side's
+            is_battle = "conversation_a" in value or "full_conversation" in value
+            return [Logged(said, id_of(value), 0 if is_battle else len(said) - 1)]
+        request = next((value[name] for name in _REQUESTS if value.get(name) is not None), "")
+        if isinstance(request, Mapping) and isinstance(request.get("full_text"), str):
+            request = request["full_text"]
+        if "instruction" in value:
+            request = "\n\n".join(text for name in ("instruction", "input") if (text := value.get(name)))
+        asked = messages_of(request, USER) or []
+        if isinstance(answer, str) and isinstance(request, str) and split_dialogue(request):
+            said = [{"role": ASSISTANT, "content": answer.strip()}]  # the transcript ends with "Assistant:"
+        return [Logged([*asked, *said], id_of(value), len(asked))]
 
     return read
 
 
+_QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user_message", "request", "human")
+_ANSWERS = ("answer", "response", "completion", "output", "assistant", "model_answer", "model_output", "prediction",
+            "generation", "reply", "bot")  # fmt: skip
+
+
+def _names(value: Value) -> tuple[str, str] | None:
+    """The only field that may be a question, and the only one that may be its answer."""
+    found = [[name for name in names if isinstance(value.get(name), str)] for names in (_QUESTIONS, _ANSWERS)]
+    return (found[0][0], found[1][0]) if [len(one) for one in found] == [1, 1] and "context" not in value else None
+
+
+def _question_answer(value: Value) -> list[Logged]:
+    names = _names(value)
+    if names is None:
+        raise InputError(
+            "has several texts that may be the question or the answer. Say so by --columns context=NAME,response=NAME"
+        )
+    return exchange(value[names[0]], value[names[1]], id_of(value))
+
+
+def _alternating(texts: Iterable[Any], speakers: tuple[str, str] = (USER, ASSISTANT)) -> list[dict[str, Any]]:
+    return [{"role": speakers[place % 2], "content": text} for place, text in enumerate(texts)]
+
+
+def _each(read: Callable[[Value], list[Any]], mark: str) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
+    """What recognises and reads a dialogue with the list `mark`, or an object of them by their ids."""
+    is_one = has_list(mark)
+
+    def recognises(value: Value) -> bool:
+        return is_one(value) or (bool(value) and all(isinstance(one, Mapping) and is_one(one) for one in value.values()))
+
+    def read_each(value: Value) -> Iterator[Logged]:
+        for id, one in {id_of(value): value}.items() if is_one(value) else value.items():
+            yield Logged(read(one), id)
+
+    return recognises, read_each
+
+
+_is_multiwoz, _read_multiwoz = _each(lambda value: _alternating(turn["text"] for turn in value["log"]), "log")
+_is_topical, _read_topical = _each(
+    lambda value: [{"role": one["agent"], "content": one["message"]} for one in value["content"]], "content"
+)
+
+
+def _wizard(value: Value) -> list[Logged]:
+    roles = {"wizard": ASSISTANT, "apprentice": USER}
+    turns = [{"role": roles[turn["speaker"].rpartition("_")[2].lower()], "content": turn["text"]} for turn in value["dialog"]]
+    return [Logged(turns, id_of(value))]
+
+
+def _blended(value: Value) -> list[Logged]:
+    seeds = value.get("previous_utterance") or [value[f"{who}_turker_utterance"] for who in ("free", "guided")]
+    if "dialog" in value:
+        texts = [text for _, text in value["dialog"]]
+    else:
+        texts = [text for pair in zip(value["free_messages"], value["guided_messages"], strict=True) for text in pair]
+    return [Logged(_alternating([*seeds, *texts], ("free", "guided")), id_of(value))]
+
+
+def _coqa(value: Value) -> Iterator[Logged]:
+    for one in value.get("data") or [value]:
+        answers = one["answers"]["input_text"] if isinstance(one["answers"], Mapping) else one["answers"]
+        said = (text for pair in zip(one["questions"], answers, strict=True) for text in pair)
+        yield Logged(_alternating(text["input_text"] if isinstance(text, Mapping) else text for text in said), id_of(one))
+
+
+def _quac(value: Value) -> Iterator[Logged]:
+    for article in value["data"]:
+        for one in article["paragraphs"]:
+            said = (text for qa in one["qas"] for text in (qa["question"], qa["orig_answer"]["text"]))
+            yield Logged(_alternating(said), id_of(one))
+
+
+def _oasst(value: Value) -> list[Logged]:
+    messages: list[Any] = []
+
+    def walk(node: Value, parent: object) -> None:
+        messages.append({"id": node["message_id"], "parent_id": parent, "role": node["role"], "content": node["text"]})
+        for reply in node.get("replies") or ():
+            walk(reply, node["message_id"])
+
+    walk(value["prompt"], None)
+    return [Logged(messages, value.get("message_tree_id"))]
+
+
+def _acute(value: Value) -> list[Logged]:
+    found = []
+    for own, dialogue in zip(value["speakers_to_eval"], value["dialogue_dicts"], strict=True):
+        turns = [(turn.get("id", turn.get("speaker")), turn["text"]) for turn in dialogue["dialogue"]]
+        messages = [{"role": ASSISTANT if speaker == own else USER, "content": text} for speaker, text in turns]
+        found.append(Logged(messages, dialogue.get("conversation_id") or dialogue.get("id")))
+    return found
+
+
+def _completions(value: Value) -> Iterator[Logged]:
+    for one in value.get("completions") or value["answers"]:
+        yield exchange(value.get("instruction", value.get("prompt")), one.get("response", one.get("answer")), id_of(value))[0]
+
+
+def _marked(value: Value) -> list[dict[str, str]] | None:
+    """The messages of a text with marks of who speaks, as templates of chats have them."""
+    texts = (value[name] for name in ("text", "transcript", "conversation", "input") if isinstance(value.get(name), str))
+    found = next((messages for text in texts if (messages := split_dialogue(text)) is not None), None)
+    return found[:-1] if found and not found[-1]["content"] else found
+
+
+def _batch(value: Value) -> list[Logged]:
+    request, answer = value.get("body", value.get("params")), at(value, "response.body") or at(value, "result.message")
+    if request is None or answer is None:
+        return [Logged([], left_out="request without an answer" if answer is None else "answer without a request")]
+    return exchange(request, answer, value["custom_id"])
+
+
+def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
+    """The episodes of a file of ParlAI's text, a row each."""
+    texts: list[str] = []
+    first = 0
+    for number, line in enumerate(lines, start=1):
+        fields = dict(field.partition(":")[::2] for field in line.rstrip("\n").split("\t"))
+        if not {"text", "labels"} & fields.keys():
+            continue
+        first = first or number
+        texts += [fields[name].replace("\\n", "\n") for name in ("text", "labels", "eval_labels") if name in fields]
+        if fields.get("episode_done") == "True":
+            yield first, {"parlai": _alternating(texts)}
+            texts, first = [], 0
+    if texts:
+        yield first, {"parlai": _alternating(texts)}
+
+
+_OF_PEOPLE = "is a chat of people ({}). Read it by --layout {}: each message but the first is scored"
+_OF_A_PASSAGE = "has questions about a passage, and answers of a few words. Read it by --layout {}: the answers are scored"
 _OPEN_PREFERENCE = (
     "each row has two answers. Score one of them by --layout preferred or --layout dispreferred; "
     "`dialeval compare FILE` says how often the preferred one scores higher"
 )
 
-
-def _is_question_list(value: Value) -> bool:
-    turns = value.get("turns")
-    return "question_id" in value and isinstance(turns, list) and all(isinstance(one, str) for one in turns)
-
-
 LAYOUTS = [
-    Layout(
-        name="mt-bench-questions",
-        about="questions without answers",
-        recognises=_is_question_list,
-        read=messages_at("turns"),
-        open_question="holds questions without answers, as MT-Bench's do. Name the file of the answers",
+    *(
+        Layout(name=name, about=about, recognises=_has_two_answers, read=_side(side), open_question=_OPEN_PREFERENCE)
+        for name, about, side in (
+            ("preferred", "the preferred one of two answers", True),
+            ("dispreferred", "the other one of two answers", False),
+        )
     ),
     Layout(
-        name="preferred",
-        about="the preferred one of two answers",
-        recognises=_has_preference,
-        read=_preferred(0),
-        open_question=_OPEN_PREFERENCE,
+        name="batch", about="requests and answers of a batch of OpenAI, Azure, vLLM or Anthropic", joined_by="custom_id",
+        recognises=lambda value: "custom_id" in value and bool(value.keys() & {"body", "params", "response", "result"}),
+        read=_batch,
+        open_question="is of a batch, whose requests and answers are files of their own. Put them together, "
+        "cat REQUESTS ANSWERS > both.jsonl, and read both.jsonl by --layout batch",
     ),
     Layout(
-        name="dispreferred",
-        about="the other one of two answers",
-        recognises=_has_preference,
-        read=_preferred(1),
-        open_question=_OPEN_PREFERENCE,
+        name="completions", about="several answers to one request, as of UltraFeedback or Nectar", read=_completions,
+        recognises=lambda value: any(
+            has_list(name)(value) and bool(value[name]) and isinstance(value[name][0], Mapping)
+            for name in ("completions", "answers")
+        ) and bool(value.keys() & {"instruction", "prompt"}),
+        open_question="has several answers to one request. Read each by --layout completions",
     ),
-]
+    Layout(name="multiwoz", about="MultiWOZ 2.1", recognises=_is_multiwoz, read=_read_multiwoz),
+    Layout(
+        name="wizard-of-wikipedia", about="Wizard of Wikipedia, whose wizard is read as the assistant", read=_wizard,
+        recognises=lambda value: "chosen_topic" in value and has_list("dialog")(value),
+    ),
+    Layout(
+        name="topical-chat", about="Topical-Chat", recognises=_is_topical, read=_read_topical,
+        open_question=_OF_PEOPLE.format("Topical-Chat", "topical-chat"),
+    ),
+    Layout(
+        name="blended-skill-talk", about="Blended Skill Talk", read=_blended,
+        recognises=lambda value: "personas" in value
+        and bool(value.keys() & {"previous_utterance", "free_messages", "free_turker_utterance"}),
+        open_question=_OF_PEOPLE.format("Blended Skill Talk", "blended-skill-talk"),
+    ),
+    Layout(
+        name="dailydialog", about="DailyDialog", read=messages_at("dialog"),
+        recognises=lambda value: has_list("dialog")(value) and all(isinstance(text, str) for text in value["dialog"]),
+        open_question=_OF_PEOPLE.format("DailyDialog", "dailydialog"),
+    ),
+    Layout(
+        name="parlai-conversations", about="conversations that ParlAI saves",
+        recognises=lambda value: has_list("dialog")(value) and bool(value["dialog"]) and isinstance(value["dialog"][0], list),
+        read=lambda value: [
+            Logged([one for pair in value["dialog"] for one in pair], id_of(value), fields=Fields("id", "text"))
+        ],
+    ),
+    Layout(
+        name="parlai", about="ParlAI's text", recognises=has_list("parlai"), read=messages_at("parlai"), rows=_parlai_lines,
+        open_question="is ParlAI's text, where people and models speak alike. Read it by --layout parlai: labels are scored",
+    ),
+    Layout(
+        name="acute", about="pairs of dialogues for ParlAI's ACUTE-Eval", recognises=has_list("dialogue_dicts"), read=_acute,
+        open_question="is a pair of dialogues (ACUTE-Eval). Read both by --layout acute: those to be evaluated are scored",
+    ),
+    Layout(
+        name="coqa", about="CoQA", read=_coqa, open_question=_OF_A_PASSAGE.format("coqa"),
+        recognises=lambda value: any(
+            isinstance(one, Mapping) and {"story", "questions", "answers"} <= one.keys()
+            for one in (value, *(listed(value.get("data")) or ())[:1])
+        ),
+    ),
+    Layout(
+        name="quac", about="QuAC", read=_quac, open_question=_OF_A_PASSAGE.format("quac"),
+        recognises=lambda value: any(
+            isinstance(one, Mapping) and "paragraphs" in one for one in (listed(value.get("data")) or ())[:1]
+        ),
+    ),
+    Layout(
+        name="ultrachat", about="UltraChat as it was first published",
+        read=lambda value: [Logged(_alternating(value["data"]), id_of(value))],
+        recognises=lambda value: bool(value.get("data")) and has_list("data")(value)
+        and all(isinstance(text, str) for text in value["data"]),
+        open_question="has texts without a word of who speaks (UltraChat). Read it by --layout ultrachat: the user and the "
+        "assistant take turns",
+    ),
+    Layout(
+        name="oasst", about="trees of OpenAssistant", read=_oasst,
+        recognises=lambda value: isinstance(value.get("prompt"), Mapping) and "replies" in value["prompt"],
+    ),
+    plain("prism", "conversations of PRISM", "conversation_history"),
+    Layout(
+        name="marked-text", about="texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
+        recognises=lambda value: _marked(value) is not None, read=lambda value: [Logged(_marked(value) or [], id_of(value))],
+    ),
+    texts("dolly", "Dolly", "instruction", "response", "context"),
+    texts("alpaca", "Alpaca", "instruction", "output", more="input"),
+    texts("open-orca", "OpenOrca", "question", "response", "system_prompt"),
+]  # fmt: skip
+LAST = [
+    Layout(
+        name="dialog", about="turns under 'dialog' or 'dialogue'",
+        recognises=lambda value: any(
+            has_list(name)(value) and value[name] and is_message(value[name][0]) for name in ("dialog", "dialogue")
+        ),
+        read=lambda value: [Logged(value.get("dialog") or value["dialogue"], id_of(value))],
+    ),
+    Layout(
+        name="question-answer", about="a question and an answer that are texts", read=_question_answer,
+        recognises=lambda value: _names(value) is not None,
+        open_question="has a question and an answer that are texts. Read it by --layout question-answer, or say which fields "
+        "they are by --columns context=NAME,response=NAME",
+    ),
+]  # fmt: skip

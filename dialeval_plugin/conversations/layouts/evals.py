@@ -2,6 +2,154 @@
 
 from __future__ import annotations
 
-from .layout import Layout
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-LAYOUTS: list[Layout] = []
+from dialeval_plugin.conversations.roles import ASSISTANT, USER
+from dialeval_plugin.core.errors import InputError
+
+from .layout import Layout, Logged, Value, at, exchange, exchange_at, has_list, id_of, listed, messages_at, texts
+
+
+def _lm_eval(value: Value) -> Iterator[Logged]:
+    arguments = value["arguments"]
+    first = next(iter(arguments.values())) if isinstance(arguments, Mapping) else arguments[0]
+    prompt = first["arg_0"] if isinstance(first, Mapping) else first[0]
+    while isinstance(prompt, list) and len(prompt) == 1 and not isinstance(prompt[0], Mapping):
+        prompt = prompt[0]
+    for answer in value["resps"][0]:
+        if not isinstance(answer, str):
+            raise InputError(
+                "holds likelihoods of given answers, and nothing that a model said. "
+                "Log a task whose output_type is generate_until."
+            )
+        # A row a filter has the same answer again.
+        yield exchange(prompt, answer, value["doc_id"])[0]._replace(once=("doc", value["doc_id"]))
+
+
+def _promptfoo(value: Value) -> list[Logged]:
+    rows = listed(at(value, "results.results")) or [value]
+    return [
+        exchange(row["prompt"]["raw"], row["response"]["output"], row.get("id"))[0]
+        if at(row, "response.output") is not None
+        else Logged([], left_out="request without an answer")
+        for row in rows
+    ]
+
+
+def _openai_event(value: Value) -> list[Logged]:
+    if value.get("type") != "sampling":
+        return [Logged([], left_out=f"{value.get('type') or 'summary'} event")]
+    prompt, sampled = value["data"]["prompt"], value["data"]["sampled"]
+    return [exchange(prompt, one, value.get("sample_id"))[0] for one in (sampled if isinstance(sampled, list) else [sampled])]
+
+
+def _mt_bench(value: Value) -> list[Logged]:
+    asked, choices = value.get("turns"), value.get("choices")
+    if not asked or not choices:
+        return [Logged([], left_out="answer without a question" if choices else "question without an answer")]
+    found = []
+    for choice in choices:
+        said = [one["content"] if isinstance(one, Mapping) else one for one in choice["turns"]]
+        pairs = zip(asked, said, strict=False)
+        turns = [({"role": role, "content": one["content"] if isinstance(one, Mapping) else one})
+                 for pair in pairs for role, one in zip((USER, ASSISTANT), pair, strict=True)]  # fmt: skip
+        found.append(Logged(turns, value.get("answer_id") or value["question_id"]))
+    return found
+
+
+def _is_mt_bench(value: Value) -> bool:
+    turns = value.get("turns")
+    questions = isinstance(turns, list) and all(isinstance(one, str) for one in turns)
+    return "question_id" in value and (questions or any("turns" in one for one in listed(value.get("choices")) or ()))
+
+
+def _answer_of(message: Any) -> Any:
+    """A message of Arena-Hard, whose content is an object."""
+    content = at(message, "content.answer")
+    return message if content is None else {**message, "content": content}
+
+
+def _helm(value: Value) -> Iterator[Logged]:
+    for state in value["request_states"]:
+        request = state["request"]
+        for completion in state["result"]["completions"]:
+            yield exchange(request.get("messages") or request["prompt"], completion["text"], at(state, "instance.id"))[0]
+
+
+def _opencompass(value: Value) -> Iterator[Logged]:
+    for id, one in value.items():
+        prompt = one["origin_prompt"]
+        asked = prompt if isinstance(prompt, str) else [{"role": part["role"], "content": part["prompt"]} for part in prompt]
+        yield exchange(asked, one["prediction"], id)[0]
+
+
+def _deepeval(value: Value) -> Iterator[Logged]:
+    for case in listed(value.get("testCases")) or (() if "conversationalTestCases" in value else [value]):
+        yield exchange(case["input"], case.get("actualOutput", case.get("actual_output")), id_of(case))[0]
+    for case in listed(value.get("conversationalTestCases")) or ():
+        yield Logged(case["turns"], id_of(case))
+
+
+LAYOUTS = [
+    Layout(
+        name="lm-eval-samples", about="samples of lm-evaluation-harness", read=_lm_eval,
+        recognises=lambda value: {"doc_id", "arguments", "resps"} <= value.keys(),
+        open_question="is a sample of lm-evaluation-harness, whose prompt may hold examples and instructions beside the "
+        "question. Read it by --layout lm-eval-samples: the answer is scored after the prompt",
+    ),
+    Layout(
+        name="inspect", about="samples of inspect_ai", read=messages_at("messages"),
+        recognises=lambda value: {"epoch", "messages", "input"} <= value.keys(),
+    ),
+    Layout(
+        name="promptfoo", about="results of promptfoo", read=_promptfoo,
+        recognises=lambda value: has_list("results.results")(value)
+        or (isinstance(at(value, "prompt.raw"), str) and isinstance(value.get("response"), Mapping)),
+    ),
+    Layout(
+        name="openai-evals", about="logs of OpenAI's evals", read=_openai_event,
+        recognises=lambda value: {"event_id", "type", "data"} <= value.keys()
+        or (len(value) == 1 and bool(value.keys() & {"spec", "final_report"})),
+    ),
+    exchange_at("openai-eval-items", "items of OpenAI's hosted evals", "sample.input", "sample.output"),
+    Layout(
+        name="simple-evals", about="results of simple-evals", recognises=has_list("convos"),
+        read=lambda value: [Logged(one, None, len(one) - 1) for one in value["convos"]],
+    ),
+    Layout(
+        name="mt-bench", about="questions and answers of MT-Bench", recognises=_is_mt_bench, read=_mt_bench,
+        joined_by="question_id",
+        open_question="is of MT-Bench, whose questions and answers are files of their own. Put those of one model together, "
+        "cat question.jsonl MODEL.jsonl > both.jsonl, and read both.jsonl by --layout mt-bench",
+    ),
+    Layout(
+        name="arena-hard", about="answers of Arena-Hard",
+        recognises=lambda value: has_list("messages")(value)
+        and any(isinstance(at(one, "content.answer"), str) for one in value["messages"]),
+        read=lambda value: [Logged([_answer_of(one) for one in value["messages"]], value.get("uid"))],
+    ),
+    Layout(name="helm", about="scenario_state.json of HELM", recognises=has_list("request_states"), read=_helm),
+    Layout(
+        name="opencompass", about="predictions of OpenCompass", read=_opencompass,
+        recognises=lambda value: bool(value) and all(
+            isinstance(one, Mapping) and {"origin_prompt", "prediction"} <= one.keys() for one in value.values()
+        ),
+    ),
+    Layout(
+        name="deepeval", about="runs of deepeval with conversations", read=_deepeval,
+        recognises=lambda value: bool(value.get("conversationalTestCases")),
+    ),
+    Layout(
+        name="deepeval", about="test cases of deepeval", read=_deepeval,
+        recognises=lambda value: bool(value.get("testCases"))
+        or any(isinstance(value.get(name), str) for name in ("actual_output", "actualOutput")),
+        open_question="has a question and an answer that are texts (test cases of deepeval). Read it by --layout deepeval: the "
+        "actual output is scored after the input",
+    ),
+    Layout(
+        name="ragas", about="samples of ragas with several turns", recognises=has_list("user_input"),
+        read=messages_at("user_input"),
+    ),
+    texts("ragas", "samples of ragas", "user_input", "response"),
+]  # fmt: skip

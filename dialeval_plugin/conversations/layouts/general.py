@@ -80,7 +80,7 @@ EXCHANGE = Layout(
 MESSAGES = Layout(
     name="messages",
     about="OpenAI, ShareGPT, LMSYS, WildChat, plain turns",
-    recognises=lambda value: "context" not in value and _whole_name(value) is not None,
+    recognises=lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None,
     read=_read_whole,
 )
 UTTERANCES = plain("utterances", "Taskmaster and others with 'utterances'", "utterances")

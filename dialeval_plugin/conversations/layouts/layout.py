@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any, NamedTuple, TypeAlias
 
-from dialeval_plugin.conversations.messages import USUAL, Fields, is_message, parsed_cell
+from dialeval_plugin.conversations.messages import USUAL, Fields, is_message, parsed_cell, split_dialogue
 from dialeval_plugin.conversations.order import current_of
+from dialeval_plugin.conversations.roles import ASSISTANT, USER
 from dialeval_plugin.core.errors import InputError
 
 Value: TypeAlias = Mapping[str, Any]
@@ -27,6 +28,9 @@ class Logged(NamedTuple):
         n_history: so many of the messages are a request, of which nothing is scored.
         current: id of the last message that was shown, where messages branch.
         fields: names of a message's fields, where they are not the usual ones.
+        left_out: what this is instead of a conversation, which is counted and not read.
+        once: what a second conversation with the same turns shares with the first, as a trace or a question, so that it is left
+            out; None: nothing.
     """
 
     messages: Sequence[object]
@@ -34,6 +38,8 @@ class Logged(NamedTuple):
     n_history: int = 0
     current: object = None
     fields: Fields = USUAL
+    left_out: str = ""
+    once: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +56,8 @@ class Layout:
             None: an object is read by `read`.
         rows: of a file that is no JSON, the rows that its lines hold, each with the number of its line, from 1. Such a file is
             read where the user names the layout.
+        marks: fields that tell it from others, for the error about an object of no layout.
+        joined_by: the field that says which rows are parts of one object, as a question and its answer in files of their own.
         open_question: what has to be settled before such a file is read; "" where nothing has to.
     """
 
@@ -59,6 +67,8 @@ class Layout:
     read: Callable[[Value], Iterable[Logged]] = lambda value: ()
     message: Callable[[Value], Value | list[Value] | str] | None = None
     rows: Callable[[Iterable[str]], Iterator[tuple[int, Value]]] | None = None
+    marks: tuple[str, ...] = ()
+    joined_by: str = ""
     open_question: str = ""
 
     def fits(self, value: Value) -> bool:
@@ -163,7 +173,10 @@ def has(value: object, *names: str) -> bool:
 
 def plain(name: str, about: str, path: str, *of_messages: str, **settings: Any) -> Layout:
     """Return a layout with the messages of one conversation at `path`, the first of which has fields of these names."""
-    return Layout(name=name, about=about, recognises=has_list(path, *of_messages), read=messages_at(path, **settings))
+    return Layout(
+        name=name, about=about, recognises=has_list(path, *of_messages), read=messages_at(path, **settings),
+        marks=(path.partition(".")[0], *of_messages),
+    )  # fmt: skip
 
 
 def said(role: object, text: object, *unseen: str, **others: object) -> dict[str, Any]:
@@ -183,6 +196,13 @@ def plain_text(html: str) -> str:
     return unescape(re.sub(r"<[^>]*>", "", text)).strip()
 
 
+_HOLDERS = (
+    "messages", "contents", "generations", "candidates", "choices", "output", "outputs", "input", "inputs", "message",
+    "input_messages", "output_messages", "prompt",
+)  # fmt: skip
+"""What holds the messages of a request or an answer."""
+
+
 def messages_of(value: Any, role: str) -> list[Any] | None:
     """Return the messages that a request or an answer consists of; None where it is no chat.
 
@@ -190,8 +210,13 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
         value: a list of messages, a message, an object of an API that holds them, or, of an answer, its text.
         role: of what is a text alone.
     """
-    value = parsed_cell(value)
     if isinstance(value, str):
+        parsed = parsed_cell(value)
+        if isinstance(parsed, dict) or is_chat(parsed):
+            return messages_of(parsed, role) or [{"role": role, "content": value}]  # what was said may be JSON of its own
+        value = parsed if isinstance(parsed, str) else value
+        if role == USER and (marked := split_dialogue(value)) is not None:
+            return marked if marked[-1]["content"] else marked[:-1]  # a template ends where the answer begins
         return [{"role": role, "content": value}]
     if (elements := listed(value)) is not None:
         if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
@@ -200,20 +225,15 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
         return [one if "role" in one or is_message(one) or "type" in one else {"role": role, **one} for one in found]
     if not isinstance(value, Mapping):
         return None
-    for name in ("messages", "contents", "generations", "candidates", "choices", "output", "input", "message"):
-        if value.get(name) is None:
-            continue
-        inner = listed(value[name])
-        if name == "choices" and inner is not None:
-            if len(inner) > 1:
-                raise InputError(f"has {len(inner)} choices, and nothing says which was shown. Keep one of them.")
-            return messages_of(inner[0].get("message", inner[0].get("text")), role) if inner else []
-        if name == "candidates" and inner is not None:
-            return messages_of(inner[0].get("content"), role) if inner else []
-        if name == "generations" and inner is not None:
-            first = inner[0][0] if inner and isinstance(inner[0], list) and inner[0] else (inner or [{}])[0]
-            return messages_of(first.get("message") or first.get("text"), role)
-        return messages_of(value[name], role)
+    if "kwargs" in value:  # a message as LangChain's dumpd writes it
+        return [value]
+    for name in ("chat_history", "history"):
+        if (earlier := listed(value.get(name))) is not None:
+            last = messages_of({one: value[one] for one in value if one != name}, role)
+            return None if last is None else [*(messages_of(earlier, USER) or []), *last]
+    for name in _HOLDERS:
+        if value.get(name) is not None:
+            return _held(name, value[name], role)
     if value.keys() & {"role", "parts", "content"} or is_message(value):
         return [{"role": role, **value}]
     text = next(
@@ -222,14 +242,58 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
     return [{"role": role, "content": text}] if isinstance(text, str) else None
 
 
+def _held(name: str, value: Any, role: str) -> list[Any] | None:
+    """The messages that an API's object has under `name`."""
+    inner = listed(value)
+    if inner is None or name not in ("choices", "candidates", "generations"):
+        return messages_of(value, role)
+    if name == "choices" and len(inner) > 1:
+        raise InputError(f"has {len(inner)} choices, and nothing says which was shown. Keep one of them.")
+    if not inner:
+        return []
+    first = inner[0][0] if isinstance(inner[0], list) else inner[0]
+    return messages_of(first.get("content") if name == "candidates" else first.get("message") or first.get("text"), role)
+
+
 def exchange(request: Any, answer: Any, id: object) -> list[Logged]:
-    """Return the conversation of a request and its answer, of which the answer alone is scored."""
-    asked, said = messages_of(request, "user"), messages_of(answer, "assistant")
+    """Return the conversation of a request and its answer, of which the answer alone is scored.
+
+    An answer that begins with the request, as states of agents do, has it once.
+    """
+    asked, said = messages_of(request, USER), messages_of(answer, ASSISTANT)
     if asked is None or said is None:
         raise InputError(
-            "has a request or an answer that is no chat. Say which fields hold them by --columns context=...,response=..."
+            "has a request or an answer that is no chat. Say which fields hold them by --columns context=NAME,response=NAME"
         )
+    if (
+        asked
+        and len(said) > len(asked)
+        and all(_content(one) == _content(other) for one, other in zip(asked, said, strict=False))
+    ):
+        said = said[len(asked) :]
     return [Logged([*asked, *said], id, len(asked))]
+
+
+def _content(message: Any) -> Any:
+    held = message.get("kwargs") or message.get("data") or message
+    return next((held[name] for name in ("content", "parts", "text") if name in held), None)
+
+
+def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, open_question: str = "") -> Layout:
+    """Return a layout of requests with their answers at these paths, of objects that have fields of the names `marks` too."""
+
+    def read(value: Value) -> list[Logged]:
+        if at(value, answer) is None:
+            return [Logged([], left_out="request without an answer")]
+        return exchange(at(value, request), at(value, answer), id_of(value))
+
+    return Layout(
+        name=name, about=about, read=read, open_question=open_question,
+        marks=(request.partition(".")[0], answer.partition(".")[0], *marks),
+        recognises=lambda value: (
+            all(mark in value for mark in marks) and at(value, request) is not None and answer.partition(".")[0] in value
+        ),
+    )  # fmt: skip
 
 
 def is_chat(value: Any) -> bool:
@@ -242,10 +306,31 @@ def is_chat(value: Any) -> bool:
     return isinstance(value, Mapping) and bool(
         is_message(value)
         or any(is_chat(value.get(name)) for name in ("messages", "contents"))
-        or value.keys() & {"choices", "generations"}
+        or value.keys() & {"choices", "generations", "candidates"}
+        or value.get("object") == "response"
+        or isinstance(at(value, "output.message"), Mapping)
     )
 
 
 def ask_who(name: str, about: str, who: str = "each message but the first is scored") -> str:
     """Return the question that a chat of people leaves open."""
     return f"is a chat of people ({about}). Read it by --layout {name}: {who}"
+
+
+def texts(name: str, about: str, question: str, answer: str, *marks: str, more: str = "") -> Layout:
+    """Return a layout of rows with a question and an answer that are texts; `more` is a second part of the question."""
+
+    def read(value: Value) -> list[Logged]:
+        asked = [text for field in (question, more) if field and (text := value.get(field))]
+        earlier = [text for pair in listed(value.get("history")) or [] for text in pair]
+        before = [{"role": (USER, ASSISTANT)[place % 2], "content": text} for place, text in enumerate(earlier)]
+        said = {"role": ASSISTANT, "content": value[answer]}
+        return [Logged([*before, {"role": USER, "content": "\n\n".join(asked)}, said], id_of(value), len(before) + 1)]
+
+    return Layout(
+        name=name, about=about, read=read, marks=(question, answer, *marks),
+        recognises=lambda value: isinstance(value.get(question), str) and isinstance(value.get(answer), str)
+        and all(mark in value for mark in marks),
+        open_question=f"has a question and an answer that are texts ({about}), and such a text may be a task instead of talk. "
+        f"Read it by --layout {name}: {answer!r} is scored after {question!r}",
+    )  # fmt: skip

@@ -2,52 +2,200 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from .layout import Layout, Logged, Value, exchange, id_of, is_chat, plain
+from dialeval_plugin.conversations.messages import parsed_cell
+
+from .layout import Layout, Logged, Value, at, exchange, exchange_at, id_of, listed, plain
 
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
-    ("llm.input_messages", "llm.output_messages"), ("input.value", "output.value"), ("mlflow.spanInputs", "mlflow.spanOutputs"),
+    ("llm.input_messages", "llm.output_messages"), ("mlflow.spanInputs", "mlflow.spanOutputs"), ("input.value", "output.value"),
 )  # fmt: skip
+"""Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, a text of Phoenix's."""
+_ASIDE = {"TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR"}
+_SPAN_IDS = ("span_id", "spanId", "context.span_id", "context")
 
 
-def _attributes(value: Value) -> Value:
-    attributes = value.get("attributes", value)
+def _nested(attributes: Any) -> Any:
+    """Attributes as a tree, whose names are paths with dots, as `llm.input_messages.0.message.role`; lists of OTLP too."""
     if isinstance(attributes, list):  # OTLP: [{"key": ..., "value": {"stringValue": ...}}]
-        attributes = {one.get("key"): next(iter((one.get("value") or {None: None}).values())) for one in attributes}
-    return (
-        {name.removeprefix("attributes."): one for name, one in attributes.items()} if isinstance(attributes, Mapping) else {}
-    )
+        attributes = {one["key"]: _otlp(one.get("value")) for one in attributes if isinstance(one, Mapping) and "key" in one}
+    tree: dict[str, Any] = {}
+    for path, value in attributes.items() if isinstance(attributes, Mapping) else ():
+        *names, last = str(path).removeprefix("attributes.").split(".")
+        place = tree
+        for name in names:
+            if not isinstance(place.get(name), dict):
+                place[name] = {}
+            place = place[name]
+        place[last] = _nested(value) if isinstance(value, Mapping) else value
+    return _lists(tree)
 
 
-def _span_names(value: Value) -> tuple[str, str] | None:
+def _otlp(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    found: Any
+    kind, found = next(iter(value.items()), ("", {}))
+    if kind == "arrayValue":
+        return [_otlp(one) for one in found.get("values") or ()]
+    if kind == "kvlistValue":
+        return {one["key"]: _otlp(one.get("value")) for one in found.get("values") or ()}
+    return found if kind.endswith("Value") else value
+
+
+def _lists(tree: Any) -> Any:
+    """The tree with a list where the names are the numbers of its elements."""
+    if not isinstance(tree, dict):
+        return tree
+    if tree and all(name.isdecimal() for name in tree):
+        return [_lists(tree[name]) for name in sorted(tree, key=int)]
+    return {name: _lists(one) for name, one in tree.items()}
+
+
+def _attributes(value: Value) -> Any:
+    return _nested(value.get("attributes", value))
+
+
+def _messages(found: Any) -> Any:
+    """Messages of OpenInference as others have them; any other value as it is."""
+    if not isinstance(found := parsed_cell(found), list):
+        return found
+    messages = [one.get("message", one) if isinstance(one, Mapping) else one for one in map(_nested_message, found)]
+    return [
+        {**one, "content": [part.get("message_content", part) for part in one["contents"]]} if "contents" in one else one
+        for one in messages
+    ]
+
+
+def _nested_message(message: Any) -> Any:
+    is_flat = isinstance(message, Mapping) and any(name.startswith("message.") for name in message)
+    return _nested(message) if is_flat else message
+
+
+def _pair(found: Any) -> tuple[Any, Any] | None:
+    """The request and the answer among attributes."""
+    pairs = (tuple(at(found, path) for path in names) for names in _SPANS)
+    return next(((_messages(asked), _messages(said)) for asked, said in pairs if asked is not None and said is not None), None)
+
+
+def _of_events(events: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """The request and the answer that events of a span hold, each a message, or the one with all."""
+    asked: list[Any] = []
+    said: list[Any] = []
+    for event in events:
+        found = _attributes(event)
+        body = _otlp(event["body"]) if "body" in event else found
+        name = event.get("eventName") or event.get("event_name") or at(found, "event.name") or event.get("name") or ""
+        kind = str(name).removeprefix("gen_ai.").removesuffix(".message")
+        if (pair := _pair(found)) is not None:
+            return pair[0], pair[1]
+        if kind in ("system", "user", "assistant", "tool"):
+            asked.append({"role": kind, "content": body.get("content")} if isinstance(body, Mapping) else body)
+        elif kind == "choice":
+            message = parsed_cell(body.get("message", body.get("content")))
+            said.append({"role": "assistant", **(message if isinstance(message, Mapping) else {"content": message})})
+        elif kind == "content.prompt":
+            asked += listed(at(found, "gen_ai.prompt")) or []
+        elif kind == "content.completion":
+            said += listed(at(found, "gen_ai.completion")) or []
+    return asked, said
+
+
+def _span(value: Value) -> Logged:
     found = _attributes(value)
-    return next((pair for pair in _SPANS if found.get(pair[0]) is not None and found.get(pair[1]) is not None), None)
+    kind = str(at(found, "openinference.span.kind") or "").upper()
+    pair = _pair(found)
+    if pair is None or kind in _ASIDE or (kind in ("CHAIN", "AGENT") and value.get("parent_id")):
+        pair = _of_events(event for event in listed(value.get("events")) or [] if isinstance(event, Mapping))
+        if not (pair[0] and pair[1]):
+            return Logged([], left_out=f"{kind.lower()} span without messages".strip())
+    names = ("context.trace_id", "trace_id", "traceId", "context.span_id", "span_id", "spanId")
+    id = next((id for name in names if (id := value.get(name, at(value, name)))), None)
+    asked, said = pair
+    return exchange(asked, said, id if id is not None else id_of(value))[0]._replace(once=("trace", id))
 
 
-def _read_span(value: Value) -> list[Logged]:
-    names, attributes = _span_names(value) or _SPANS[0], _attributes(value)
-    id = value.get("trace_id", value.get("context.span_id", id_of(value)))
-    return exchange(attributes[names[0]], attributes[names[1]], id)
+def _is_span(value: Value) -> bool:
+    """Whether an object is a span of any kind, or has attributes that hold a request and its answer."""
+    return (any(name in value for name in _SPAN_IDS) and bool(value.keys() & {"attributes", "events"})) or (
+        any(names[0].partition(".")[0] in str(name) for names in _SPANS for name in value)
+        and _pair(_attributes(value)) is not None
+    ) or (isinstance(value.get("attributes"), (Mapping, list)) and _pair(_attributes(value)) is not None) or (
+        isinstance(value.get("events"), list) and all(_of_events(one for one in value["events"] if isinstance(one, Mapping)))
+    )  # fmt: skip
 
 
-def _langsmith(value: Value) -> list[Logged]:
-    return exchange(value["inputs"], value["outputs"], id_of(value))
+def _otlp_spans(value: Value) -> Iterator[Logged]:
+    for resource in value["resourceSpans"]:
+        for scope in resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans") or ():
+            yield from map(_span, scope.get("spans") or ())
+
+
+def _otlp_events(value: Value) -> Iterator[Logged]:
+    """Spans whose messages are events of a log of their own."""
+    spans: dict[Any, list[Any]] = {}
+    for resource in value["resourceLogs"]:
+        for scope in resource.get("scopeLogs") or ():
+            for record in scope.get("logRecords") or ():
+                spans.setdefault(record.get("spanId"), []).append(record)
+    for id, records in spans.items():
+        asked, said = _of_events(records)
+        yield exchange(asked, said, id)[0] if asked and said else Logged([], left_out="span without messages")
+
+
+def _mlflow(value: Value) -> list[Logged]:
+    spans = listed(at(value, "data.spans")) or []
+    roots = (one for one in spans if not any(one.get(name) for name in ("parent_id", "parent_span_id", "parentSpanId")))
+    root: Any = next(roots, {})
+    request = at(value, "data.request") or at(_attributes(root), "mlflow.spanInputs") or at(value, "info.request_preview")
+    answer = at(value, "data.response") or at(_attributes(root), "mlflow.spanOutputs") or at(value, "info.response_preview")
+    if answer is None:
+        return [Logged([], left_out="request without an answer")]
+    return exchange(request, answer, at(value, "info.trace_id") or at(value, "info.request_id"))
+
+
+def _adot(value: Value) -> list[Logged]:
+    said = listed(at(value, "body.output.messages")) or []
+    return exchange(at(value, "body.input.messages"), said[-1:], value.get("traceId") or id_of(value))
 
 
 LAYOUTS = [
     plain("gemini", "requests of Gemini's API", "contents"),
+    plain("langgraph", "states of LangGraph's threads", "values.messages"),
+    exchange_at("langsmith", "runs of LangSmith", "inputs", "outputs", "run_type"),
+    exchange_at("langsmith-examples", "examples of LangSmith's data sets", "inputs", "outputs", "dataset_id"),
+    exchange_at("langfuse", "traces of Langfuse", "input", "output", "observations"),
+    exchange_at("langfuse-traces", "traces of Langfuse in a table", "input", "output", "traceId"),
+    exchange_at("weave", "calls of W&B Weave", "inputs", "output", "op_name"),
+    exchange_at("helicone", "requests of Helicone", "request_body", "response_body"),
+    exchange_at("litellm", "spend logs of LiteLLM's proxy", "proxy_server_request.messages", "response", "call_type"),
+    exchange_at("bodies", "HTTP requests with their answers", "request.body", "response.body"),
+    exchange_at("bedrock", "Bedrock's log", "input.inputBodyJson", "output.outputBodyJson"),
+    exchange_at("mlflow-table", "MLflow's traces in a table", "request", "response", "trace_id", "state"),
+    plain("azure-evaluation", "conversations of Azure's evaluation", "conversation.messages"),
     Layout(
-        name="langsmith",
-        about="runs of LangSmith",
-        recognises=lambda value: "run_type" in value and is_chat(value.get("inputs")),
-        read=_langsmith,
+        name="mlflow", about="traces of MLflow", recognises=lambda value: isinstance(value.get("info"), Mapping)
+        and isinstance(value.get("data"), Mapping) and bool(value["data"].keys() & {"spans", "request"}), read=_mlflow,
     ),
     Layout(
-        name="spans",
-        about="spans of OpenTelemetry, Phoenix and MLflow",
-        recognises=lambda value: _span_names(value) is not None,
-        read=_read_span,
+        name="adot", about="bodies of AWS's ADOT", read=_adot,
+        recognises=lambda value: isinstance(at(value, "body.input.messages"), list),
+        open_question="is a record of ADOT, whose output may repeat what was said before. Read it by --layout adot: of the "
+        "output the last message is scored",
     ),
-]
+    Layout(
+        name="otlp", about="spans of OpenTelemetry's collector", read=_otlp_spans,
+        recognises=lambda value: isinstance(value.get("resourceSpans"), list),
+    ),
+    Layout(
+        name="otlp-events", about="events of OpenTelemetry's collector", read=_otlp_events,
+        recognises=lambda value: isinstance(value.get("resourceLogs"), list),
+    ),
+    Layout(
+        name="spans", about="spans of OpenTelemetry, Phoenix and MLflow", recognises=_is_span,
+        read=lambda value: [_span(value)],
+    ),
+]  # fmt: skip

@@ -216,6 +216,11 @@ def _vote(answers: object, criterion: str, where: str) -> str:
     return str(answer)
 
 
+def _has_utterances(history: object) -> bool:
+    """Whether a history is of objects, as no other file's is that has one: Alpaca's is of pairs, a chat's of roles."""
+    return not isinstance(history, list) or all(isinstance(one, dict) and "role" not in one for one in history)
+
+
 def has_causes(path: Path) -> bool:
     """Whether a file has responses with their causes; raises as `read_text`."""
     return (beginning := Beginning.of(path)).is_array and beginning.has("history", "entities")
@@ -235,7 +240,9 @@ def _read_dialogues(path: Path) -> list[Dialogue]:
 CORPUS = Corpus(
     name="cgdialog_plus",
     layout="JSON array with `history`, `response`",
-    recognises=lambda file: file.is_array and file.has("history"),
+    recognises=lambda file: (
+        file.is_array and file.has("history") and (file.has("entities") or _has_utterances(file.value["history"]))
+    ),
     read_items=_read_items,
     read_dialogues=_read_dialogues,
 )

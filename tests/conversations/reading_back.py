@@ -1,0 +1,22 @@
+"""What the tests of layouts share: a conversation about tea, and how what was read is compared with it."""
+
+from dialeval_plugin.conversations.reading import ReadingOptions, conversations_from
+from dialeval_plugin.conversations.record import Conversation
+
+FIRST, SAID = "Do you like tea?", "I do, green tea most of all."
+MORE, LATER = "How do you brew it?", "Two minutes in water that is not quite boiling."
+TEA = [("user", FIRST), ("assistant", SAID), ("user", MORE), ("assistant", LATER)]
+ASKED, ANSWER = {"role": "user", "content": FIRST}, {"role": "assistant", "content": SAID}
+CHAT = [{"role": role, "content": text} for role, text in TEA]
+
+
+def read_back(rows, **options):
+    """Return the turns of each conversation, and the places of those that are scored; a response has the last place."""
+    found = []
+    for one in conversations_from(rows, ReadingOptions(**options)):
+        if isinstance(one, Conversation):
+            found.append(([(turn.speaker, turn.text) for turn in one.turns], list(one.responses())))
+        else:
+            turns = [(turn.speaker, turn.text) for turn in (*one.context, one.response)]
+            found.append((turns, [len(turns) - 1]))
+    return found

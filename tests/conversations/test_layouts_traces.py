@@ -1,0 +1,189 @@
+"""Layouts of traces and logs of requests: small files of our own text after public schemas, and what a person would score."""
+
+import json
+
+import pytest
+
+from .reading_back import ANSWER, ASKED, FIRST, LATER, MORE, SAID, TEA, read_back
+
+REQUEST = {"model": "m", "messages": [{"role": "system", "content": "Be kind."}, ASKED]}
+CHOICES = {"id": "r1", "object": "chat.completion", "choices": [{"index": 0, "message": ANSWER, "finish_reason": "stop"}]}
+HUMAN = {"type": "human", "content": FIRST, "additional_kwargs": {}}
+AI = {"type": "ai", "content": SAID, "response_metadata": {}}
+OTEL_IN = [{"role": "user", "parts": [{"type": "text", "content": FIRST}]}]
+OTEL_OUT = [{"role": "assistant", "parts": [{"type": "text", "content": SAID}], "finish_reason": "stop"}]
+LATER_IN = [{"role": "user", "parts": [{"type": "text", "content": MORE}]}]
+LATER_OUT = [{"role": "assistant", "parts": [{"type": "text", "content": LATER}]}]
+FLAT = {
+    "llm.input_messages.0.message.role": "system",
+    "llm.input_messages.0.message.content": "Be kind.",
+    "llm.input_messages.1.message.role": "user",
+    "llm.input_messages.1.message.content": FIRST,
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.contents.0.message_content.type": "text",
+    "llm.output_messages.0.message.contents.0.message_content.text": SAID,
+}
+
+
+def constructed(kind, text):
+    """A message as LangChain's `dumpd` writes it."""
+    return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", kind], "kwargs": {"content": text}}
+
+
+def otlp(attributes):
+    """Attributes as OTLP's JSON has them."""
+    return [{"key": name, "value": {"stringValue": one}} for name, one in attributes.items()]
+
+
+def otlp_file(*spans):
+    """An export of OpenTelemetry's collector."""
+    return {"resourceSpans": [{"resource": {"attributes": []}, "scopeSpans": [{"scope": {"name": "s"}, "spans": list(spans)}]}]}
+
+
+def gen_ai_event(name, body, time):
+    """An event of a span, after the conventions up to 1.36."""
+    return {"name": name, "timeUnixNano": time, "attributes": otlp({"gen_ai.system": "openai", "content": body})}
+
+
+ONE_REQUEST = {
+    "langchain, messages_to_dict": {"id": "c", "messages": [{"type": "human", "data": HUMAN}, {"type": "ai", "data": AI}]},
+    "langchain, dumpd": {"id": "c", "messages": [constructed("HumanMessage", FIRST), constructed("AIMessage", SAID)]},
+    "langchain, model_dump": {"id": "c", "messages": [HUMAN, AI]},
+    "langgraph's state": {"values": {"messages": [HUMAN, AI]}, "next": [], "config": {}, "metadata": {}},
+    "langsmith run of a chat model": {
+        "id": "c", "run_type": "llm", "name": "ChatOpenAI",
+        "inputs": {"messages": [[constructed("SystemMessage", "Be kind."), constructed("HumanMessage", FIRST)]]},
+        "outputs": {"generations": [[{"text": SAID, "message": constructed("AIMessage", SAID)}]], "llm_output": {}},
+    },
+    "langsmith run of a chain": {
+        "id": "c", "run_type": "chain", "inputs": {"input": FIRST}, "outputs": {"output": SAID}, "trace_id": "t",
+    },
+    "langsmith example": {
+        "id": "c", "dataset_id": "d", "inputs": {"question": FIRST}, "outputs": {"answer": SAID}, "created_at": "2025-01-01",
+    },
+    "langsmith export to OpenAI's rows": {"inputs": {"messages": [ASKED]}, "outputs": {"choices": CHOICES["choices"]}},
+    "langfuse generation": {
+        "id": "c", "traceId": "t", "type": "GENERATION", "name": "n", "startTime": "2025-01-01", "input": REQUEST["messages"],
+        "output": ANSWER, "model": "m",
+    },
+    "langfuse trace of texts": {
+        "id": "c", "name": "chat", "timestamp": "2025-01-01", "sessionId": None, "userId": None, "input": FIRST, "output": SAID,
+        "observations": [], "scores": [],
+    },
+    "langfuse row of a table": {
+        "id": "c", "traceName": "n", "input": json.dumps({"messages": REQUEST["messages"]}), "output": json.dumps(ANSWER),
+    },
+    "phoenix span, flat": {"context.span_id": "c", "name": "llm", **{f"attributes.{name}": one for name, one in FLAT.items()}},
+    "phoenix span, attributes": {"context": {"span_id": "c", "trace_id": "t"}, "span_kind": "LLM", "attributes": FLAT},
+    "phoenix span, nested": {
+        "context": {"span_id": "c", "trace_id": "t"}, "attributes": {"llm": {
+            "input_messages": [{"message": ASKED}], "output_messages": [{"message": ANSWER}],
+        }},
+    },
+    "phoenix span of a chain": {
+        "context": {"span_id": "c", "trace_id": "t"}, "attributes": {"input": {"value": FIRST}, "output": {"value": SAID}},
+    },
+    "mlflow trace": {
+        "info": {"trace_id": "c", "state": "OK"}, "data": {"spans": [], "request": json.dumps(REQUEST),
+                                                         "response": json.dumps(CHOICES)},
+    },
+    "mlflow trace, root span": {
+        "info": {"trace_id": "c"}, "data": {"spans": [{"span_id": "s", "parent_id": None, "attributes": {
+            "mlflow.spanInputs": json.dumps(REQUEST), "mlflow.spanOutputs": json.dumps(CHOICES), "mlflow.spanType": '"CHAIN"',
+        }}]},
+    },
+    "opentelemetry span": {"trace_id": "t", "span_id": "c", "attributes": {
+        "gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(OTEL_IN),
+        "gen_ai.output.messages": json.dumps(OTEL_OUT),
+    }},
+    "opentelemetry, otlp": otlp_file({"traceId": "t", "spanId": "c", "attributes": otlp({
+        "gen_ai.input.messages": json.dumps(OTEL_IN), "gen_ai.output.messages": json.dumps(OTEL_OUT),
+    })}),
+    "opentelemetry, indexed attributes": otlp_file({"traceId": "t", "spanId": "c", "attributes": otlp({
+        "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": FIRST, "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": SAID,
+    })}),
+    "opentelemetry, event of the whole": {"name": "chat m", "events": [{
+        "name": "gen_ai.client.inference.operation.details", "attributes": {
+            "gen_ai.input.messages": OTEL_IN, "gen_ai.output.messages": OTEL_OUT}}]},
+    "opentelemetry, an event a message": {"name": "chat m", "span_id": "c", "events": [
+        {"name": "gen_ai.system.message", "attributes": {"content": "Be kind."}},
+        {"name": "gen_ai.user.message", "attributes": {"content": FIRST}},
+        {"name": "gen_ai.choice", "attributes": {"index": 0, "message": json.dumps(ANSWER), "finish_reason": "stop"}},
+    ]},
+    "opentelemetry, prompt and completion events": {"name": "chat m", "span_id": "c", "events": [
+        {"name": "gen_ai.content.prompt", "attributes": {"gen_ai.prompt": json.dumps([ASKED])}},
+        {"name": "gen_ai.content.completion", "attributes": {"gen_ai.completion": json.dumps([ANSWER])}},
+    ]},
+    "litellm, standard logging payload": {
+        "id": "c", "trace_id": "t", "call_type": "acompletion", "messages": REQUEST["messages"], "response": CHOICES,
+        "model": "m", "response_cost": 0.1,
+    },
+    "litellm, spend logs": {
+        "request_id": "c", "call_type": "acompletion", "messages": {}, "response": CHOICES,
+        "proxy_server_request": {"messages": REQUEST["messages"], "model": "m"},
+    },
+    "helicone": {"request_id": "c", "request_body": REQUEST, "response_body": CHOICES, "request_path": "/v1", "model": "m"},
+    "portkey": {"id": "c", "trace_id": "t", "request": json.dumps(REQUEST), "response": json.dumps(CHOICES), "cost": 1},
+    "portkey, bodies": {"id": "c", "request": {"url": "u", "body": REQUEST}, "response": {"status": 200, "body": CHOICES}},
+    "openai, request and response": {"request": REQUEST, "response": CHOICES},
+    "openai, stored completion": {"id": "c", "object": "chat.completion", "input": REQUEST["messages"], "output": [ANSWER]},
+    "openai, responses": {
+        "request": {"model": "m", "instructions": "Be kind.", "input": FIRST},
+        "response": {"id": "c", "object": "response", "output": [
+            {"type": "reasoning", "summary": []},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": SAID, "annotations": []}]},
+        ]},
+    },
+    "openpipe": {"input": REQUEST, "output": CHOICES, "tags": {}},
+    "anthropic": {
+        "request": {"model": "m", "system": "Be kind.", "messages": [ASKED]},
+        "response": {"id": "c", "type": "message", "role": "assistant", "content": [
+            {"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": SAID}], "stop_reason": "end_turn"},
+    },
+    "azure, content safety rows": {"id": "c", "messages": [ASKED, ANSWER], "context": {"citations": []}},
+    "bedrock, converse": {
+        "request": {"modelId": "m", "messages": [{"role": "user", "content": [{"text": FIRST}]}]},
+        "response": {"output": {"message": {"role": "assistant", "content": [{"text": SAID}]}}, "stopReason": "end_turn"},
+    },
+    "bedrock, invocation log of converse": {
+        "schemaType": "ModelInvocationLog", "requestId": "c", "operation": "Converse",
+        "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"text": FIRST}]}]}, "inputTokenCount": 5},
+        "output": {"outputBodyJson": {"output": {"message": {"role": "assistant", "content": [{"text": SAID}]}}}},
+    },
+    "bedrock, invocation log of anthropic": {
+        "schemaType": "ModelInvocationLog", "requestId": "c", "operation": "InvokeModel",
+        "input": {"inputBodyJson": {"anthropic_version": "v", "messages": [{"role": "user", "content": FIRST}]}},
+        "output": {"outputBodyJson": {"type": "message", "role": "assistant", "content": [{"type": "text", "text": SAID}]}},
+    },
+    "gemini": {
+        "request": {"contents": [{"role": "user", "parts": [{"text": FIRST}]}]},
+        "response": {"candidates": [{"content": {"role": "model", "parts": [{"text": SAID}]}}]},
+    },
+    "weave": {
+        "id": "c", "op_name": "weave:///e/p/op/openai.chat.completions.create:v1", "trace_id": "t",
+        "inputs": {"self": "s", "model": "m", "messages": [ASKED]}, "output": CHOICES,
+    },
+    "braintrust": {"id": "c", "span_id": "s", "root_span_id": "s", "input": [ASKED], "output": CHOICES["choices"],
+                   "span_attributes": {"type": "llm"}},
+    "opik": {"id": "c", "trace_id": "t", "type": "llm", "input": {"messages": [ASKED]}, "output": CHOICES},
+    "keywords ai": {"id": "c", "prompt_messages": [ASKED], "completion_message": ANSWER},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE_REQUEST)
+def test_a_request_and_its_answer(name):
+    assert read_back([ONE_REQUEST[name]]) == [(TEA[:2], [1])]
+
+
+def test_spans_of_one_file_are_a_request_each_and_one_request_is_read_once():
+    spans = [
+        {"traceId": "t", "spanId": str(n), "attributes": otlp({
+            "gen_ai.input.messages": json.dumps(OTEL_IN), "gen_ai.output.messages": json.dumps(OTEL_OUT)})} for n in (1, 2)
+    ]  # fmt: skip
+    spans.insert(1, {"traceId": "t", "spanId": "3", "attributes": otlp({"http.method": "GET"})})
+    assert read_back([otlp_file(*spans)]) == [(TEA[:2], [1])]
+    other = {**spans[0], "attributes": otlp({
+        "gen_ai.input.messages": json.dumps(OTEL_IN + OTEL_OUT + LATER_IN),
+        "gen_ai.output.messages": json.dumps(LATER_OUT)})}  # fmt: skip
+    assert read_back([otlp_file(*spans, other)]) == [(TEA[:2], [1]), (TEA, [3])]
