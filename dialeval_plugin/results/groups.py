@@ -48,6 +48,17 @@ class Groups:
         return Table(rows, [name, *ESTIMATED, *COUNTS], self.notes, settings)
 
 
+def field_of(by: str) -> tuple[str, str]:
+    """Return the field that `FIELD` or `FIELD:day` names, and the span of time or "".
+
+    Example:
+        >>> field_of("created_at:day"), field_of("model"), field_of("meta:model")
+        (('created_at', 'day'), ('model', ''), ('meta:model', ''))
+    """
+    field, _, span = by.rpartition(":")
+    return (field, span) if field and span in SPANS else (by, "")
+
+
 def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Groups:
     """Return the mean of each group of rows that hold the same under a field; of a list, a row is in the group of each value.
 
@@ -59,7 +70,7 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
     Raises:
         InputError: no row has the field, a value is no timestamp where one is wanted, or there are more than `MAX_GROUPS`.
     """
-    field, _, span = by.rpartition(":") if by.rpartition(":")[2] in SPANS else (by, "", "")
+    field, span = field_of(by)
     members: defaultdict[str, list[ScoredRow]] = defaultdict(list)
     starts: dict[str, datetime] = {}
     n_without = 0
@@ -77,9 +88,7 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
                 members[str(one)].append(row)
     if not members:
         known = Counter(name for row in scores.rows for name in row.fields)
-        raise InputError(
-            f"{scores.name}: no row has {field!r}. They have: {', '.join(known)}. Score the log with --keep {field}."
-        )
+        raise InputError(f"{scores.name}: no row has {field!r}. They have: {', '.join(known) or 'nothing else'}.")
     if len(members) > MAX_GROUPS:
         spans = f" Timestamps are grouped by --by {field}:day." if not span and _DATE.match(next(iter(members))) else ""
         raise InputError(f"--by {by}: has {len(members)} different values, and {MAX_GROUPS} can be shown.{spans}")

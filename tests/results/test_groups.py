@@ -17,6 +17,8 @@ from dialeval_plugin.statistics.means import mean_interval
 from tests.cli.running import run, write_rows
 from tests.refusals import refusal, refused
 
+SAID = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+
 
 def scored(values: list[Any], field: str = "at") -> ScoredRows:
     """A row a value, whose scores are 0, 1, 2, ..., two of them a conversation."""
@@ -66,9 +68,7 @@ def test_timestamps_are_grouped_by_spans_in_utc(span: str, names: list[str]) -> 
 
 
 def test_what_is_no_group_is_refused() -> None:
-    assert refusal(group, scored(["x"]), "model") == (
-        "scores.jsonl: no row has 'model'. They have: id, at. Score the log with --keep model."
-    )
+    assert refusal(group, scored(["x"]), "model") == ("scores.jsonl: no row has 'model'. They have: id, at.")
     days = [f"2026-03-01T00:{place // 60:02d}:{place % 60:02d}Z" for place in range(101)]
     assert refusal(group, scored(days), "at") == (
         "--by at: has 101 different values, and 100 can be shown. Timestamps are grouped by --by at:day."
@@ -126,8 +126,8 @@ def test_the_command_prints_the_groups_and_draws_them(tmp_path: Path) -> None:
             "--fail-if-worse: compares two versions, and one file is given. Name a second one, B.",
         ),
         (
-            ("log.jsonl", "--by", "model"),
-            "log.jsonl: has no scores to group. Type dialeval score log.jsonl --keep model --output scores.jsonl first.",
+            ("log.jsonl", "--by", "model", "--scorer", "response_length"),
+            "log.jsonl: no row has 'model'. They have: nothing else.",
         ),
     ],
 )
@@ -136,6 +136,18 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "scores.jsonl", [{"id": "a", "score": 1}])
-    write_rows(tmp_path / "log.jsonl", [{"id": "a", "messages": [{"role": "user", "content": "Hi."}]}])
+    write_rows(tmp_path / "log.jsonl", [{"id": "a", "messages": SAID}])
     with refused(message):
         run("compare", *words)
+
+
+def test_a_log_is_scored_with_the_field_that_groups_it(tmp_path: Path) -> None:
+    days = [{"at": f"2026-03-0{1 + place % 2}", "messages": SAID} for place in range(4)]
+    done = run("compare", write_rows(tmp_path / "log.jsonl", days), "--by", "at:day", "--scorer", "response_length")
+    assert done.stdout == (
+        "at:day       mean  95 % interval  scored  conversations\n"
+        "----------  -----  -------------  ------  -------------\n"
+        "2026-03-01  1.000                    2/2              2\n"
+        "2026-03-02  1.000                    2/2              2\n"
+        "all         1.000                    4/4              4\n"
+    )

@@ -98,12 +98,15 @@ def compare(
         if by is None:
             _show_pairs(Path(a), column, scorer, option or [], format, output)
         else:
-            _show_groups(Path(a), column, by, plot, format, output)
+            from dialeval_plugin.results.groups import field_of
+
+            scores = _scores(Path(a), column, scorer, option or [], keep=(field_of(by)[0],))
+            _show_groups(scores, by, plot, format, output)
         return
     if by is not None:
         raise InputError("--by: is of one file, and two are given. Leave one of them out.")
-    scores = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
-    found = compare_scores(*scores, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap)
+    sides = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
+    found = compare_scores(*sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap)
     if fail_if_worse is not None and pairing == "auto" and found.matched_by is None:
         raise InputError(
             f"{a}, {b}: {found.n_matched} conversations are in both, too few to pair them, and unpaired the gate sees less. "
@@ -115,12 +118,9 @@ def compare(
         raise typer.Exit(code=1)
 
 
-def _show_groups(path: Path, column: str | None, by: str, plot: Path | None, format: str, output: Path | None) -> None:
-    from dialeval_plugin.corpora.score_files import find_scored_rows
+def _show_groups(scores: ScoredRows, by: str, plot: Path | None, format: str, output: Path | None) -> None:
     from dialeval_plugin.results.groups import group
 
-    if not path.is_file() or (scores := find_scored_rows(path, column)) is None:
-        raise InputError(f"{path}: has no scores to group. Type dialeval score {path} --keep {by} --output scores.jsonl first.")
     groups = group(scores, by)
     _show(groups.table().render(format), output)
     if plot is not None:
@@ -157,18 +157,19 @@ def _show(text: str, output: Path | None) -> None:
         write_text(output, text)
 
 
-def _scores(path: Path, column: str | None, scorer: str, option: list[str]) -> ScoredRows:
-    """The scores of a file, or of a log that is scored now."""
+def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep: tuple[str, ...] = ()) -> ScoredRows:
+    """The scores of a file, or of a log that is scored now, with the fields to `keep`."""
     from dialeval_plugin.corpora.score_files import find_scored_rows
 
     if path.is_file() and (found := find_scored_rows(path, column)) is not None:
         return found
+    from dialeval_plugin.conversations.reading import ReadingOptions
     from dialeval_plugin.core import scorer as pipeline
     from dialeval_plugin.corpora.scored_input import Source
     from dialeval_plugin.results.comparison import scored_rows
 
     method = _scorer(scorer, option)
-    log = Source(str(path))
+    log = Source(str(path), ReadingOptions(keep=keep))
     items = [placed.item for placed in log.items(method.level) if placed is not None]
     typer.echo(log.remarks(), nl=False, err=True)
     return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)
