@@ -45,7 +45,8 @@ CHATGPT = {"conversation_id": "c", "current_node": "f", "mapping": {
         {"content_type": "image_asset_pointer", "asset_pointer": "file"},
         {"content_type": "audio_transcription", "text": TEA, "direction": "in"}]})),
     "c": node("c", "b", gpt("assistant", {"content_type": "code", "language": "python", "text": "1 + 1"}, recipient="python")),
-    "d": node("d", "c", gpt("tool", {"content_type": "execution_output", "text": "2"})),
+    "x": node("x", "c", gpt("assistant", "")),
+    "d": node("d", "x", gpt("tool", {"content_type": "execution_output", "text": "2"})),
     "e": node("e", "d", gpt("assistant", NO)),
     "t": node("t", "d", gpt("assistant", {"content_type": "thoughts", "thoughts": []})),
     "f": node("f", "t", gpt("assistant", DO)),
@@ -89,6 +90,7 @@ def session(key: str, parent: str | None, kind: str, content: Any, **fields: Any
 
 CLAUDE_CODE = [
     {"type": "file-history-snapshot", "messageId": "a", "snapshot": {}},
+    {"type": "queue-operation", "operation": "enqueue", "sessionId": "c", "content": TEA},
     session("a", None, "user", "<command-name>/clear</command-name>"),
     session("b", "a", "user", TEA),
     session("c", "b", "assistant", [{"type": "text", "text": NO}]),
@@ -99,7 +101,8 @@ CLAUDE_CODE = [
     session("f", "e", "user", [{"type": "tool_result", "content": "Found."}]),
     {"type": "system", "uuid": "g", "parentUuid": None, "logicalParentUuid": "f", "sessionId": "c"},
     session("h", "g", "user", "This session goes on from another.", isCompactSummary=True),
-    session("i", "h", "assistant", [{"type": "text", "text": DO}]),
+    session("i", "h", "assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True),
+    session("j", "i", "assistant", [{"type": "text", "text": DO}]),
 ]
 
 
@@ -179,13 +182,26 @@ GROK = {"conversations": [{"conversation": {"id": "c"}, "responses": [
     {"response": {"_id": "m2", "sender": "grok-3", "message": DO, "parent_response_id": "m1", "thinking_trace": "Hm."}},
 ]}]}  # fmt: skip
 
+COPILOT = [  # newest first
+    {"CreatedAt": "1/2/2025 10:01:00 +00:00", "MessageContent": DO, "Author": "Copilot", "ChatName": "Tea"},
+    {"CreatedAt": "1/2/2025 9:59:00 +00:00", "MessageContent": TEA, "Author": "user", "ChatName": "Tea"},
+]
+
+SIGNAL = [
+    {"envelope": {"source": "+1", "sourceName": "Ann", "timestamp": 1, "dataMessage": {"timestamp": 1, "message": TEA}}},
+    {"envelope": {"source": "+1", "sourceName": "Ann", "timestamp": 2, "receiptMessage": {"when": 2}}},
+    {"envelope": {"source": "+2", "timestamp": 3,
+                  "syncMessage": {"sentMessage": {"destination": "+1", "timestamp": 3, "message": "Yes."}}}},
+]  # fmt: skip
+
 ZENDESK = {"ticket": {"id": 7, "requester_id": 1}, "comments": [
     {"id": 1, "author_id": 1, "body": TEA, "public": True}, {"id": 2, "author_id": 2, "body": "Be quick.", "public": False},
     {"id": 3, "author_id": 2, "body": DO, "plain_body": DO, "public": True}]}  # fmt: skip
 
 CASES: dict[str, Case] = {
     "chatgpt": Case(CHATGPT, {"c": TALK}, {
-        "developer message": 1, "image_asset_pointer part": 1, "tool message": 2, "reasoning message": 1}),
+        "developer message": 1, "image_asset_pointer part": 1, "tool message": 2, "textless message": 1,
+        "reasoning message": 1}),
     "claude": Case(CLAUDE, {"c": [TALK[0], ("assistant", f"Let me look.\n{DO}")]}, {"tool_use part": 1, "tool_result part": 1}),
     "claude, branches": Case({**CLAUDE, "current_leaf_message_uuid": None}, {
         "c": [TALK[0], ("assistant", NO)], "c/2": [TALK[0], ("assistant", f"Let me look.\n{DO}")]},
@@ -197,7 +213,7 @@ CASES: dict[str, Case] = {
     "cherry-studio": Case(CHERRY, {"c": TALK}, {"thinking part": 1}, ReadingOptions(branches="shown")),
     "vscode-chat": Case(VSCODE, {"c": TALK}, {"thinking part": 1, "toolInvocationSerialized part": 1}),
     "claude-code": Case(CLAUDE_CODE, {"c": TALK}, {
-        "sidechain message": 2, "event message": 3, "thinking part": 1, "textless message": 3, "tool_use part": 1,
+        "sidechain message": 2, "event message": 4, "thinking part": 1, "textless message": 3, "tool_use part": 1,
         "tool_result part": 1}),
     "codex": Case(CODEX, {"0": TALK}, {
         "developer message": 2, "reasoning message": 1, "reasoning passage": 1, "function_call message": 1}),
@@ -205,15 +221,17 @@ CASES: dict[str, Case] = {
                     ReadingOptions(layout="discord")),
     "meta": Case(META, {"inbox/c": [("Ann", TEA), ("Björn", "Gern 😀")]}, {"textless message": 1},
                  ReadingOptions(layout="meta")),
+    "copilot": Case(COPILOT, {"Tea": TALK}),
+    "signal": Case(SIGNAL, {"+1": [("Ann", TEA), ("me", "Yes.")]}, {"service message": 1}, ReadingOptions(layout="signal")),
     "telegram": Case(TELEGRAM, {"1": TALK, "2": [("Ann", TEA), ("Bob", "Yes.")]}, {"service message": 1}),
     "whatsapp": Case(WHATSAPP, {"chat_00000": [("Ann Lee", "Do you like\ntea: green?"), ("Bob", "I do.")]},
                      {"service message": 1, "textless message": 1}, ReadingOptions(layout="whatsapp")),
     "whatsapp of a phone": Case(WHATSAPP_PHONE, {"chat_00000": [
         ("Ann", "Messages are encrypted."), ("Ann", "Tea?"), ("Bob", "No")]}, {}, ReadingOptions(layout="whatsapp")),
-    "slack": Case(SLACK, {"channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("Ann", TEA), ("assistant", DO)]},
+    "slack": Case(SLACK, {"channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("U1", TEA), ("assistant", DO)]},
                   {"service message": 1}, ReadingOptions(layout="slack")),
     "slack of the API": Case({"ok": True, "messages": SLACK[::-1]}, {
-        "channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("Ann", TEA), ("assistant", DO)]},
+        "channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("U1", TEA), ("assistant", DO)]},
         {"service message": 1}, ReadingOptions(layout="slack")),
     "rasa": Case(RASA, {"c/1": TALK, "c/2": [("user", BREW), ("assistant", TWO)]}, {"textless message": 1},
                  ReadingOptions(layout="rasa")),

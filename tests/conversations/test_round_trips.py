@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from pathlib import Path
 
@@ -24,6 +26,12 @@ SAID = TEXTS.filter(lambda text: bool(text) and not _MARKUP.search(text))
 """Without the markup of a prompt or of a tool, which is no speech."""
 TALK: Turns = [("system", "Be kind."), ("user", "Do you like tea?"), ("thinking", "Hm."), ("tool", "look up tea"),
                ("assistant", "I do."), ("user", "Why?"), ("assistant", "It is warm.")]  # fmt: skip
+
+
+def _spellings(text: str) -> list[str]:
+    """How a file may have a text: as JSON, as HTML in JSON, as it is, or as Meta and Telegram write it."""
+    meta = text.encode().decode("latin-1")
+    return [text, *(json.dumps(one)[1:-1] for one in (text, html.escape(text), meta, text[1:]))]
 
 
 @st.composite
@@ -55,6 +63,10 @@ def test_what_is_written_in_a_layout_is_read_back(name: str, tmp_path_factory: p
         answerer = answering(found.turns)
         assert [("assistant" if turn.speaker == answerer else "user", turn.text) for turn in found.turns] == expected
         assert len(set(found.numbers)) == len(found.numbers) == len(found.turns)
+        lines = path.read_text(encoding="utf-8").split("\n")
+        for turn, source in zip(found.turns, found.sources, strict=True):
+            line = lines[int(source.rpartition(":")[2]) - 1]
+            assert any(spelled in line for spelled in _spellings(turn.text))
         assert len(found.sources) == len(found.turns)
         if layout_of(name) not in WITHOUT_ID:
             assert found.id == id

@@ -32,8 +32,13 @@ _INJECTED = re.compile(r"\s*(?:<(?:environment_context|user_instructions|permiss
 _ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
 _SESSION_ROWS = {"user", "assistant", "system", "attachment", "progress"}
 """Rows of Claude Code that have a parent."""
-_OF_A_SESSION = (("sessionId", "parentUuid"), ("summary", "leafUuid"), ("messageId", "snapshot"))
-_COPILOT = (("Conversation", "Message"), ("ChatName", "MessageContent"))
+_OWN_WORDS = ("isMeta", "isCompactSummary", "isApiErrorMessage")
+"""What Claude Code says of a message that it wrote itself."""
+_OF_A_SESSION = (
+    ("sessionId", "parentUuid"), ("summary", "leafUuid"), ("messageId", "snapshot"), ("sessionId", "operation"),
+    ("sessionId", "lastPrompt"), ("sessionId", "customTitle"), ("sessionId", "aiTitle"),
+)  # fmt: skip
+_COPILOT = (("Conversation", "Message"), ("ChatName", "MessageContent", "CreatedAt"))
 _ROLLOUT_ROWS = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 
 
@@ -42,6 +47,8 @@ def _chatgpt(value: Value) -> list[Logged]:
     for key, node in value["mapping"].items():
         message = node.get("message") or {"author": {"role": "root"}, "content": ""}
         unseen = _UNSEEN.get(str(at(message, "content.content_type")))
+        if at(message, "content.parts") == [""]:
+            message = {**message, "content": None}  # stands before a call of a tool
         if unseen or message.get("recipient", "all") != "all" or at(message, "metadata.is_visually_hidden_from_conversation"):
             message = {**message, "author": {"role": unseen or "tool"}}  # said to a tool, or shown to nobody
         messages.append({**message, "id": key, "parent": node.get("parent")})
@@ -186,7 +193,7 @@ def _claude_code(value: Value) -> Value | str:
     if value["type"] not in (USER, ASSISTANT) or not isinstance(message, Mapping):
         return {**place, "role": "event"}
     content = message.get("content")
-    is_own = value.get("isMeta") or value.get("isCompactSummary") or (isinstance(content, str) and _SLASH.match(content))
+    is_own = any(map(value.get, _OWN_WORDS)) or (isinstance(content, str) and _SLASH.match(content))
     return {**value, **place, "type": None, "role": "event" if is_own else message["role"], "message": content}
 
 
@@ -202,10 +209,11 @@ def _codex(value: Value) -> Value | str:
 
 
 def _copilot(row: Value) -> Value:
-    author = row["Author"]
-    role = USER if author.lower() in ("user", "human") else ASSISTANT
-    return said(role, row.get("Message") or row.get("MessageContent"), time=row.get("Time") or row.get("CreatedAt"),
-                conversation=row.get("Conversation") or row.get("ChatName"))  # fmt: skip
+    role = USER if row["Author"].lower() in ("user", "human") else ASSISTANT
+    if "Message" in row:
+        return said(role, row["Message"], conversation=row["Conversation"], time=row.get("Time"))
+    time = datetime.strptime(row["CreatedAt"], "%m/%d/%Y %H:%M:%S %z")
+    return said(role, row["MessageContent"], conversation=row["ChatName"], time=time)
 
 
 def _grok(value: Value) -> list[Logged]:

@@ -83,9 +83,8 @@ def _slack_message(value: Value) -> Value:
     if value.get("subtype") not in (None, "bot_message", "thread_broadcast", "me_message", "file_share"):
         return {**_SERVICE, "ts": value["ts"], "conversation": "channel"}
     thread = value.get("thread_ts")
-    speaker = value.get("user") or value.get("username") or value.get("bot_id")
-    name = ASSISTANT if is_bot else at(value, "user_profile.real_name") or speaker
-    return said(name, value["text"], ts=value["ts"], conversation=f"thread {thread}" if thread else "channel")
+    speaker = ASSISTANT if is_bot else value.get("user") or value.get("username")
+    return said(speaker, value["text"], ts=value["ts"], conversation=f"thread {thread}" if thread else "channel")
 
 
 def _slack(value: Value) -> list[Logged]:
@@ -122,10 +121,9 @@ def _signal(value: Value) -> Value | str:
         sent = at(envelope, "syncMessage.sentMessage") or envelope.get("dataMessage")
         if not isinstance(sent, Mapping) or not sent.get("message"):
             return "service message"
-        other = sent.get("destination") or envelope.get("sourceName") or envelope.get("source")
-        group = at(sent, "groupInfo.groupId")
-        speaker = "me" if sent.get("destination") else envelope.get("sourceName") or envelope.get("source")
-        return said(speaker, sent["message"], conversation=group or other, timestamp=sent.get("timestamp"))
+        chat = at(sent, "groupInfo.groupId") or sent.get("destination") or envelope["source"]
+        speaker = "me" if sent.get("destination") else envelope.get("sourceName") or envelope["source"]
+        return said(speaker, sent["message"], conversation=chat, timestamp=sent.get("timestamp"))
     kind = value.get("type")
     if kind not in (None, "incoming", "outgoing"):
         return {**_SERVICE, "conversation": value.get("conversationId")}
