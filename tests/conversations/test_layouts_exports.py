@@ -326,3 +326,13 @@ def test_names_of_layouts_are_named_where_one_is_not_known() -> None:
     with pytest.raises(InputError, match=r"^--layout: there is no layout 'tea'\. Known are: discord, meta, telegram, "):
         find({}, "tea")
     assert text_of([{"a": 1}]) == '{"a": 1}\n'
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_layout_is_the_same_whatever_was_asked_before(name: str) -> None:
+    written = WRITERS[name](TALK, "c")
+    rows = [row for row in (written if isinstance(written, list) else [written]) if isinstance(row, dict)]
+    for row in rows:
+        find(dict.fromkeys(row))  # other objects with the same names of fields are of no layout, or of another
+        by_hand = next((layout for layout in LAYOUTS if layout.fits(row)), None)
+        assert find(row) is by_hand

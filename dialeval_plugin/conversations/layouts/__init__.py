@@ -6,6 +6,7 @@ A layout that leaves something open, as which of two answers is meant, is read o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from dialeval_plugin.conversations.messages import is_message
 from dialeval_plugin.core.errors import InputError
@@ -60,7 +61,44 @@ LAYOUTS: list[Layout] = [
 ]
 
 
-_OF_MESSAGES = [layout for layout in LAYOUTS if layout.message]
+class _Watched(Mapping[str, Any]):
+    """An object that remembers whether a value of it was asked for, beyond the names of its fields."""
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+        self.was_read = False
+
+    def __getitem__(self, name: str) -> Any:
+        found = self._value[name]
+        self.was_read = True
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._value)
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+
+_POSSIBLE: dict[tuple[object, ...], list[Layout]] = {}
+"""Layouts that objects with fields of these names may have: the rows of a table are asked what they are once, not each."""
+
+
+def _possible(value: Value, *, is_message: bool) -> list[Layout]:
+    key = (is_message, *value)
+    if (found := _POSSIBLE.get(key)) is None:
+        found = []
+        for layout in LAYOUTS:
+            watched = _Watched(value)
+            if (layout.message or not is_message) and (layout.fits(watched) or watched.was_read):
+                found.append(layout)
+        if len(_POSSIBLE) > 1000:
+            _POSSIBLE.clear()
+        _POSSIBLE[key] = found
+    return found
 
 
 def find(value: Value, name: str | None = None, *, is_message: bool = False) -> Layout | None:
@@ -74,13 +112,13 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
     Raises:
         InputError: there is no layout of that name.
     """
-    named = LAYOUTS if name is None else [layout for layout in LAYOUTS if layout.name == name]
+    if name is None:
+        return next((layout for layout in _possible(value, is_message=is_message) if layout.fits(value)), None)
+    named = [layout for layout in LAYOUTS if layout.name == name]
     if not named:
         known = ", ".join(dict.fromkeys(layout.name for layout in LAYOUTS))
         raise InputError(f"--layout: there is no layout {name!r}. Known are: {known}.")
-    candidates = _OF_MESSAGES if is_message and name is None else named
-    found = next((layout for layout in candidates if layout.fits(value)), None)
-    return found if found or name is None else named[0]
+    return next((layout for layout in named if layout.fits(value)), named[0])
 
 
 def nearest(value: Value) -> tuple[Layout, list[str]] | None:
