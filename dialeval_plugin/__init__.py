@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.signature import Signature
     from dialeval_plugin.hosts.evaluate.metric import load_metric
     from dialeval_plugin.results.comparison import compare
+    from dialeval_plugin.scoring import score
     from dialeval_plugin.streams.batches import ScoreBatches
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "load_metric": "hosts.evaluate.metric",
     "load_scorer": "core.registry",
     "register_scorer": "core.registry",
+    "score": "scoring",
     "scorer_names": "core.registry",
 }
 
@@ -55,6 +57,7 @@ __all__ = [
     "load_metric",
     "load_scorer",
     "register_scorer",
+    "score",
     "scorer_names",
 ]
 

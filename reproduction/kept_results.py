@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.scorer import Scorer, run, run_id
+from dialeval_plugin.core.scorer import Scorer, content
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Reason, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
+from dialeval_plugin.corpora.scored_input import PlacedItem, Shard, Source
+from dialeval_plugin.streams.run import ScoreRun
+from dialeval_plugin.version import __version__
 
 
 def kept_json(path: Path, compute: Callable[[], Any]) -> Any:
@@ -25,11 +31,54 @@ def kept_json(path: Path, compute: Callable[[], Any]) -> Any:
 def kept_scores(scorer: Scorer, items: Sequence[Item], work: Path, name: str) -> Scores:
     """Return the scores of items, of a file in `work/scores` whose name holds what can move them; a killed run goes on."""
     path = work / "scores" / f"{name}.{scorer.name}.{run_id(scorer, items)[:16]}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    journal = path.with_suffix(".journal")
-    scores = scores_of(kept_json(path, lambda: json_of(run(scorer, items, progress=True, journal=journal))))
-    journal.unlink(missing_ok=True)
+    scores = scores_of(kept_json(path, lambda: json_of(run(scorer, items, path.with_suffix(".jsonl")))))
+    for rows in path.parent.glob(f"{path.stem}.jsonl*"):
+        rows.unlink()
     return scores
+
+
+def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
+    """Return a hash of the items and of everything that can move a score of theirs."""
+    digest = hashlib.sha256()
+    digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
+    digest.update(f"{__version__} {scorer.window}".encode())
+    for item in items:
+        digest.update(repr((item.id, content(item))).encode())
+    return digest.hexdigest()
+
+
+class _Items(Source):
+    """Items that are there already."""
+
+    def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem | None]:
+        """Yield them."""
+        self.n_items = len(self.given)
+        return (PlacedItem(place, item) for place, item in enumerate(self.given))
+
+
+class _Parts(list[Scores]):
+    """The scores of a run, block after block."""
+
+    def add(self, scores: Scores) -> None:
+        """Take the next block's."""
+        self.append(scores)
+
+
+def run(scorer: Scorer, items: Sequence[Item], rows: Path) -> Scores:
+    """Score items, with their rows in a file until they are kept, so that a run that was killed goes on."""
+    ScoreRun(scorer, _Items("items", given=items), rows).score(progress=True, collectors=[parts := _Parts()])
+    if not parts:
+        return scorer.score(items)
+    starts = itertools.accumulate((len(part) for part in parts), initial=0)
+    return replace(
+        parts[0],
+        columns={name: tuple(value for part in parts for value in part.columns[name]) for name in parts[0].columns},
+        ids=tuple(id for part in parts for id in part.ids),
+        unscored={
+            start + place: why for start, part in zip(starts, parts, strict=False) for place, why in part.unscored.items()
+        },
+        items=(),
+    )
 
 
 def json_of(scores: Scores) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from .score import print_merged
 def launch(
     source: Annotated[str, typer.Argument(metavar="INPUT", help="What `dialeval score` reads block by block, file or URL.")],
     output: Annotated[
-        Path, typer.Option(help="File of the scores, JSON lines or .parquet; beside it comes <output>.meta.json.")
+        Path, typer.Option(help="File of the scores: .jsonl, .csv or .parquet; beside it comes <output>.meta.json.")
     ],
     scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
     turns: Annotated[str | None, typer.Option(help="Which turns are scored, as for `dialeval score`.")] = None,

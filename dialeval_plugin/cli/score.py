@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import logging
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dialeval_plugin.core import scorer as pipeline
-from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, is_stream
-from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.registry import load_scorer, scorer_factory
-from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Scores
+from dialeval_plugin.core.registry import scorer_factory
 from dialeval_plugin.terminal.progress import say
 
 from .agreement import check_share
 from .examples import say_next
 
 if TYPE_CHECKING:
-    from dialeval_plugin.conversations.record import TurnChoice
-    from dialeval_plugin.corpora.scored_input import ScoredInput, Shard, Source
+    from dialeval_plugin.corpora.scored_input import Shard
     from dialeval_plugin.llm.answers import CachedLanguageModel
+    from dialeval_plugin.methods.judging.recording import Recorder
+    from dialeval_plugin.reports.conversations import ConversationTable
+    from dialeval_plugin.streams.run import ScoreRun
+    from dialeval_plugin.streams.summary import RunningSummary
 
 
 def score(
@@ -46,7 +42,7 @@ def score(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(help="File of the scores, JSON lines or .parquet; beside it comes <output>.meta.json. None by default."),
+        typer.Option(help="File of the scores: .jsonl, .csv or .parquet; beside it comes <output>.meta.json. None by default."),
     ] = None,
     scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
     turns: Annotated[
@@ -59,6 +55,11 @@ def score(
     columns: Annotated[
         str, typer.Option(help="Columns of a table: context=NAME,response=NAME or conversation=NAME,speaker=NAME,text=NAME.")
     ] = "",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Field of messages, or of conversations, that scores have too; may be repeated."),
+    ] = None,
+    with_text: Annotated[bool, typer.Option("--with-text", help="Keep what was said beside the scores.")] = False,
     by_conversation: Annotated[
         Path | None, typer.Option(help="File (.csv, .json) of a table of the conversations, the worst first.")
     ] = None,
@@ -90,235 +91,176 @@ def score(
 ) -> None:
     """Score responses and print how the scores are distributed, and the worst responses.
 
-    With --output the scores are kept, and the same command goes on where it was killed. Parquet, data sets, URLs, shards and
-    large files of JSON lines are read and written block by block, in constant memory.
+    With --output the scores are kept, and the same command goes on where it was killed. Whatever the input, it is scored block
+    by block. Exit code: 0 good; 1 nothing, or less than --max-unscored asks, has a score; 2 wrong use, or unreadable input.
     """
     from dialeval_plugin.conversations.reading import COLUMNS, ReadingOptions
     from dialeval_plugin.conversations.record import check_choice
-    from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed
+    from dialeval_plugin.corpora.scored_input import Shard, Source
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
+    from dialeval_plugin.reports.conversations import ConversationTable
+    from dialeval_plugin.streams.run import ScoreRun
 
     if show_unparsed:
         logging.getLogger("dialeval_plugin.llm.parsing").setLevel(logging.DEBUG)
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
-    options |= {name: value for name, value in {"slm": slm, "variant": variant}.items() if value is not None}
-    wanted = _Wanted(output, by_conversation, record, worst, max_unscored, explain=explain, overwrite=overwrite)
+    given = {"slm": slm, "variant": variant, "llm_args": llm_args or None, "answers": answers and str(answers)}
+    options |= {name: value for name, value in given.items() if value is not None and (llm is None or name not in _OF_LLM)}
     named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
-    choice = check_choice("--turns", turns)
-    part = Shard.parse(shard) if shard else None
-    together = Shard.of_process() if part is None else None
-    if part or together or is_streamed(source) or (output is not None and output.suffix == ".parquet"):
-        if llm is not None:
-            raise InputError(f"--llm: {_WHOLE_INPUT}")
-        method, stream = load_scorer(scorer, **options), Source(source, ReadingOptions(choice=choice, columns=named))
-        # Else the garbage collector looks through all that torch and the model consist of, again and again while rows are read.
-        gc.freeze()
-        if together is None:
-            _score_stream(method, stream, part, wanted)
-        else:
-            _score_together(method, stream, together, wanted)
-        return
     if no_answers and answers is not None:
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
     if dry_run and llm is None:
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
     if explain and not worst:
         raise InputError("--explain: explains the worst responses, and --worst 0 shows none. Leave one of them out.")
-    found = _read(Path(source), choice, named, output)
-    model = None
-    if llm is None:
-        options |= {name: value for name, value in {"llm_args": llm_args, "answers": answers and str(answers)}.items() if value}
+    part = Shard.parse(shard) if shard else None
+    together = Shard.of_process() if part is None else None
+    if together is not None:
+        _refuse_together({"--llm": llm, "--by-conversation": by_conversation, "--record": record, "--explain": explain})
+    _check_files(source, output, record, by_conversation, is_part=bool(part or together))
+    reading = ReadingOptions(choice=check_choice("--turns", turns), columns=named, keep=tuple(keep or ()))
+    stream, table, model = Source(source, reading), ConversationTable(by_conversation, source), None
+    if llm is not None:
+        model = options["llm"] = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
+    run = ScoreRun(load_scorer_with_judge(scorer, options), stream, output, part, with_text, overwrite, max_unscored)
+    # Else the garbage collector looks through all that torch and the model consist of, again and again while rows are read.
+    gc.freeze()
+    if together is not None:
+        _score_together(run, together)
+    elif model is not None and dry_run:
+        _rehearse(run, model, record)
     else:
-        model = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
-        options["llm"] = model
-    _score_whole(load_scorer_with_judge(scorer, options), found, Path(source), wanted, model, dry_run=dry_run)
+        _score(run, model, table, record, worst, explain=explain)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """What is to be made of the scores: the options of `score` by their names."""
-
-    output: Path | None
-    by_conversation: Path | None
-    record: Path | None
-    worst: int
-    max_unscored: float
-    explain: bool
-    overwrite: bool
-
-    def streamed_output(self, source: Source) -> Path:
-        """The file for an input that is read block by block.
-
-        Raises:
-            InputError: none is named, or something is wanted that needs the whole input.
-        """
-        given = {"--by-conversation": self.by_conversation, "--record": self.record, "--explain": self.explain or None}
-        if whole := [name for name, value in given.items() if value is not None]:
-            raise InputError(f"{whole[0]}: {_WHOLE_INPUT}")
-        if self.output is None:
-            raise InputError("--output: what is read block by block is written block by block. Name a file.")
-        check_output(self.output, source.name, "the scores")
-        return self.output
+_OF_LLM = ("llm_args", "answers")
 
 
-_WHOLE_INPUT = "needs the whole input at once, and this one is read block by block. Leave it out."
-
-
-def _read(path: Path, choice: TurnChoice | None, columns: Mapping[str, str], output: Path | None) -> ScoredInput:
-    from dialeval_plugin.corpora.scored_input import read_input
-
-    found = read_input(path, choice, columns)
-    if output is not None:
-        check_output(output, path, "the scores")
-    return found
-
-
-def _score_whole(
-    method: Scorer, found: ScoredInput, path: Path, wanted: _Wanted, model: CachedLanguageModel | None, *, dry_run: bool
-) -> None:
-    """Score what was read of `path`, with a judge where there is one; in a dry run say what it would be asked."""
-    from dialeval_plugin.llm.language_model import PromptingScorer
-    from dialeval_plugin.methods.judging.recording import Recorder
-    from dialeval_plugin.reports.conversations import check_table_file, report_conversations
-
-    files = [one.resolve() for one in (wanted.output, wanted.record, wanted.by_conversation) if one is not None]
+def _check_files(source: str, output: Path | None, record: Path | None, by_conversation: Path | None, *, is_part: bool) -> None:
+    files = [one.resolve() for one in (output, record, by_conversation) if one is not None]
     if len(set(files)) < len(files):
         raise InputError("--output, --record, --by-conversation: two of them name one file. Give each its own.")
-    items = found.items(method.level)
-    typer.echo(found.remarks(), nl=False, err=True)
-    places = [item.origin for item in items if item.origin is not None and item.origin.message is not None]
-    recorder = None if wanted.record is None else Recorder.of(method, wanted.record)
+    for file, what in ((output, "the scores"), (record, "the verdicts")):
+        if file is not None:
+            check_output(file, source, what)
+    if is_part and output is None:
+        raise InputError("--output: a part of the input is scored into a file. Name one.")
+
+
+def _recorder(run: ScoreRun, record: Path | None) -> Recorder | None:
+    """What keeps the verdicts in a file, whose other verdicts are refused before anything is asked."""
+    from dialeval_plugin.methods.judging.recording import Recorder
+
+    if record is None:
+        return None
+    recorder = Recorder.of(run.scorer, record)
+    if not run.overwrite:
+        recorder.refuse_others(run.items())
+    return recorder
+
+
+def _rehearse(run: ScoreRun, model: CachedLanguageModel, record: Path | None) -> None:
+    _recorder(run, record)
+    run.rehearse()
+    typer.echo(run.source.remarks(), nl=False, err=True)
+    typer.echo(f"dry run: {model.usage.estimate()}")
+
+
+def _score(
+    run: ScoreRun,
+    model: CachedLanguageModel | None,
+    table: ConversationTable,
+    record: Path | None,
+    worst: int,
+    *,
+    explain: bool,
+) -> None:
+    from dialeval_plugin.corpora.scored_input import is_streamed
+    from dialeval_plugin.llm.language_model import PromptingScorer
+
+    scorer, recorder = run.scorer, _recorder(run, record)
+    if table.path is not None:
+        table.check(next(run.items(), None))
+    if explain:
+        scorer.explain([])  # one that cannot says so before hours of work
+    each = len(scorer.questions()) if isinstance(scorer, PromptingScorer) else 0
+    # What is small is read to its end before hours of work.
+    total = None if is_streamed(run.source.name) and each < 2 else sum(1 for _ in run.items())
+    if total is not None and each > 1:
+        say(f"{scorer.name}: {each} questions a response, up to {each * total} in all; --dry-run counts them, asks none")
+    found = run.score(worst, progress=True, total=total, collectors=[table, *([recorder] if recorder is not None else [])])
+    typer.echo(run.source.remarks(), nl=False, err=True)
+    _show(run, found, explain=explain)
+    if (shown := table.report()) is not None:
+        shown.print()
     if recorder is not None:
-        check_output(recorder.path, path, "the verdicts")
-        if not wanted.overwrite:
-            recorder.refuse_others(items)
-    check_table_file(wanted.by_conversation, path, places, method.level)
-    if model is not None and dry_run:
-        pipeline.dry_run(method, items)
-        typer.echo(f"dry run: {model.usage.estimate()}")
-        return
-    if wanted.explain:
-        method.explain([])  # one that cannot says so before hours of work
-    if isinstance(method, PromptingScorer) and (each := len(method.questions())) > 1:
-        say(f"{method.name}: {each} questions a response, up to {each * len(items)} in all; --dry-run counts them, asks none")
-    scores = _scores(method, items, wanted)
-    _show(scores, items, method, worst=wanted.worst, explain=wanted.explain)
-    if (table := report_conversations(scores, places, wanted.by_conversation)) is not None:
-        table.print()
-    if recorder is not None:
-        typer.echo(f"verdicts: {recorder.record(scores, items, overwrite=wanted.overwrite)} in {recorder.path}")
-    if wanted.output is not None:
-        typer.echo(f"scores: {wanted.output}")
+        typer.echo(f"verdicts: {recorder.write(overwrite=run.overwrite)} in {recorder.path}")
+    if run.output is not None:
+        typer.echo(f"scores: {run.output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
-    _refuse_incomplete(scores.unscored_by_reason, scores.n_total, wanted.max_unscored)
-    if wanted.output is None:
+    _refuse_incomplete(found.unscored_by_reason, found.n_total, run.max_unscored, is_part=run.shard is not None)
+    if run.output is None:
         say_next("the same with --output scores.jsonl", "keeps the scores")
-    elif not is_stream(wanted.output):
-        _say_next(wanted.output)
+    elif run.shard is None and not is_stream(run.output):
+        _say_next(run.output)
 
 
-def _score_stream(method: Scorer, source: Source, shard: Shard | None, wanted: _Wanted) -> None:
-    from dialeval_plugin.conversations.messages import left_out_text
+def _refuse_together(given: Mapping[str, object]) -> None:
+    if named := [name for name, value in given.items() if value]:
+        raise InputError(f"{named[0]}: several processes score together, each a part of the input. Leave it out.")
+
+
+def _score_together(run: ScoreRun, shard: Shard) -> None:
+    """Score with the other processes of `accelerate launch`; the first speaks for all."""
+    from dialeval_plugin.streams.launch import score_own_shard
+
+    if (meta := score_own_shard(run, shard)) is not None and run.output is not None:
+        print_merged(meta, run.output)
+        _refuse_incomplete(meta["unscored"], meta["n_total"], run.max_unscored)
+
+
+def _refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float, *, is_part: bool = False) -> None:
+    """Exit with 1 where a larger share has no score, or nothing has one; `unscored` counts them by reason.
+
+    A part of an input may be empty, or without a score.
+    """
+    n_unscored = sum(unscored.values())
+    if not n_total and not is_part:
+        problem = "nothing to score. Call the chatbot 'assistant', or choose the turns to score by --turns all."
+    elif n_unscored > max_unscored * n_total:
+        problem = (
+            f"{n_unscored} of {n_total} examples have no score, more than --max-unscored {max_unscored} allows: {unscored}"
+        )
+    elif n_unscored == n_total and not is_part:
+        problem = f"none of {n_total} examples has a score: {unscored}"
+    else:
+        return
+    typer.echo(problem, err=True)
+    raise typer.Exit(code=1)
+
+
+def _show(run: ScoreRun, found: RunningSummary, *, explain: bool) -> None:
+    """Print a summary, the distribution and the worst responses."""
     from dialeval_plugin.reports.printed_scores import drawn_bars, drawn_rows, summary
-    from dialeval_plugin.streams.run import score_file
+    from dialeval_plugin.statistics.estimates import bounds_text
 
-    found = score_file(
-        method,
-        source,
-        output := wanted.streamed_output(source),
-        shard=shard,
-        overwrite=wanted.overwrite,
-        n_worst=wanted.worst,
-        progress=True,
-    )
-    if source.left_out:
-        typer.echo(f"no turns, left out: {left_out_text(source.left_out)}", err=True)
-    for problem in source.malformed:
-        typer.echo(f"malformed, left out: {problem}", err=True)
-    shown = [summary(found)]
+    interval = found.interval
+    bounds = bounds_text(interval.ci_low, interval.ci_high, 4, is_rough=interval.is_rough)
+    shown = [summary(run.meta(found), bounds, found.n_clusters)]
     if found.bars is not None and found.n_scored > 1:
         shown.append(drawn_bars(found.bars))
-    if rows := [one.row for one in found.worst]:
-        has_percentiles = method.percentiles is not None
-        width = shutil.get_terminal_size().columns
-        shown.append(drawn_rows(rows, n_scored=found.n_scored, has_percentiles=has_percentiles, width=width))
-    _print(shown)
-    typer.echo(f"scores: {output}")
-    if found.n_total or shard is None:  # a shard may be empty
-        _refuse_incomplete(found.unscored_by_reason, found.n_total, wanted.max_unscored)
-    if shard is None:
-        _say_next(output)
-
-
-def _score_together(method: Scorer, source: Source, shard: Shard, wanted: _Wanted) -> None:
-    """Score with the other processes of `accelerate launch`; the first speaks for all."""
-    from dialeval_plugin.streams.launch import ShardedRun, score_own_shard
-
-    output = wanted.streamed_output(source)
-    words = ["--turns", str(source.options.choice), "--columns", str(source.options.columns)]
-    run = ShardedRun.of(words, method, source.name, output, shard.of)
-    if (meta := score_own_shard(run, method, source, shard)) is not None:
-        print_merged(meta, output)
-        _refuse_incomplete(meta["unscored"], meta["n_total"], wanted.max_unscored)
-
-
-def _scores(method: Scorer, items: Sequence[Item], wanted: _Wanted) -> Scores:
-    """Score and, with an output, keep a journal and write the scores."""
-    from dialeval_plugin.reports.scored_output import journal_of, percentiles_of, stored_meta, write_scores
-
-    if (output := wanted.output) is None:
-        return pipeline.run(method, items, progress=True)
-    identity, is_file = pipeline.run_id(method, items), not is_stream(output)
-    with sole_process(output) if is_file else contextlib.nullcontext():
-        if not wanted.overwrite:
-            stored_meta(output, {"run": identity, **percentiles_of(method.percentiles)})
-        journal = journal_of(output) if is_file else None
-        scores = pipeline.run(method, items, progress=True, journal=journal, overwrite=wanted.overwrite)
-        is_complete = not _is_incomplete(scores.unscored_by_reason, scores.n_total, wanted.max_unscored)
-        write_scores(scores, output, run=identity, complete=is_complete, percentiles=method.percentiles)
-    return scores
-
-
-def _is_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float) -> bool:
-    return not n_total or sum(unscored.values()) > max_unscored * n_total
-
-
-def _refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float) -> None:
-    """Exit with 1 where a larger share has no score, or nothing was scored; `unscored` counts them by reason."""
-    if not n_total:
-        typer.echo("nothing to score. Call the chatbot 'assistant', or choose the turns to score by --turns all.", err=True)
-        raise typer.Exit(code=1)
-    if _is_incomplete(unscored, n_total, max_unscored):
-        typer.echo(
-            f"{sum(unscored.values())} of {n_total} examples have no score, more than --max-unscored {max_unscored} allows: "
-            f"{unscored}",
-            err=True,
-        )
-        raise typer.Exit(code=1)
-
-
-def _show(scores: Scores, items: Sequence[Item], method: Scorer, *, worst: int, explain: bool) -> None:
-    """Print a summary, the distribution and the worst responses."""
-    from dialeval_plugin.reports.printed_scores import histogram, summary, worst_places, worst_rows
-
-    shown = [summary(scores)]
-    if bars := histogram(scores, method.range):
-        shown.append(bars)
-    if places := worst_places(scores, worst):
-        explanations = method.explain([items[place] for place in places]) if explain else ()
-        shown.append(worst_rows(scores, items, places, explanations, width=shutil.get_terminal_size().columns))
-    _print(shown)
-
-
-def _print(texts: Sequence[str]) -> None:
+    if rows := found.worst:
+        explanations = run.scorer.explain([row.item for row in rows]) if explain else ()
+        has_percentiles, width = run.scorer.percentiles is not None, shutil.get_terminal_size().columns
+        shown.append(drawn_rows(rows, explanations, n_scored=found.n_scored, has_percentiles=has_percentiles, width=width))
     # A terminal that has no sign for a character gets its number.
     encoding = sys.stdout.encoding or "utf-8"
-    typer.echo("\n".join(texts).encode(encoding, "backslashreplace").decode(encoding))
+    typer.echo("\n".join(shown).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def merge(
-    output: Annotated[Path, typer.Argument(help="File that is made, JSON lines or .parquet.")],
+    output: Annotated[Path, typer.Argument(help="File that is made: .jsonl, .csv or .parquet.")],
     shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="What `dialeval score --shard` wrote, all of them.")],
 ) -> None:
     """Make one file of the scores of all shards, in the order of their input.
@@ -332,8 +274,10 @@ def merge(
 
 def print_merged(meta: Mapping[str, Any], output: Path) -> None:
     """Print what a file holds that was made of shards."""
-    mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
-    typer.echo(f"{meta['main']}: {mean}, {meta['n_scored']} of {meta['n_total']} scored\n{meta['signature']}\nscores: {output}")
+    from dialeval_plugin.reports.printed_scores import summary
+
+    typer.echo(summary(meta))
+    typer.echo(f"scores: {output}")
     _say_next(output)
 
 

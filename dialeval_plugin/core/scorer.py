@@ -1,8 +1,7 @@
-"""What a method is, a `Scorer`, and the pipeline that all share: windows of bounded memory, journal, resume, progress."""
+"""What a method is, a `Scorer`, and the pipeline that all share: windows of bounded memory, blocks, progress."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import itertools
 import logging
@@ -17,12 +16,12 @@ from typing import Any, ClassVar, cast
 
 from typing_extensions import Self
 
-from dialeval_plugin.terminal.progress import Progress, say
+from dialeval_plugin.terminal.progress import Progress
 from dialeval_plugin.version import __version__
 
 from .dialogue import Dialogue, Example, Item, Level, is_blank
 from .errors import DialevalError, InputError, ModelLoadError
-from .journal import CallLock, Journal
+from .journal import CallLock
 from .language import WARNED_FROM, is_foreign
 from .percentiles import PERCENTILE, PercentileTable, read_tables
 from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
@@ -35,8 +34,9 @@ _FOREIGN = "foreign texts"
 _PACKAGED = re.compile(r"[\w.-]+@[0-9a-f]{16,}")
 """A model in the box, all of which know English alone, as signatures call it."""
 
-BLOCK = 16_384
-"""Items of a stream that are scored, and written, together."""
+BLOCK = 4096
+"""The most items that are scored together; a file of scores is kept block by block."""
+_WINDOWS_IN_BLOCK = 4
 
 
 class Scorer(ABC):
@@ -146,10 +146,10 @@ class Scorer(ABC):
         Raises:
             InputError: the scorer needs all items at once.
         """
-        refuse_streams(self)
+        refuse_parts(self)
         rest = iter(items)
         while taken := list(itertools.islice(rest, block)):
-            yield score_block(self, taken)
+            yield scores_of(self, taken, score_block(self, taken))
 
 
 def _made_again(kind: type[Scorer], args: tuple[Any, ...], options: dict[str, Any], signature: str) -> Scorer:
@@ -162,61 +162,65 @@ def _made_again(kind: type[Scorer], args: tuple[Any, ...], options: dict[str, An
     return scorer
 
 
-def run(
-    scorer: Scorer, items: Sequence[Item], *, progress: bool = False, journal: Path | None = None, overwrite: bool = False
-) -> Scores:
-    """Score `items` in windows of `scorer.window`; with a `journal`, a run that was killed goes on where it stopped.
-
-    The journal holds whole windows only, and a resumed run has the windows of an uninterrupted one, so both end with the
-    same bytes. Rows that failed with `api_error` are no results: a resumed run scores them again. With `overwrite` the journal
-    of another run is replaced.
+def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False) -> Scores:
+    """Score `items` in blocks of windows of `scorer.window`.
 
     Raises:
-        InputError: an item is not of the scorer's level, or the journal belongs to another run or is in use by another process.
+        InputError: an item is not of the scorer's level.
     """
     _check_level(scorer, items)
-    if journal is None:
-        rows = _score_windows(scorer, items, None, progress=progress)
-    else:
-        log = Journal(journal, run_id(scorer, items), overwrite=overwrite)
-        with log.lock():
-            rows = _score_windows(scorer, items, log, progress=progress)
-    scores = _table(scorer, items, scorer.normalise_rows(rows))
-    warn_of_losses(scorer, scores.n_total, scores.unscored_by_reason, n_cut(scorer, scores, items))
+    rows: list[Row] = []
+    size = block_size(scorer)
+    with Progress(total=len(items), disable=not progress, unit="example", desc=scorer.name) as bar:
+        for start in range(0, len(items), size):
+            rows += score_block(scorer, items[start : start + size], bar.update)
+    scores = scores_of(scorer, items, scorer.normalise_rows(rows))
+    warn_of_losses(scorer, scores.n_total, scores.unscored_by_reason, n_cut(scorer, scores))
     return scores
 
 
-def score_block(scorer: Scorer, items: Sequence[Item]) -> Scores:
-    """Score a block of a stream, which warns of nothing: whoever has the stream does so once, by `warn_of_losses`."""
+def block_size(scorer: Scorer, most: int = BLOCK) -> int:
+    """Return how many items are scored together: few of those that take long, as a run that is killed loses a block."""
+    return min(most, _WINDOWS_IN_BLOCK * scorer.window)
+
+
+def score_block(scorer: Scorer, items: Sequence[Item], advance: Callable[[int], object] = lambda n: None) -> list[Row]:
+    """Score items that share what a scorer keeps, as the vectors of contexts; `advance` is told the size of each window.
+
+    It warns of nothing: whoever has all blocks does so once, by `warn_of_losses`.
+    """
     _check_level(scorer, items)
-    starts = range(0, len(items), scorer.window)
+    rows: list[Row] = []
     with scorer.lock:
         scorer.new_block()
-        rows = [row for start in starts for row in score_rows(scorer, items[start : start + scorer.window])]
-    return _table(scorer, items, rows)
+        for start in range(0, len(items), scorer.window):
+            window = items[start : start + scorer.window]
+            rows += score_rows(scorer, window)
+            advance(len(window))
+    return rows
 
 
-def _table(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Scores:
-    ids, signature = [item.id for item in items], run_signature(scorer)
-    scores = Scores.from_rows(rows, ids, scorer.columns, signature, scorer.level, scorer.orientation)
+def scores_of(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Scores:
+    """Return the table of the final rows of items, with percentiles where the scorer has a table of them."""
+    scores = Scores.from_rows(rows, items, scorer.columns, run_signature(scorer), scorer.level, scorer.orientation)
     if scorer.percentiles is not None:
         scores = replace(scores, columns={**scores.columns, PERCENTILE: scorer.percentiles.of(scores.values)})
     return scores
 
 
-def refuse_streams(scorer: Scorer) -> None:
-    """Refuse a scorer that needs all items at once."""
+def refuse_parts(scorer: Scorer) -> None:
+    """Refuse a scorer that needs all items at once, where it is given parts of them."""
     if scorer.needs_whole_run:
         raise InputError(
-            f"{scorer.name}: with these options it looks at all examples at once, which a stream never has. "
-            "Score them as one list, or as a file that is read whole."
+            f"{scorer.name}: with these options it looks at all examples at once, and here it has a part of them. "
+            "Score them as one list, or as one file without shards."
         )
 
 
-def n_cut(scorer: Scorer, scores: Scores, items: Sequence[Item]) -> Counter[str]:
+def n_cut(scorer: Scorer, scores: Scores) -> Counter[str]:
     """Of each column that counts what did not fit into a window: in how many rows something did not; and of foreign texts."""
     is_packaged = any(_PACKAGED.fullmatch(str(value)) for value in scorer.signature_fields().values())
-    n_foreign = sum(map(is_foreign, items)) if is_packaged else 0
+    n_foreign = sum(map(is_foreign, scores.items)) if is_packaged else 0
     return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.cuts} | {_FOREIGN: n_foreign})
 
 
@@ -260,37 +264,6 @@ def dry_run(scorer: Scorer, items: Sequence[Item]) -> None:
     _check_level(scorer, items)
     for start in range(0, len(items), scorer.window):
         score_rows(scorer, items[start : start + scorer.window])
-
-
-def _score_windows(scorer: Scorer, items: Sequence[Item], log: Journal | None, *, progress: bool) -> list[Row]:
-    rows = _replay(log, len(items)) if log is not None else []
-    failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
-    n_done = len(rows) - len(failed)
-    if log is not None and rows:
-        (say if progress else logger.info)(f"{log.path}: going on from {n_done} of {len(items)} rows in the journal")
-    with Progress(total=len(items), initial=n_done, disable=not progress, unit="example", desc=scorer.name) as bar:
-        for start in range(0, len(failed), scorer.window):
-            places = failed[start : start + scorer.window]
-            again = dict(zip(places, _score_window(scorer, [items[place] for place in places]), strict=True))
-            if log is not None:
-                log.append({str(place): _row_to_json(row) for place, row in again.items()})
-            for place, row in again.items():
-                rows[place] = row
-            bar.update(len(again))
-        for start in range(len(rows), len(items), scorer.window):
-            fresh = _score_window(scorer, items[start : start + scorer.window])
-            if log is not None:
-                log.append([_row_to_json(row) for row in fresh])
-            rows.extend(fresh)
-            bar.update(len(fresh))
-    return rows
-
-
-def _score_window(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
-    """Score a window as a run scores it that begins here: what a journal holds is scored so, and so is a thread's share."""
-    with scorer.lock:
-        scorer.new_block()
-        return score_rows(scorer, items)
 
 
 def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
@@ -363,51 +336,3 @@ def _is_out_of_memory(error: Exception) -> bool:
         or type(error).__name__ == "OutOfMemoryError"
         or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
     )
-
-
-def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
-    """Identity of a run: a hash of the items and of everything that can move a score of theirs."""
-    digest = hashlib.sha256()
-    digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
-    digest.update(f"{__version__} {scorer.window}".encode())
-    for item in items:
-        digest.update(repr((item.id, content(item))).encode())
-    return digest.hexdigest()
-
-
-def _row_to_json(row: Row) -> dict[str, Any]:
-    if isinstance(row, Unscored):
-        return {"reason": row.reason.value, "detail": row.detail}
-    return {"columns": dict(row)}
-
-
-def _part_from_json(part: Any) -> list[Row] | dict[int, Row]:
-    """A window of rows, or rows that were scored again, by their place in the run."""
-    if isinstance(part, dict):
-        return {int(place): _row_from_json(row) for place, row in part.items()}
-    return [_row_from_json(row) for row in part]
-
-
-def _replay(log: Journal, n_items: int) -> list[Row]:
-    """The rows of a journal: its windows one after the other, with those that were scored again in their places."""
-    rows: list[Row] = []
-    problem = None
-    for part in log.read(_part_from_json):
-        if not isinstance(part, dict):
-            rows.extend(part)
-        elif foreign := [place for place in part if not 0 <= place < len(rows)]:
-            problem = f"place {foreign[0]} of {len(rows)}"
-        else:
-            for place, row in part.items():
-                rows[place] = row
-    if len(rows) > n_items:
-        problem = f"{len(rows)} rows of {n_items}"
-    if problem is not None:
-        raise InputError(f"{log.path}: is damaged ({problem}). Delete the file to start again.")
-    return rows
-
-
-def _row_from_json(data: dict[str, Any]) -> Row:
-    if "columns" in data:
-        return dict(data["columns"])
-    return Unscored(Reason(data["reason"]), data["detail"])

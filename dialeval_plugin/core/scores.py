@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import enum
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from .dialogue import Level
+from .dialogue import Example, Item, Level, Turn, context_turns
 from .signature import Signature
+
+if TYPE_CHECKING:
+    import pandas
 
 Orientation: TypeAlias = Literal["higher", "lower"]
 
 SCHEMA_VERSION = 1
+SHA256 = "sha256"
+"""Field of what belongs to all rows of a file of scores: the hash of the file."""
+
+
+def meta_file(output: Path) -> Path:
+    """Return where what belongs to all rows of the scores `output` lies."""
+    return output.with_name(output.name + ".meta.json")
 
 
 class Reason(str, enum.Enum):
@@ -65,11 +78,16 @@ def share_of(value: float, scale: tuple[float, float]) -> float:
     return (value - low) / (high - low)
 
 
-@dataclass(frozen=True, slots=True)
+WHY_UNSCORED = ("unscored", "detail")
+"""Fields of a row that say why it has no score."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Scores:
     """A table with one row an example, in the order of the examples; the column `main` is *the* score.
 
-    `columns` has one value a row, None in rows that are unscored; `unscored` is by the row's index.
+    `columns` has one value a row, None in rows that are unscored; `unscored` is by the row's index. `items` are what was
+    scored, where that is known. It has a length, iterates over `rows()`, and a notebook shows it as a table.
     """
 
     main: str
@@ -79,20 +97,24 @@ class Scores:
     signature: Signature
     level: Level = "turn"
     orientation: Orientation = "higher"
+    items: tuple[Item, ...] = field(default=(), compare=False)
 
     @classmethod
     def from_rows(
         cls,
         rows: Sequence[Row],
-        ids: Sequence[str],
+        items: Sequence[Item] | Sequence[str],
         columns: Sequence[str],
         signature: Signature,
         level: Level = "turn",
         orientation: Orientation = "higher",
     ) -> Scores:
-        """Build the table; the first of `columns` is the main one. A row with a NaN or infinite value becomes unscored."""
-        if len(rows) != len(ids):
-            raise ValueError(f"expected one row for each of {len(ids)} ids, got {len(rows)}")
+        """Build the table; the first of `columns` is the main one. A row with a NaN or infinite value becomes unscored.
+
+        Of `items` that are not at hand their ids are enough.
+        """
+        if len(rows) != len(items):
+            raise ValueError(f"expected one row for each of {len(items)} items, got {len(rows)}")
         checked = [finite_or_unscored(row) for row in rows]
         unscored = {index: row for index, row in enumerate(checked) if isinstance(row, Unscored)}
         scored = [{} if isinstance(row, Unscored) else row for row in checked]
@@ -100,7 +122,30 @@ class Scores:
             if row.get(columns[0]) is None and index not in unscored:
                 raise ValueError(f"a scored row needs a value in its main column {columns[0]!r}, got {dict(row)!r}")
         table = {name: tuple(row.get(name) for row in scored) for name in columns}
-        return cls(columns[0], table, tuple(ids), unscored, signature, level, orientation)
+        ids = tuple(item if isinstance(item, str) else item.id for item in items)
+        known = tuple(item for item in items if not isinstance(item, str))
+        return cls(columns[0], table, ids, unscored, signature, level, orientation, known)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.rows()
+
+    def __repr__(self) -> str:
+        mean = self.mean()
+        shown = "no score" if mean is None else f"mean {mean:.4f}"
+        return f"Scores({self.main}: {shown}, {self.n_scored} of {self.n_total} scored)"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.to_pandas().to_html(max_rows=20, border=0)}"
+
+    def to_pandas(self, *, with_text: bool = False) -> pandas.DataFrame:
+        """Return a data frame of `rows`, with the fields that a row has as its columns."""
+        import pandas
+
+        rows = list(self.rows(with_text=with_text))
+        return pandas.DataFrame(rows, columns=None if rows else ["id", *self.columns])
 
     @property
     def values(self) -> tuple[float | None, ...]:
@@ -132,14 +177,71 @@ class Scores:
         scored = [value for value in self.columns[column or self.main] if value is not None]
         return math.fsum(scored) / len(scored) if scored else None
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield one JSON-able object a row: `id`, the columns, and `unscored` with its detail where there is no score."""
-        for index, id in enumerate(self.ids):
-            row: dict[str, Any] = {"id": id, **{name: values[index] for name, values in self.columns.items()}}
-            if (missing := self.unscored.get(index)) is not None:
-                row["unscored"] = missing.reason.value
-                row["detail"] = missing.detail
+    def rows(self, *, with_text: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield one JSON-able object a row, see `RowMaker`."""
+        return RowMaker(with_text=with_text).rows(self)
+
+
+def conversation_id(item: Item) -> str | None:
+    """Return the id of the conversation that an item is of; None of a response that is of none, or of an unknown one."""
+    id = item.origin.conversation if item.origin is not None else None
+    return None if isinstance(item, Example) and id == item.id else id
+
+
+class RowMaker:
+    """Makes rows of scores for people and files, those of a stream block after block.
+
+    A row has `id`; `conversation`, `message` (its number), `role` and `source` of what is scored, and the source's fields that
+    were kept, where they are known; the columns; `unscored` and `detail` where there is no score. With text it also has
+    `preceding`, the turns since the previous row of its conversation (of a single response, all before it), and of a response
+    its `text`: the rows of a conversation then hold it once.
+    """
+
+    def __init__(self, *, with_text: bool = False) -> None:
+        self._with_text = with_text
+        self._conversation: str | None = None
+        self._said: tuple[Turn, ...] = ()
+
+    def rows(self, scores: Scores) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the next scores."""
+        for index, id in enumerate(scores.ids):
+            row: dict[str, Any] = {"id": id}
+            if scores.items:
+                row |= self._about(scores.items[index])
+            row |= {name: values[index] for name, values in scores.columns.items()}
+            if (missing := scores.unscored.get(index)) is not None:
+                row |= zip(WHY_UNSCORED, (missing.reason.value, missing.detail), strict=True)
             yield row
+
+    def _about(self, item: Item) -> dict[str, Any]:
+        origin = item.origin
+        response = item.response if isinstance(item, Example) else None
+        known = {
+            "conversation": conversation_id(item),
+            "message": origin and origin.message,
+            "role": response and response.speaker,
+            "source": origin and origin.source,
+            **{name: _plain(value) for name, value in (origin.kept if origin else ())},
+        }
+        about = {name: value for name, value in known.items() if value is not None and value != ""}
+        if self._with_text:
+            turns, said = context_turns(item), self._said
+            conversation = conversation_id(item)
+            is_next = conversation is not None and conversation == self._conversation and turns[: len(said)] == said
+            about["preceding"] = [{"role": turn.speaker, "text": turn.text} for turn in turns[len(said) if is_next else 0 :]]
+            if response is not None:
+                about["text"], turns = response.text, (*turns, response)
+            self._conversation, self._said = conversation, turns
+        return about
+
+
+def _plain(value: object) -> object:
+    """A value of a source as JSON has it; what JSON has not, as a date, as text."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return str(value)
+    return value
 
 
 def finite_or_unscored(row: Row) -> Row:

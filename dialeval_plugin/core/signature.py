@@ -42,6 +42,10 @@ class Signature:
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", MappingProxyType(dict(self.fields)))
 
+    def __reduce__(self) -> tuple[type[Signature], tuple[dict[str, SignatureValue]]]:
+        """Pickle the fields as a dict: a mapping that cannot be changed cannot be pickled."""
+        return Signature, (dict(self.fields),)
+
     def __str__(self) -> str:
         return "|".join(f"{name}:{value}" for name, value in self.fields.items() if value is not None)
 

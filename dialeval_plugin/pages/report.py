@@ -21,10 +21,10 @@ import numpy as np
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, parse_json, read_json, to_json, write_text
+from dialeval_plugin.core.scores import SHA256, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.corpora.score_files import UNKNOWN, ScoredRow, ScoredRows, conversation_of, read_scored_rows
-from dialeval_plugin.reports.scored_output import SHA256, meta_file
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from dialeval_plugin.core.dialogue import Level, Origin
+from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, write_text
 from dialeval_plugin.core.scores import Scores
@@ -18,66 +17,79 @@ N_SHOWN = 20
 _FORMATS: dict[str, Format] = {".csv": "csv", ".json": "json"}
 
 
-def conversation_rows(scores: Scores, places: Sequence[Origin]) -> list[TableRow]:
-    """Return a row a conversation: its mean, and its worst turn with the turn's score.
+class ConversationTable:
+    """A row a conversation, made while scores pass: its mean, and its worst turn with the turn's score.
 
-    Sorted by the mean, the worst first, then by the worst turn, then as they were read; those without a score stand last.
+    Sorted by the mean, the worst first, then by the worst turn, then as they were read; those without a score stand last. The
+    responses of one conversation follow each other. Without a file no more than the worst `N_SHOWN` are kept.
 
     Args:
-        scores: of responses.
-        places: where each stands, in their order.
-    """
-    sign = 1 if scores.orientation == "higher" else -1
-    turns: dict[str, list[tuple[int, float | None]]] = {}
-    for place, value in zip(places, scores.values, strict=True):
-        turns.setdefault(place.conversation, []).append((place.message or 0, value))
-    rows: list[tuple[tuple[bool, float, float], TableRow]] = []
-    for conversation, own in turns.items():
-        scored = [(value, number) for number, value in own if value is not None]
-        row: TableRow = {"conversation": conversation, "n_turns": len(own), "n_scored": len(scored)}
-        if not scored:
-            rows.append(((True, 0.0, 0.0), {**row, "mean": None, "worst_turn": None, "worst_score": None}))
-            continue
-        mean = sum(value for value, _ in scored) / len(scored)
-        worst, number = min(scored, key=lambda found: sign * found[0])
-        rows.append(((False, sign * mean, sign * worst), {**row, "mean": mean, "worst_turn": number, "worst_score": worst}))
-    return [row for _, row in sorted(rows, key=lambda found: found[0])]
-
-
-def check_table_file(path: Path | None, input: Path, places: Sequence[Origin], level: Level) -> None:
-    """Refuse a file for the table, before hours of work.
+        path: CSV or JSON, by its name.
+        input: the file or URL that is scored.
 
     Raises:
-        InputError: it is no CSV or JSON by its name, is the input, or what is scored are no turns of conversations.
+        InputError: the file is no CSV or JSON by its name, or is the input.
     """
-    if path is None:
-        return
-    if path.suffix not in _FORMATS:
-        raise InputError(f"{path}: cannot be told to be CSV or JSON. Give a name that ends in {' or '.join(_FORMATS)}.")
-    if not places or level != "turn":
-        raise InputError(f"{path}: what is scored are no turns of conversations. Leave --by-conversation out.")
-    check_output(path, input, "the table of the conversations")
 
+    def __init__(self, path: Path | None = None, input: str = "") -> None:
+        if path is not None and path.suffix not in _FORMATS:
+            raise InputError(f"{path}: cannot be told to be CSV or JSON. Give a name that ends in {' or '.join(_FORMATS)}.")
+        if path is not None:
+            check_output(path, input, "the table of the conversations")
+        self.path, self._settings = path, dict[str, str]()
+        self._rows: list[tuple[tuple[bool, float, float, int], TableRow]] = []
+        self._n, self._id = 0, ""
+        self._turns: list[tuple[int, float | None]] = []
+        self._sign, self._has_others = 1, False
 
-def report_conversations(scores: Scores, places: Sequence[Origin], path: Path | None = None) -> Table | None:
-    """Return the table of the worst conversations, None of a single one, and write that of all to `path` where it is given.
+    def check(self, item: Item | None) -> None:
+        """Refuse a file of the table where an item that is scored is no turn of a conversation."""
+        is_turn = item is not None and item.origin is not None and item.origin.message is not None
+        if self.path is not None and not is_turn:
+            raise InputError(f"{self.path}: what is scored are no turns of conversations. Leave --by-conversation out.")
 
-    Args:
-        scores: of responses, or of whole conversations, which need no table: each is a row already.
-        places: as `conversation_rows`; [] of responses that are not of conversations.
-        path: CSV or JSON, by its name; see `check_table_file`.
-    """
-    if not places or scores.level != "turn":
-        return None
-    rows = conversation_rows(scores, places)
-    figures = [named_column(name, 0) for name in ("n_turns", "n_scored")]
-    figures += [named_column("mean"), named_column("worst_turn", 0), named_column("worst_score")]
-    columns = [named_column("conversation", is_number=False), *figures]
-    if path is not None:
-        settings = {"main": scores.main, "orientation": scores.orientation, "signature": str(scores.signature)}
-        write_text(path, Table(rows, columns, settings=settings).render(_FORMATS[path.suffix]))
-    if len(rows) == 1:
-        return None
-    n_more = len(rows) - N_SHOWN
-    notes = [f"{n_more} more conversations: --by-conversation FILE.csv has all."] if n_more > 0 else []
-    return Table(rows[:N_SHOWN], columns, notes)
+    def add(self, scores: Scores) -> None:
+        """Take the next scores; see `check`."""
+        self._settings = {"main": scores.main, "orientation": scores.orientation, "signature": str(scores.signature)}
+        self._sign = 1 if scores.orientation == "higher" else -1
+        for item, value in zip(scores.items, scores.values, strict=True):
+            self.check(item)
+            if item.origin is None or item.origin.message is None:
+                self._has_others = True
+                continue
+            if item.origin.conversation != self._id:
+                self._finish()
+                self._id = item.origin.conversation
+            self._turns.append((item.origin.message, value))
+
+    def _finish(self) -> None:
+        """Make the row of the conversation whose turns were added last."""
+        scored = [(value, number) for number, value in self._turns if value is not None]
+        if self._turns:
+            row: TableRow = {"conversation": self._id, "n_turns": len(self._turns), "n_scored": len(scored)}
+            key = (True, 0.0, 0.0, self._n)
+            mean, worst, number = None, None, None
+            if scored:
+                mean = sum(value for value, _ in scored) / len(scored)
+                worst, number = min(scored, key=lambda one: self._sign * one[0])
+                key = (False, self._sign * mean, self._sign * worst, self._n)
+            self._rows.append((key, {**row, "mean": mean, "worst_turn": number, "worst_score": worst}))
+            self._n += 1
+        if self.path is None and len(self._rows) > 100 * N_SHOWN:
+            self._rows = sorted(self._rows, key=lambda one: one[0])[:N_SHOWN]
+        self._turns = []
+
+    def report(self) -> Table | None:
+        """Return the table of the worst conversations, None of a single one or of none, and write the file of all."""
+        self._finish()
+        rows = [row for _, row in sorted(self._rows, key=lambda one: one[0])]
+        figures = [named_column(name, 0) for name in ("n_turns", "n_scored")]
+        figures += [named_column("mean"), named_column("worst_turn", 0), named_column("worst_score")]
+        columns = [named_column("conversation", is_number=False), *figures]
+        if self.path is not None:
+            write_text(self.path, Table(rows, columns, settings=self._settings).render(_FORMATS[self.path.suffix]))
+        if self._n < 2 or self._has_others:
+            return None
+        n_more = self._n - N_SHOWN
+        notes = [f"{n_more} more conversations: --by-conversation FILE.csv has all."] if n_more > 0 else []
+        return Table(rows[:N_SHOWN], columns, notes)

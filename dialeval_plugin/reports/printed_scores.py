@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dialeval_plugin.conversations.messages import left_out_text
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.percentiles import PERCENTILE
-from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.terminal.plain_text import one_line
-
-from .scored_output import Counted
 
 N_BINS = 10
 _LONGEST_BAR = 50
@@ -41,25 +39,21 @@ class WorstRow(NamedTuple):
     item: Item
 
 
-def summary(scores: Counted) -> str:
-    """Return one line for people and one for whoever repeats the run."""
-    mean = scores.mean()
-    shown = "no score" if mean is None else f"mean {mean:.4f}"
-    return f"{scores.main}: {shown}, {scores.n_scored} of {scores.n_total} scored\n{scores.signature}"
+def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) -> str:
+    """Return a line for people, what was left out of the input, and a line for whoever repeats the run.
 
-
-def histogram(scores: Scores, score_range: tuple[float, float]) -> str:
-    """Return how many have which percentile or, where there are none, which score: a title and at most ten bars.
-
-    `score_range` is the scorer's; where an end of it is infinite, the scores' own is taken. Without two scores there is nothing
-    to compare, and the text is empty.
+    Args:
+        meta: what belongs to all rows, as it lies beside a file of scores.
+        interval: of the mean, as text; "" where there is none.
+        n_clusters: conversations that it rests on.
     """
-    column = PERCENTILE if PERCENTILE in scores.columns else scores.main
-    values = [value for value in scores.columns[column] if value is not None]
-    if len(values) < 2:
-        return ""
-    ends = bar_range(values, (0.0, 100.0) if column == PERCENTILE else score_range)
-    return drawn_bars(Bars(column, *np.histogram(values, bins=N_BINS, range=ends)))
+    mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
+    over = f" {interval}" if interval else ""
+    n = f", {n_clusters} conversations" if interval else ""
+    lines = [f"{meta['main']}: {mean}{over}, {meta['n_scored']} of {meta['n_total']} scored{n}"]
+    if meta["left_out"]:
+        lines.append(f"left out: {left_out_text(meta['left_out'])}")
+    return "\n".join([*lines, meta["signature"]])
 
 
 def bar_range(values: Sequence[float], score_range: tuple[float, float]) -> tuple[float, float]:
@@ -84,22 +78,6 @@ def drawn_bars(bars: Bars) -> str:
             ),
         ]
     )
-
-
-def worst_places(scores: Scores, n: int) -> list[int]:
-    """Return where the `n` worst rows stand, the worst first, those with equal scores in their order."""
-    sign = -1 if scores.orientation == "lower" else 1
-    scored = [(sign * value, place) for place, value in enumerate(scores.values) if value is not None]
-    return [place for _, place in sorted(scored)[:n]]
-
-
-def worst_rows(
-    scores: Scores, items: Sequence[Item], places: Sequence[int], explanations: Sequence[str] = (), *, width: int = 80
-) -> str:
-    """Return the rows at `places`, see `drawn_rows`."""
-    percentiles = scores.columns.get(PERCENTILE, (None,) * scores.n_total)
-    rows = [WorstRow(percentiles[place], cast("float", scores.values[place]), items[place]) for place in places]
-    return drawn_rows(rows, explanations, n_scored=scores.n_scored, has_percentiles=PERCENTILE in scores.columns, width=width)
 
 
 def drawn_rows(

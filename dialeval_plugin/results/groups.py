@@ -114,7 +114,7 @@ def _natural(name: str) -> list[Any]:
 
 def _timestamp(value: Any, where: str) -> Any:
     """A time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 
     try:
         if is_number(value):

@@ -14,7 +14,7 @@ from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.core.scorer import refuse_streams, score_block
+from dialeval_plugin.core.scorer import refuse_parts, score_block, scores_of
 
 UNSCORED = "unscored"
 SIGNATURE = "signature"
@@ -48,7 +48,7 @@ class ScoreBatches:
         self, scorer: str, *, turns: TurnChoice | None = None, columns: Mapping[str, str] | None = None, **options: Any
     ) -> None:
         self._scorer = load_scorer(scorer, **options)
-        refuse_streams(self._scorer)
+        refuse_parts(self._scorer)
         self._options = ReadingOptions(choice=turns, columns=columns or {})
 
     def __call__(self, batch: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -60,7 +60,8 @@ class ScoreBatches:
         Raises:
             InputError: a row is malformed or has several responses to score, or a column has a name that a score needs.
         """
-        scores = score_block(self._scorer, self._items(batch))
+        items = self._items(batch)
+        scores = scores_of(self._scorer, items, score_block(self._scorer, items))
         unscored = [
             None if (why := scores.unscored.get(place)) is None else why.reason.value for place in range(scores.n_total)
         ]

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -22,14 +22,14 @@ from dialeval_plugin.conversations.files import files_of, reading
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.journal import lock_file, sole_process
 from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_text
-from dialeval_plugin.core.scorer import Scorer, refuse_streams
+from dialeval_plugin.core.scorer import Scorer, refuse_parts
+from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.scored_input import Shard, Source
-from dialeval_plugin.reports.scored_output import meta_file
 from dialeval_plugin.terminal.progress import say
 
-from .output import DELETE_IT, merge
-from .run import run_identity, score_file, stored_run
+from .output import DELETE_IT, check_suffix, merge, part_suffix
+from .run import ScoreRun, run_identity
 
 logger = logging.getLogger(__name__)
 
@@ -73,27 +73,28 @@ class ShardedRun:
         Raises:
             InputError: the source cannot be found, or the scorer needs all rows at once.
         """
-        refuse_streams(scorer)
+        refuse_parts(scorer)
+        check_suffix(output)
         identity = text_hash(*words, run_identity(scorer), _version(source), str(n_shards))
         return cls(tuple(words), output.absolute(), n_shards, (output.parent / f"{output.name}.shards" / identity).resolve())
 
     @property
     def parts(self) -> list[Path]:
         """The file of each shard."""
-        return [self.folder / f"part-{number:05d}{self.output.suffix}" for number in range(1, self.n_shards + 1)]
+        return [self.folder / f"part-{number:05d}{part_suffix(self.output)}" for number in range(1, self.n_shards + 1)]
 
     @property
     def unfinished(self) -> list[int]:
         """The ranks, from 0, of the shards that are not scored to their end."""
         return [rank for rank, part in enumerate(self.parts) if not part.is_file()]
 
-    def finished(self, scorer: Scorer, source: Source) -> Mapping[str, Any] | None:
+    def finished(self, whole: ScoreRun) -> Mapping[str, Any] | None:
         """Return what belongs to all rows where they are one file already, and remove the folder of a run that was killed then.
 
         Raises:
             InputError: the output is another file.
         """
-        if (meta := stored_run(scorer, source, self.output, remedy=DELETE_IT)) is not None:
+        if (meta := whole.stored(DELETE_IT)) is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             with suppress(OSError):
                 self.folder.parent.rmdir()
@@ -207,7 +208,7 @@ def launch(
     """
     try:
         with sole_process(run.folder):
-            return run.finished(scorer, source) or _launch(run, executor, workers, options)
+            return run.finished(ScoreRun(scorer, source, run.output)) or _launch(run, executor, workers, options)
     finally:
         with suppress(OSError):
             run.folder.parent.rmdir()
@@ -238,20 +239,25 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
     return run.finish()
 
 
-def score_own_shard(run: ShardedRun, scorer: Scorer, source: Source, shard: Shard) -> Mapping[str, Any] | None:
+def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:
     """Score one of the parts of a run that this process shares with others; a part that is finished stays as it is.
 
     Returns:
         In the first process, which waits for the others and merges, what belongs to all rows; None in the others.
 
     Raises:
-        InputError: as `score_file` and `merge`.
+        InputError: as `ScoreRun` and `merge`; or the run has no output.
     """
+    if whole.output is None:
+        raise InputError("--output: a part of the input is scored into a file. Name one.")
+    source = whole.source
+    words = [str(source.options), str(whole.with_text)]
+    run = ShardedRun.of(words, whole.scorer, source.name, whole.output, shard.of)
     part, is_first = run.parts[shard.number - 1], shard.number == 1
-    if (meta := run.finished(scorer, source)) is not None:
+    if (meta := run.finished(whole)) is not None:
         return meta if is_first else None
     if not part.is_file():
-        score_file(scorer, source, part, shard=shard, progress=is_first)
+        replace(whole, output=part, shard=shard, overwrite=False, max_unscored=1.0).score(progress=is_first)
     if not is_first:
         return None
     if run.unfinished:

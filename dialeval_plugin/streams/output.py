@@ -1,8 +1,9 @@
-"""What a stream is written to: JSON lines, or Parquet with what belongs to all rows in its metadata; and shards made one."""
+"""Files of scores, JSON lines, CSV or Parquet by their names, what belongs to all rows beside them, and shards made one."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import heapq
 import itertools
 import math
@@ -14,16 +15,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import atomic_path, parse_json, read_json, to_json, write_lines
+from dialeval_plugin.core.files import atomic_path, is_stream, parse_json, read_json, to_json, write_lines, write_text
 from dialeval_plugin.core.journal import not_written, sole_process
+from dialeval_plugin.core.scores import SHA256, WHY_UNSCORED, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.scored_input import Shard
-from dialeval_plugin.reports.scored_output import SHA256, meta_file, stored_meta, write_meta
 
 PLACE = "place"
 """Field of a shard's row: its place among all items of the source."""
-_WHY = ("unscored", "detail")
-_PARQUET = ".parquet"
+ABOUT = ("id", "conversation", "message", "role", "source")
+"""Fields of a row that say what is scored."""
+TEXT = ("preceding", "text")
+"""Fields of a row with what was said."""
+_JSON_LINES, _CSV, _PARQUET = SUFFIXES = (".jsonl", ".csv", ".parquet")
 _ROWS_AT_ONCE = 16_384
 
 _PLACED = f'{{"{PLACE}": '
@@ -34,9 +38,60 @@ Row = Mapping[str, Any]
 T = TypeVar("T")
 
 
+def check_suffix(output: Path, shard: Shard | None = None) -> None:
+    """Refuse a file for scores by its name; what is written to, as a pipe, gets JSON lines whatever its name.
+
+    Raises:
+        InputError: the name does not say which kind of file it is, is too long, or is that of a CSV file of a shard.
+    """
+    if is_stream(output):
+        return
+    try:
+        meta_file(output).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise not_written(meta_file(output), error) from error
+    if output.suffix.lower() not in SUFFIXES:
+        raise InputError(f"{output}: what kind of file is it to be? End its name in {', '.join(SUFFIXES[:-1])} or {_PARQUET}.")
+    if shard is not None and _kind(output) == _CSV:
+        raise InputError(f"{output}: a shard is JSON lines or Parquet. Let `dialeval merge` write the CSV file.")
+
+
+def _kind(output: Path) -> str:
+    return output.suffix.lower()
+
+
+def part_suffix(output: Path) -> str:
+    """How the names of the shards of a file end."""
+    return _PARQUET if _kind(output) == _PARQUET else _JSON_LINES
+
+
+def stored_meta(output: Path, about: Mapping[str, Any], remedy: str = "add --overwrite to replace it") -> dict[str, Any] | None:
+    """Return what belongs to all rows of a file of scores; None where nothing is at `output`, or where it is written to.
+
+    Raises:
+        InputError: it is another file than the one that was written with these values of `about`.
+    """
+    if is_stream(output) or not output.exists():
+        return None
+    beside = meta_file(output)
+    found = read_json(beside) if beside.is_file() else None
+    if (
+        not isinstance(found, dict)
+        or any(found.get(name) != value for name, value in about.items())
+        or found.get(SHA256) != file_hash(output)
+    ):
+        raise InputError(
+            f"{output}: holds something else than the scores of this scorer, with these options, of this input. "
+            f"Choose another name, or {remedy}."
+        )
+    return found
+
+
 def join_blocks(blocks: Sequence[Path], output: Path, meta: Mapping[str, Any]) -> None:
     """Make one file of the blocks of a run, which are JSON lines, as `write_rows` would of their rows."""
-    if output.name.endswith(_PARQUET):
+    if _kind(output) in {_CSV, _PARQUET} and not is_stream(output):
         write_rows(output, itertools.chain.from_iterable(map(read_rows, blocks)), meta)
         return
     with _written(output, meta) as temporary, temporary.open("wb") as file:
@@ -48,18 +103,38 @@ def join_blocks(blocks: Sequence[Path], output: Path, meta: Mapping[str, Any]) -
 def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
     """Write rows, whole or not at all, and what belongs to all of them beside them, and in the metadata of Parquet."""
     with _written(output, meta) as temporary:
-        if output.name.endswith(_PARQUET):
+        if _kind(output) == _PARQUET:
             _write_parquet(temporary, rows, meta)
+        elif _kind(output) == _CSV:
+            with temporary.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, _fields(meta), restval="", lineterminator="\n")
+                writer.writeheader()
+                writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
         else:
             write_lines(temporary, (to_json(row) + "\n" for row in rows))
 
 
+def _fields(meta: Mapping[str, Any]) -> list[str]:
+    """The columns of a table of scores."""
+    place = [] if meta["shard"] is None else [PLACE]
+    return [*place, *ABOUT, *meta["keep"], *(TEXT if meta["with_text"] else ()), *meta["columns"], *WHY_UNSCORED]
+
+
+def _cell(value: Any) -> Any:
+    """A value as a text where it is no number: lists, objects, true and false as JSON."""
+    return value if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)) else to_json(value)
+
+
 @contextlib.contextmanager
 def _written(output: Path, meta: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a temporary path whose content becomes that of `output`, with `meta` beside it."""
+    """Yield a temporary path whose content becomes that of `output`, with `meta` beside it.
+
+    That comes first, so that a kill leaves no scores without it.
+    """
     with finished_parts_kept(output), atomic_path(output) as temporary:
         yield temporary
-        write_meta(output, {**meta, SHA256: file_hash(temporary)})
+        if not is_stream(output):
+            write_text(meta_file(output), to_json({**meta, SHA256: file_hash(temporary)}, indent=2) + "\n")
 
 
 @contextlib.contextmanager
@@ -74,16 +149,15 @@ def finished_parts_kept(path: Path) -> Iterator[None]:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file that this module wrote."""
-    if path.name.endswith(_PARQUET):
+    """Yield the rows of JSON lines or Parquet that this module wrote."""
+    if _kind(path) == _PARQUET:
         import pyarrow.parquet
 
         with pyarrow.parquet.ParquetFile(path) as parquet:
+            columns = parse_json(parquet.schema_arrow.metadata[b"dialeval"].decode(), str(path))["columns"]
             for batch in parquet.iter_batches(_ROWS_AT_ONCE):
                 for row in batch.to_pylist():
-                    yield {
-                        name: value for name, value in row.items() if name not in {"unscored", "detail"} or value is not None
-                    }
+                    yield {name: value for name, value in row.items() if name in columns or value is not None}
         return
     with path.open(encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, start=1):
@@ -94,14 +168,21 @@ def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> 
     import pyarrow
     import pyarrow.parquet
 
-    kinds = {} if meta["shard"] is None else {PLACE: pyarrow.int64()}
-    kinds |= {"id": pyarrow.string(), **dict.fromkeys(meta["columns"], pyarrow.float64())}
-    kinds |= dict.fromkeys(_WHY, pyarrow.string())
+    turn = pyarrow.struct([("role", pyarrow.string()), ("text", pyarrow.string())])
+    known = {PLACE: pyarrow.int64(), "message": pyarrow.int64(), "preceding": pyarrow.list_(turn)}
+    known |= dict.fromkeys(meta["columns"], pyarrow.float64())
+    kinds = {name: known.get(name, pyarrow.string()) for name in _fields(meta)}
     schema = pyarrow.schema(list(kinds.items()), metadata={"dialeval": to_json(meta)})
+
+    def table_row(row: Row) -> dict[str, Any]:
+        # What was kept of the source has any type, and not the same in all rows.
+        kept = {name: row[name] for name in meta["keep"] if name in row}
+        return {**row, **{name: value if isinstance(value, str) else to_json(value) for name, value in kept.items()}}
+
     # A file of Python's says in its own words that the disk is full.
     with path.open("wb") as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
         while taken := list(itertools.islice(rows, _ROWS_AT_ONCE)):
-            writer.write_table(pyarrow.Table.from_pylist(list(map(dict, taken)), schema=schema))
+            writer.write_table(pyarrow.Table.from_pylist(list(map(table_row, taken)), schema=schema))
 
 
 def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
@@ -113,6 +194,7 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
         InputError: the shards are not of one run: they differ in scorer, options or source, one is missing, given twice or was
             changed, or a row is missing or there twice. Or the output is another file.
     """
+    check_suffix(output)
     metas = [_shard_meta(path) for path in shards]
     try:
         _check_one_run(shards, metas)
@@ -122,7 +204,7 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
     with sole_process(output):
         if stored_meta(output, meta, DELETE_IT) is not None:
             return meta
-        if any(path.name.endswith(_PARQUET) for path in [output, *shards]):
+        if any(_kind(path) != _JSON_LINES for path in [output, *shards]):
             write_rows(output, _in_order(map(_placed_rows, shards), n_source), meta)
         else:
             # Lines stay as they are: to read and to write each row's JSON takes six times as long.
@@ -187,6 +269,8 @@ _ONE_RUN = {
     "signature": "was scored otherwise",
     "source": "is of another source",
     "percentiles": "has percentiles of another table",
+    "keep": "has other fields of its source",
+    "with_text": "has texts, or none, other",
 }
 """What all shards have in common, and what one is that has not."""
 DELETE_IT = "delete it"
@@ -197,6 +281,9 @@ def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     n_scored = sum(meta["n_scored"] for meta in metas)
     total = math.fsum(meta["mean"] * meta["n_scored"] for meta in metas if meta["mean"] is not None)
     unscored: Counter[str] = sum((Counter(meta["unscored"]) for meta in metas), Counter())
+    left_out: Counter[str] = Counter()
+    for meta in metas:  # each shard read the whole source
+        left_out |= Counter(meta["left_out"])
     return {
         **{name: value for name, value in metas[0].items() if name != SHA256},
         "shard": None,
@@ -204,4 +291,5 @@ def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "n_total": sum(meta["n_total"] for meta in metas),
         "n_scored": n_scored,
         "unscored": dict(sorted(unscored.items())),
+        "left_out": dict(left_out),
     }

@@ -1,43 +1,52 @@
-"""Scoring a stream into a file: block by block, each written whole, so that a run that was killed goes on where it stopped."""
+"""Scoring a source: block by block, each kept whole until the end, so that a run that was killed goes on where it stopped."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
-import logging
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Protocol
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json_lines, write_json_lines
+from dialeval_plugin.core.files import is_stream, read_json_lines, write_json_lines
 from dialeval_plugin.core.journal import sole_process
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.scorer import (
     BLOCK,
     Scorer,
+    block_size,
     content,
-    n_cut,
-    refuse_streams,
+    refuse_parts,
     run_signature,
     score_block,
+    scores_of,
     warn_of_losses,
 )
-from dialeval_plugin.core.scores import Reason, Scores, Unscored
+from dialeval_plugin.core.scores import SCHEMA_VERSION, WHY_UNSCORED, Reason, Row, RowMaker, Scores, Unscored
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.scored_input import Shard, Source
-from dialeval_plugin.reports.scored_output import meta_of, percentiles_of, stored_meta
 from dialeval_plugin.terminal.progress import Progress, say
 
-from .output import PLACE, finished_parts_kept, join_blocks
+from .output import ABOUT, PLACE, TEXT, check_suffix, finished_parts_kept, join_blocks, stored_meta
 from .summary import RunningSummary
-
-logger = logging.getLogger(__name__)
 
 _TEXT_IN_BLOCK = 1 << 26
 """Characters of items that are scored together, at least one item."""
+MOST_AT_ONCE = 500_000
+"""Items of a run whose scorer looks at all of them."""
+
+
+class Collector(Protocol):
+    """What looks at all scores of a run, as they come."""
+
+    def add(self, scores: Scores) -> None:
+        """Take the next rows."""
 
 
 class _Block(NamedTuple):
@@ -49,9 +58,163 @@ class _Block(NamedTuple):
     digest: str
     """Of the places and the items."""
 
-    def file_name(self, identity: str) -> str:
-        """A name that no block of other items, or of another scorer, has."""
-        return f"{self.number:08d}-{text_hash(identity, self.digest)}.jsonl"
+
+@dataclass(frozen=True)
+class ScoreRun:
+    """What is scored, by what, and where the rows go.
+
+    Attributes:
+        scorer: one that needs all items at once has them all, at most `MOST_AT_ONCE`.
+        source: what is scored.
+        output: JSON lines, CSV or Parquet, by its name; None keeps nothing, and what is no file gets all rows at the end.
+        shard: the part that is scored.
+        with_text: rows have what was said.
+        overwrite: what is at `output`, of whatever run, is replaced.
+        max_unscored: the share of rows without a score above which the file says that it is not complete.
+
+    Raises:
+        InputError: the scorer cannot be given a part, or the name of the output, or of a field that is kept, cannot be.
+    """
+
+    scorer: Scorer
+    source: Source
+    output: Path | None = None
+    shard: Shard | None = None
+    with_text: bool = False
+    overwrite: bool = False
+    max_unscored: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.shard is not None:
+            refuse_parts(self.scorer)
+        if self.output is not None:
+            check_suffix(self.output, self.shard)
+        own = {PLACE, *ABOUT, *TEXT, *self.scorer.columns, PERCENTILE, *WHY_UNSCORED}
+        if taken := [name for name in self.source.options.keep if name in own]:
+            raise InputError(
+                f"--keep {taken[0]}: a row has a field of this name anyway. Rename it in the input, or leave it out."
+            )
+
+    def score(
+        self, n_worst: int = 0, *, progress: bool = False, total: int | None = None, collectors: Sequence[Collector] = ()
+    ) -> RunningSummary:
+        """Score in constant memory, and return what is said of the scores, with the worst `n_worst` rows.
+
+        A bar shows the progress, of `total` items where that is known.
+
+        Until the end each block lies in the folder `<output>.blocks`. Called again, it reads the blocks that are there and
+        scores the others, and the rows of an API that failed; the file then has the same bytes. Beside it comes
+        `<output>.meta.json`.
+
+        Raises:
+            InputError: a row is malformed, there are too many for the scorer, another process writes the output, it cannot be
+                written, or it holds something else and `overwrite` is not given.
+        """
+        if not self.overwrite:
+            self.stored()
+        scorer, blocks = self.scorer, _blocks(self.source, self.scorer, self.shard)
+        # A source that cannot be read leaves nothing behind.
+        first = _all_at_once(scorer, blocks) if scorer.needs_whole_run else list(itertools.islice(blocks, 1))
+        summary = RunningSummary(scorer, n_worst)
+        with self._folder() as folder:
+            store = None if folder is None else _BlockFolder(folder, self, progress=progress)
+            with Progress(disable=not progress, total=total, unit="example", desc=scorer.name) as bar:
+                for scores in self._scored(itertools.chain(first, blocks), store, bar.update):
+                    for one in (summary, *collectors):
+                        one.add(scores)
+            if store is not None and self.output is not None:
+                join_blocks(store.parts, self.output, self.meta(summary))
+                shutil.rmtree(store.folder, ignore_errors=not store.parts)
+        warn_of_losses(scorer, summary.n_total, summary.unscored_by_reason, summary.cut)
+        return summary
+
+    def rehearse(self) -> None:
+        """Hand the items to the scorer and forget the rows; a model that counts then knows what a run would ask it."""
+        for block in _blocks(self.source, self.scorer, self.shard):
+            score_block(self.scorer, block.items)
+
+    def items(self) -> Iterator[Item]:
+        """Read what is scored."""
+        return (placed.item for placed in self.source.items(self.scorer.level, self.shard) if placed is not None)
+
+    def stored(self, remedy: str = "add --overwrite to replace it") -> Mapping[str, Any] | None:
+        """Return what belongs to all rows of the output where it has the scores of this very run; None where nothing is there.
+
+        Raises:
+            InputError: it holds something else.
+        """
+        if self.output is None or stored_meta(self.output, self._about(), remedy) is None:
+            return None
+        for _ in self.source.items(self.scorer.level, self.shard):
+            pass
+        return stored_meta(self.output, {**self._about(), **_of_source(self.source)}, remedy)
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[Path | None]:
+        """The folder of the finished blocks, which no other process writes; None where no row is kept."""
+        if self.output is None:
+            yield None
+        elif is_stream(self.output):
+            with TemporaryDirectory() as folder:
+                yield Path(folder) / "blocks"
+        else:
+            with sole_process(self.output):
+                if not self.overwrite:  # another process may have ended since
+                    stored_meta(self.output, self._about())
+                yield self.output.with_name(self.output.name + ".blocks")
+
+    def _scored(
+        self, blocks: Iterable[_Block], store: _BlockFolder | None, advance: Callable[[int], object]
+    ) -> Iterator[Scores]:
+        """The final scores, a block's at a time, or those of all where the scorer looks at all; their rows are stored."""
+        is_whole, scorer = self.scorer.needs_whole_run, self.scorer
+        items: list[Item] = []
+        rows: list[Row] = []
+        for block in blocks:
+            of_block = _rows_of(block, scorer, store, advance)
+            scores = scores_of(scorer, block.items, of_block)
+            if store is not None:
+                store.keep(block, scores)
+            if is_whole:
+                items += block.items
+                rows += of_block
+            else:
+                yield scores
+        if is_whole and items:
+            scores = scores_of(scorer, items, scorer.normalise_rows(rows))
+            if store is not None:
+                store.keep_whole(scores)
+            yield scores
+
+    def _about(self) -> dict[str, Any]:
+        """What the rows of one run have in common, whatever its source holds."""
+        percentiles = self.scorer.percentiles
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "signature": str(run_signature(self.scorer)),
+            "percentiles": None if percentiles is None else percentiles.digest,
+            "shard": None if self.shard is None else str(self.shard),
+            "keep": list(self.source.options.keep),
+            "with_text": self.with_text,
+            "columns": [*self.scorer.columns, *([] if percentiles is None else [PERCENTILE])],
+        }
+
+    def meta(self, summary: RunningSummary) -> dict[str, Any]:
+        """Return what belongs to all rows of the run whose scores `summary` has."""
+        n_unscored = summary.n_total - summary.n_scored
+        return {
+            **self._about(),
+            **_of_source(self.source),
+            "left_out": dict(self.source.left_out),
+            "main": summary.main,
+            "mean": summary.mean(),
+            "level": summary.level,
+            "orientation": summary.orientation,
+            "n_total": summary.n_total,
+            "n_scored": summary.n_scored,
+            "unscored": summary.unscored_by_reason,
+            "complete": n_unscored <= self.max_unscored * summary.n_total,
+        }
 
 
 def score_file(
@@ -64,57 +227,8 @@ def score_file(
     n_worst: int = 0,
     progress: bool = False,
 ) -> RunningSummary:
-    """Score a source, or a shard of it, into a file of JSON lines or Parquet, in constant memory.
-
-    Until the end each block of `BLOCK` items lies in the folder `<output>.blocks`. Called again, it reads the blocks that are
-    there and scores the others; the file then has the same bytes. Beside it comes `<output>.meta.json`.
-
-    Raises:
-        InputError: a row is malformed, the scorer needs all rows at once, another process writes the output, it cannot be
-            written, or it holds something else and `overwrite` is not given.
-    """
-    refuse_streams(scorer)
-    folder, identity = output.with_name(output.name + ".blocks"), run_identity(scorer)
-    summary = RunningSummary(scorer, n_worst)
-    blocks = _blocks(source, scorer, shard)
-    first = list(itertools.islice(blocks, 1))  # a source that cannot be read leaves nothing behind
-    with sole_process(output):
-        if not overwrite:
-            stored_run(scorer, source, output, shard)
-        parts: list[Path] = []
-        if progress and (n_finished := len(list(folder.glob("*.jsonl")))):
-            say(f"{folder}: going on from {n_finished} finished blocks")
-        with Progress(disable=not progress, unit="example", desc=scorer.name) as bar:
-            for block in itertools.chain(first, blocks):
-                path = folder / block.file_name(identity)
-                _refuse_other_blocks(path, overwrite=overwrite)
-                scores = _read_block(path, scorer, block) if path.is_file() else _write_block(path, scorer, block, shard)
-                summary.add(scores, block.items, n_cut(scorer, scores, block.items))
-                parts.append(path)
-                bar.update(len(block.items))
-        columns = [*scorer.columns, *([] if scorer.percentiles is None else [PERCENTILE])]
-        meta = {**_about(scorer, shard), **_of_source(source), "columns": columns, **meta_of(summary, scorer.percentiles)}
-        join_blocks(parts, output, {**meta, "complete": True})
-        shutil.rmtree(folder, ignore_errors=not parts)
-    warn_of_losses(scorer, summary.n_total, summary.unscored_by_reason, summary.cut)
-    return summary
-
-
-def stored_run(
-    scorer: Scorer, source: Source, output: Path, shard: Shard | None = None, remedy: str = "add --overwrite to replace it"
-) -> Mapping[str, Any] | None:
-    """Return what belongs to all rows of `output` where it holds the scores of this very run; None where nothing is there.
-
-    Raises:
-        InputError: it holds something else.
-    """
-    about = _about(scorer, shard)
-    if stored_meta(output, about, remedy) is not None:
-        again = Source(source.name, source.options, source.given)
-        for _ in again.items(scorer.level, shard):
-            pass
-        about |= _of_source(again)
-    return stored_meta(output, about, remedy)
+    """Score a source, or a shard of it, into a file; see `ScoreRun`."""
+    return ScoreRun(scorer, source, output, shard, overwrite=overwrite).score(n_worst, progress=progress)
 
 
 def run_identity(scorer: Scorer) -> str:
@@ -123,69 +237,121 @@ def run_identity(scorer: Scorer) -> str:
     return signature if scorer.percentiles is None else f"{signature}|percentiles:{scorer.percentiles.digest}"
 
 
-def _about(scorer: Scorer, shard: Shard | None) -> dict[str, Any]:
-    """What the scores of one run have in common, whatever its source."""
-    return {
-        "signature": str(run_signature(scorer)),
-        "shard": None if shard is None else str(shard),
-        **percentiles_of(scorer.percentiles),
-    }
-
-
 def _of_source(source: Source) -> dict[str, Any]:
     return {"source": source.digest, "n_source": source.n_items}
 
 
 def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Block]:
     own = (placed for placed in source.items(scorer.level, shard) if placed is not None)
+    size = block_size(scorer, BLOCK)
     for number in itertools.count():
-        places, items, digest, size = [], [], hashlib.sha256(), 0
-        for place, item in itertools.islice(own, BLOCK):
+        places, items, digest, n_characters = [], [], hashlib.sha256(), 0
+        for place, item in itertools.islice(own, size):
             text = repr((place, item.id, content(item)))
             digest.update(text.encode())
             places.append(place)
             items.append(item)
-            if (size := size + len(text)) >= _TEXT_IN_BLOCK:
+            if (n_characters := n_characters + len(text)) >= _TEXT_IN_BLOCK:
                 break
         if not items:
             return
         yield _Block(number, places, items, digest.hexdigest())
 
 
-def _write_block(path: Path, scorer: Scorer, block: _Block, shard: Shard | None) -> Scores:
-    scores = score_block(scorer, block.items)
-    rows: Iterator[Mapping[str, Any]] = scores.rows()
-    if shard is not None:
-        rows = ({PLACE: place, **row} for place, row in zip(block.places, scores.rows(), strict=True))
-    with finished_parts_kept(path):
-        write_json_lines(path, rows)
-    return scores
-
-
-def _read_block(path: Path, scorer: Scorer, block: _Block) -> Scores:
-    try:
-        rows = [line.value for line in read_json_lines(path)]
-        names = [name for name in rows[0] if name not in {"id", PLACE, "unscored", "detail"}]
-        found = [
-            Unscored(Reason(row["unscored"]), row["detail"]) if "unscored" in row else {name: row[name] for name in names}
-            for row in rows
-        ]
-        ids = [item.id for item in block.items]
-        if ids != [row["id"] for row in rows]:
-            raise ValueError("its rows are others")
-        return Scores.from_rows(found, ids, names, run_signature(scorer), scorer.level, scorer.orientation)
-    except (InputError, ValueError, LookupError, TypeError) as error:
-        raise InputError(f"{path}: is damaged ({error}). Delete the file; its rows are then scored again.") from error
-
-
-def _refuse_other_blocks(path: Path, *, overwrite: bool) -> None:
-    number = path.name.partition("-")[0]
-    for other in path.parent.glob(f"{number}-*.jsonl"):
-        if other == path:
-            continue
-        if not overwrite:
+def _all_at_once(scorer: Scorer, blocks: Iterator[_Block]) -> list[_Block]:
+    found: list[_Block] = []
+    for block in blocks:
+        found.append(block)
+        if block.places[-1] >= MOST_AT_ONCE:
             raise InputError(
-                f"{other}: this unfinished run has other inputs or settings than the present one. "
-                "Add --overwrite to start again, or repeat the first command to finish it."
+                f"{scorer.name}: with these options it looks at all examples at once, and here are more than {MOST_AT_ONCE:,}. "
+                "Part the input, or choose other options."
             )
-        other.unlink()
+    return found
+
+
+def _rows_of(block: _Block, scorer: Scorer, store: _BlockFolder | None, advance: Callable[[int], object]) -> list[Row]:
+    """The rows of a block before the run is normalised: those that are kept, but for failures of an API, or new ones."""
+    rows = store.rows(block) if store is not None else None
+    if rows is None:
+        return score_block(scorer, block.items, advance)
+    failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
+    again = score_block(scorer, [block.items[place] for place in failed]) if failed else []
+    for place, row in zip(failed, again, strict=True):
+        rows[place] = row
+    advance(len(rows))
+    return rows
+
+
+class _BlockFolder:
+    """The finished blocks of a run, each a file of JSON lines whose name no block of other items, or of another scorer, has.
+
+    What is stored of a row besides its scores is made anew from its item, so a run may go on with more, or fewer, fields.
+    """
+
+    def __init__(self, folder: Path, run: ScoreRun, *, progress: bool) -> None:
+        self.folder, self._run = folder, run
+        self.parts: list[Path] = []
+        self._identity = run_identity(run.scorer)
+        self._maker = RowMaker(with_text=run.with_text)
+        self._stored: list[dict[str, Any]] = []
+        self._files: dict[str, list[Path]] = {}
+        for path in folder.glob("*-*.jsonl"):
+            self._files.setdefault(path.name.partition("-")[0], []).append(path)
+        if progress and self._files:
+            say(f"{folder}: going on from {(n := len(self._files))} finished block{'s' if n > 1 else ''}")
+
+    def rows(self, block: _Block) -> list[Row] | None:
+        """Return the rows of a finished block; None where it is not finished.
+
+        Raises:
+            InputError: the folder has this block of another run, which `overwrite` removes, or its file is damaged.
+        """
+        self._stored, path = [], self._path(block)
+        for other in self._files.get(path.name.partition("-")[0], ()):
+            if other == path:
+                continue
+            if not self._run.overwrite:
+                raise InputError(
+                    f"{other}: this unfinished run has other inputs or settings than the present one. "
+                    "Add --overwrite to start again, or repeat the first command to finish it."
+                )
+            other.unlink()
+        if not path.is_file():
+            return None
+        try:
+            self._stored = [line.value for line in read_json_lines(path)]
+            if [item.id for item in block.items] != [row["id"] for row in self._stored]:
+                raise ValueError("its rows are others")
+            rows = list(map(self._row, self._stored))
+            scores_of(self._run.scorer, block.items, rows)
+        except (InputError, ValueError, LookupError, TypeError) as error:
+            raise InputError(f"{path}: is damaged ({error}). Delete the file; its rows are then scored again.") from error
+        return rows
+
+    def keep(self, block: _Block, scores: Scores) -> None:
+        """Write the rows of the block that was read, or scored, last, unless they are stored already."""
+        rows = list(self._maker.rows(scores))
+        if self._run.shard is not None:
+            rows = [{PLACE: place, **row} for place, row in zip(block.places, rows, strict=True)]
+        self.parts.append(path := self._path(block))
+        if rows != self._stored:
+            self._write(path, rows)
+
+    def keep_whole(self, scores: Scores) -> None:
+        """Write the final rows of a scorer that looks at all of them."""
+        self.parts = [self.folder / "whole.jsonl"]
+        self._write(self.parts[0], scores.rows(with_text=self._run.with_text))
+
+    def _row(self, stored: Mapping[str, Any]) -> Row:
+        if WHY_UNSCORED[0] in stored:
+            return Unscored(Reason(stored[WHY_UNSCORED[0]]), stored[WHY_UNSCORED[1]])
+        return {name: stored[name] for name in self._run.scorer.columns}
+
+    def _path(self, block: _Block) -> Path:
+        return self.folder / f"{block.number:08d}-{text_hash(self._identity, block.digest)}.jsonl"
+
+    @staticmethod
+    def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+        with finished_parts_kept(path):
+            write_json_lines(path, rows)

@@ -1,31 +1,31 @@
-"""What is said of a stream's scores, kept while they pass: numbers, a distribution and the worst, never the rows."""
+"""What is said of scores, kept while they pass: numbers, a distribution, an interval and the worst rows, never all of them."""
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.percentiles import PERCENTILE
-from dialeval_plugin.core.scorer import Scorer, run_signature
-from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.reports.printed_scores import N_BINS, Bars, WorstRow, bar_range, worst_places
+from dialeval_plugin.core.scorer import Scorer, n_cut, run_signature
+from dialeval_plugin.core.scores import Scores, conversation_id
+from dialeval_plugin.reports.printed_scores import N_BINS, Bars, WorstRow, bar_range
 
+if TYPE_CHECKING:
+    from dialeval_plugin.statistics.bootstrap import Interval
 
-class _Worst(NamedTuple):
-    """A row in the order of badness: sorted by its signed score, then by its place."""
-
-    signed: float
-    place: int
-    row: WorstRow
+MOST_CLUSTERS = 10_000
+"""Conversations whose sums are kept apart; further ones are added to these, so that memory and time stay bounded."""
 
 
 class RunningSummary:
-    """Sums over the blocks of a stream.
+    """Sums over the blocks of a run.
 
     Args:
         scorer: whose scores they are. Where an end of its range is infinite, that of the first block's scores stands for it in
@@ -34,34 +34,37 @@ class RunningSummary:
     """
 
     def __init__(self, scorer: Scorer, n_worst: int = 0) -> None:
-        self._range, self._n_worst = scorer.range, n_worst
+        self._scorer, self._n_worst = scorer, n_worst
         self.main, self.signature = scorer.columns[0], run_signature(scorer)
         self.level, self.orientation = scorer.level, scorer.orientation
         self.n_total = 0
         self._unscored: Counter[str] = Counter()
         self.cut: Counter[str] = Counter()
-        self.worst: list[_Worst] = []
+        self._worst: list[tuple[float, int, WorstRow]] = []
         self.bars: Bars | None = None
         self._sums: list[float] = []
+        self._clusters: dict[bytes, int] = {}
+        self._of_clusters = np.zeros((MOST_CLUSTERS, 2))
 
-    def add(self, scores: Scores, items: Sequence[Item], cut: Counter[str]) -> None:
-        """Count a block; `cut` is what `n_cut` says of it."""
-        values = [value for value in scores.values if value is not None]
+    def add(self, scores: Scores) -> None:
+        """Count the next rows."""
         sign = -1 if scores.orientation == "lower" else 1
         percentiles = scores.columns.get(PERCENTILE)
-        for place in worst_places(scores, self._n_worst):
-            value = scores.values[place]
+        values = []
+        for place, (item, value) in enumerate(zip(scores.items, scores.values, strict=True)):
             if value is not None:
-                row = WorstRow(None if percentiles is None else percentiles[place], value, items[place])
-                self.worst.append(_Worst(sign * value, self.n_total + place, row))
-        self.worst = sorted(self.worst, key=lambda one: one[:2])[: self._n_worst]
+                values.append(value)
+                self._of_clusters[self._cluster(item)] += (value, 1.0)
+                row = WorstRow(None if percentiles is None else percentiles[place], value, item)
+                self._worst.append((sign * value, self.n_total + place, row))
+        self._worst = heapq.nsmallest(self._n_worst, self._worst, key=itemgetter(0, 1))
         self.n_total += scores.n_total
         self._unscored += Counter(scores.unscored_by_reason)
-        self.cut += cut
+        self.cut += n_cut(self._scorer, scores)
         self._sums.append(math.fsum(values))
         shown = values if percentiles is None else [value for value in percentiles if value is not None]
         if shown and self.bars is None:
-            low, high = bar_range(shown, (0.0, 100.0) if percentiles is not None else self._range)
+            low, high = bar_range(shown, (0.0, 100.0) if percentiles is not None else self._scorer.range)
             edges = np.linspace(low, high, N_BINS + 1)
             title = scores.main if percentiles is None else PERCENTILE
             self.bars = Bars(title, np.zeros(N_BINS, dtype=np.int64), edges)
@@ -70,20 +73,43 @@ class RunningSummary:
             kept = np.clip(shown, self.bars.edges[0], self.bars.edges[-1])
             self.bars.counts[:] += np.histogram(kept, bins=self.bars.edges)[0]
 
+    def _cluster(self, item: Item) -> int:
+        """The place of the sums of an item's conversation, or, of a response without one, of its context."""
+        said = [turn.text for turn in item.context] if isinstance(item, Example) else []
+        of = conversation_id(item) or said or item.id
+        key = hashlib.sha256(repr(of).encode()).digest()[:8]
+        known, n = self._clusters.get(key), len(self._clusters)
+        if known is None and n < MOST_CLUSTERS:
+            known = self._clusters[key] = n
+        return int.from_bytes(key, "big") % MOST_CLUSTERS if known is None else known
+
+    @property
+    def worst(self) -> list[WorstRow]:
+        """The worst rows, the worst first, those with equal scores in their order."""
+        return [row for _, _, row in self._worst]
+
+    @property
+    def n_clusters(self) -> int:
+        """Conversations, or contexts of responses without one, that have a score; at most `MOST_CLUSTERS`."""
+        return len(self._clusters)
+
+    @property
+    def interval(self) -> Interval:
+        """Of the mean, 95 %, over conversations; without ends where there are too few."""
+        from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Resampled
+
+        mean = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], self._of_clusters[: self.n_clusters])
+        return DEFAULT_BOOTSTRAP.intervals({self.main: mean})[self.main]
+
     @property
     def unscored_by_reason(self) -> dict[str, int]:
         """Reason to number of rows, reasons in alphabetical order."""
         return dict(sorted(self._unscored.items()))
 
     @property
-    def n_unscored(self) -> int:
-        """Rows without a score."""
-        return sum(self._unscored.values())
-
-    @property
     def n_scored(self) -> int:
-        """Rows with one."""
-        return self.n_total - self.n_unscored
+        """Rows with a score."""
+        return self.n_total - sum(self._unscored.values())
 
     def mean(self) -> float | None:
         """Of the main column; None without a score."""

@@ -16,9 +16,9 @@ import pytest
 
 from dialeval_plugin import scorer_names
 from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.core.scorer import BLOCK
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.version import __version__
 from tests.cli.running import DIALEVAL, environment, names, run_installed, write_rows
 
@@ -141,17 +141,23 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     shown = done.stdout.splitlines()
     assert (shown[:3], shown[-1]) == (["length: mean 2.0000, 4 of 4 scored", signature, "length:"], "scores: out/scores.jsonl")
     assert read_rows(tmp_path / "out" / "scores.jsonl") == [
-        {"id": "0", "length": 1.0, "scaled": 3.0},
-        {"id": "1", "length": 2.0, "scaled": 6.0},
-        {"id": "2", "length": 1.0, "scaled": 3.0},
-        {"id": "mine", "length": 4.0, "scaled": 12.0},
+        {"id": "0", "source": "in.jsonl:1", "length": 1.0, "scaled": 3.0},
+        {"id": "1", "source": "in.jsonl:2", "length": 2.0, "scaled": 6.0},
+        {"id": "2", "source": "in.jsonl:3", "length": 1.0, "scaled": 3.0},
+        {"id": "mine", "source": "in.jsonl:4", "length": 4.0, "scaled": 12.0},
     ]
     meta = json.loads((tmp_path / "out" / "scores.jsonl.meta.json").read_text())
-    assert re.fullmatch(r"[0-9a-f]{64}", meta.pop("run"))
+    assert re.fullmatch(r"[0-9a-f]{16}", meta.pop("source"))
     assert meta.pop("sha256") == file_hash(tmp_path / "out" / "scores.jsonl")
     kind = {
         "percentiles": None,
         "schema_version": 1,
+        "shard": None,
+        "keep": [],
+        "with_text": False,
+        "columns": ["length", "scaled"],
+        "n_source": 4,
+        "left_out": {},
         "main": "length",
         "level": "turn",
         "orientation": "higher",
@@ -204,8 +210,15 @@ def test_more_unscored_than_allowed_exits_with_1_and_says_so_in_the_files(dialev
         "2 of 4 examples have no score, more than --max-unscored 0.25 allows: {'non_finite': 1, 'refusal': 1}",
     ]
     assert read_rows(tmp_path / "out.jsonl")[1:3] == [
-        {"id": "1", "length": None, "scaled": None, "unscored": "refusal", "detail": "no"},
-        {"id": "2", "length": None, "scaled": None, "unscored": "non_finite", "detail": "length is nan"},
+        {"id": "1", "source": "in.jsonl:2", "length": None, "scaled": None, "unscored": "refusal", "detail": "no"},
+        {
+            "id": "2",
+            "source": "in.jsonl:3",
+            "length": None,
+            "scaled": None,
+            "unscored": "non_finite",
+            "detail": "length is nan",
+        },
     ]
     meta = json.loads((tmp_path / "out.jsonl.meta.json").read_text())
     assert (meta["complete"], meta["n_scored"], meta["unscored"]) == (False, 2, {"non_finite": 1, "refusal": 1})
@@ -225,16 +238,17 @@ def test_nothing_scored_has_no_mean(dialeval: Run, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_path: Path) -> None:
-    write_rows(tmp_path / "in.jsonl", examples("a", "bb", "ccc", "interrupt", "dd"))
+    texts = ["a" * (number % 5 + 1) for number in range(8)]  # a block is of four windows, and one of those of two rows
+    write_rows(tmp_path / "in.jsonl", examples(*texts, "a", "interrupt", "dd"))
     stopped = dialeval(*SCRIPTED)
 
     assert (stopped.returncode, stopped.stdout) == (130, "")
     assert stopped.stderr == "dialeval: interrupted; finished parts are kept, the same command goes on\n"
-    assert names(tmp_path) == ["in.jsonl", "out.jsonl.journal"]
+    assert names(tmp_path) == ["in.jsonl", "out.jsonl.blocks"]
     resumed = dialeval(*SCRIPTED, DO_NOT_INTERRUPT="1")
     assert resumed.returncode == 0
-    assert "out.jsonl.journal: going on from 2 of 5 rows in the journal\n" in resumed.stderr
-    assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 2.0, 3.0, 9.0, 2.0]
+    assert "out.jsonl.blocks: going on from 1 finished block\n" in resumed.stderr
+    assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [*map(len, texts), 1.0, 9.0, 2.0]
 
 
 @pytest.mark.long
@@ -242,7 +256,7 @@ def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_pa
     """TRIAL section 5: `--output` replaced the finished file of another scorer and input without a word."""
     write_rows(tmp_path / "in.jsonl", examples("a", "bb"))
     write_rows(tmp_path / "other.jsonl", examples("a", "ccc"))
-    (tmp_path / "mine.txt").write_text("not a file of scores\n")
+    (tmp_path / "mine.csv").write_text("not a file of scores\n")
 
     def score(input: str, *words: str, output: str = "out.jsonl") -> subprocess.CompletedProcess[str]:
         return dialeval("score", input, "--output", output, "--scorer", "scripted", *words)
@@ -254,7 +268,7 @@ def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_pa
         (score("other.jsonl"), "out.jsonl"),
         (score("in.jsonl", "--option", "scale=2"), "out.jsonl"),
         (dialeval(*IN_TO_OUT, "--scorer", "response_length"), "out.jsonl"),
-        (score("in.jsonl", output="mine.txt"), "mine.txt"),
+        (score("in.jsonl", output="mine.csv"), "mine.csv"),
     ):
         assert (refused.returncode, refused.stdout) == (2, "")
         assert refused.stderr == (
@@ -262,7 +276,7 @@ def test_finished_scores_are_replaced_by_the_same_run_only(dialeval: Run, tmp_pa
             "Choose another name, or add --overwrite to replace it.\n"
         )
     assert ((tmp_path / "out.jsonl").read_bytes(), (tmp_path / "out.jsonl.meta.json").read_bytes()) == before
-    assert (tmp_path / "mine.txt").read_text() == "not a file of scores\n"
+    assert (tmp_path / "mine.csv").read_text() == "not a file of scores\n"
     assert score("other.jsonl", "--overwrite").returncode == 0
     assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [1.0, 3.0]
 
@@ -286,7 +300,8 @@ BOTH = "Give a list of turns as context and a string as response."
         ([{"response": "a"}], f"in.jsonl:1: has no 'context'. {BOTH}"),
         ([*GOOD, {"context": [], "response": "a", "contxt": 1}],
          "in.jsonl:3: there is no field 'contxt'. Did you mean 'context'? "
-         "Known are: context, facts, id, references, response."),
+         "Known are: context, facts, id, references, response. To leave other fields alone, name those to read by "
+         "--columns context=...,response=..."),
         ([GOOD[0], {"context": [], "response": None}],
          "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text."),
         ([GOOD[0], {"context": ["Hi.", None], "response": "a"}],
@@ -346,8 +361,7 @@ def test_a_wrong_choice_exits_with_one_line(
 
 @pytest.mark.long
 def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
-    window = SlideScorer.window
-    n_rows = 4 * window + 300
+    n_rows = 2 * BLOCK + 300
     write_rows(tmp_path / "in.jsonl", examples(*(f"Plum {index}." for index in range(n_rows))))
 
     def command(output: str) -> list[str]:
@@ -361,30 +375,38 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
     assert signature == meta["signature"]
     assert where == "scores: whole.jsonl"
     first = read_rows(tmp_path / "whole.jsonl")[0]
-    assert list(first) == ["id", "slm", "slm_probability", "slm_distance", "context_tokens_cut", "response_tokens_cut"]
+    assert list(first) == [
+        "id",
+        "source",
+        "slm",
+        "slm_probability",
+        "slm_distance",
+        "context_tokens_cut",
+        "response_tokens_cut",
+    ]
 
     nowhere = subprocess.DEVNULL
     killed = subprocess.Popen(
         [DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment(tmp_path), stdout=nowhere, stderr=nowhere
     )
-    journal = tmp_path / "killed.jsonl.journal"
+    blocks = tmp_path / "killed.jsonl.blocks"
     deadline = time.monotonic() + 300
-    while not journal.exists() or journal.read_bytes().count(b"\n") < 2:
+    while not list(blocks.glob("*.jsonl")):
         assert killed.poll() is None, "scoring ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.002)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert not (tmp_path / "killed.jsonl").exists()
-    n_finished = window * (journal.read_bytes().count(b"\n") - 1)
-    assert 0 < n_finished < n_rows
+    n_finished = len(list(blocks.glob("*.jsonl")))
+    assert 0 < n_finished < n_rows / BLOCK
 
     resumed = dialeval(*command("killed.jsonl"))
     assert resumed.returncode == 0, resumed.stderr
-    assert f"{journal.name}: going on from {n_finished} of {n_rows} rows in the journal\n" in resumed.stderr
+    assert f"{blocks.name}: going on from {n_finished} finished block" in resumed.stderr
     for name in ("killed.jsonl", "killed.jsonl.meta.json"):
         assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("killed", "whole")).read_bytes()
-    assert not journal.exists()
+    assert not blocks.exists()
 
 
 def corpus(path: Path, *splits: mini.Split, n_sets: int) -> Path:

@@ -43,6 +43,7 @@ def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) ->
     steps += ("  2 to 2.4", "2.4 to 2.8", "2.8 to 3.2", "3.2 to 3.6", "3.6 to   4")
     assert done.stdout == (
         "words: mean 2.0000, 3 of 3 scored\n"
+        "left out: 1 image_url part, 1 textless message, 2 system messages\n"
         f"method:response_length|level:turn|version:{__version__}\n"
         "words:\n"
         + "".join(f"  {step} {bars.get(step, '  0')}\n" for step in steps)

@@ -12,7 +12,10 @@ import pytest
 from tests.cli.running import names, write_rows
 
 ENTRY = "from dialeval_plugin.cli.entry import main; main()"
-SCORED = b'{"id": "0", "words": 1.0, "characters": 1.0}\n{"id": "1", "words": 2.0, "characters": 3.0}\n'
+SCORED = (
+    b'{"id": "0", "source": "in.jsonl:1", "words": 1.0, "characters": 1.0}\n'
+    b'{"id": "1", "source": "in.jsonl:2", "words": 2.0, "characters": 3.0}\n'
+)
 
 
 @pytest.fixture
@@ -59,21 +62,22 @@ def test_d7_scores_go_to_standard_output(folder: Path) -> None:
 
 @pytest.mark.long
 def test_d32_a_long_name_is_written_or_refused_before_anything_is_scored(folder: Path) -> None:
-    name = "n" * 240
+    name = "n" * 234 + ".jsonl"
     assert run(folder, *score(name)).returncode == 0
     assert names(folder) == ["in.jsonl", name, f"{name}.meta.json"]
 
-    name = "m" * 246
+    name = "m" * 240 + ".jsonl"
     done = run(folder, *score(name))
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode() == (
-        f"dialeval: {name}.journal: cannot be written (File name too long). "
+        f"dialeval: {name}.meta.json: cannot be written (File name too long). "
         "Choose a shorter name for the output, beside which this file stands.\n"
     )
     assert not [found for found in names(folder) if found.startswith("m")]
 
-    done = run(folder, *score("m" * 256))
-    assert (done.returncode, done.stderr.decode()) == (2, f"dialeval: {'m' * 256}: File name too long.\n")
+    name = "m" * 250 + ".jsonl"
+    done = run(folder, *score(name))
+    assert (done.returncode, done.stderr.decode()) == (2, f"dialeval: {name}: File name too long.\n")
 
 
 @pytest.mark.parametrize("words", [score(b"out\xff"), ("score", b"in\xff", "--output", "out"), ("meta-eval", b"\xff")])
@@ -122,11 +126,11 @@ sys.meta_path.insert(0, Interrupt())
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
-        ("typer", score("out"), "dialeval: interrupted\n"),
+        ("typer", score("out.jsonl"), "dialeval: interrupted\n"),
         ("dialeval_plugin.cli.score", ("--help",), "dialeval: interrupted\n"),
         (
             "dialeval_plugin.corpora.registry",
-            score("out"),
+            score("out.jsonl"),
             "dialeval: interrupted; finished parts are kept, the same command goes on\n",
         ),
         ("dialeval_plugin.reports.correlation_report", ("meta-eval", "in.jsonl"), "dialeval: interrupted\n"),

@@ -158,9 +158,9 @@ def test_train_and_score_with_an_explanation(tiny_encoder: Path, tmp_path: Path)
 
 def test_a_scorer_that_cannot_explain_says_so_first(tmp_path: Path) -> None:
     lines = write_rows(tmp_path / "in.jsonl", [{"context": ["a"], "response": "b"}])
-    score = ("score", lines, "--output", tmp_path / "out", "--scorer", "response_length", "--explain")
+    score = ("score", lines, "--output", tmp_path / "out.jsonl", "--scorer", "response_length", "--explain")
     with refused("response_length: has nothing to explain. Leave --explain out."):
         run(*score)
     with refused("--explain: explains the worst responses, and --worst 0 shows none. Leave one of them out."):
         run(*score, "--worst", "0")
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "out.jsonl").exists()

@@ -78,7 +78,7 @@ def test_a_scored_row_needs_its_main_column(row: dict[str, float | None]) -> Non
 
 
 def test_rows_and_ids_have_one_length() -> None:
-    with pytest.raises(ValueError, match=r"^expected one row for each of 2 ids, got 1$"):
+    with pytest.raises(ValueError, match=r"^expected one row for each of 2 items, got 1$"):
         Scores.from_rows([{"main": 1.0}], ["a", "b"], ["main"], SIGNATURE)
 
 
@@ -266,3 +266,25 @@ def test_a_type_error_from_inside_a_scorer_is_not_the_users_option(declare: Decl
     register_scorer("broken")(lambda scale=1.0: Length(scale, 3))  # type: ignore[call-arg]
     with refused("Length.__init__() takes from 1 to 2 positional arguments but 3 were given", TypeError):
         load_scorer("broken", scale=2.0)
+
+
+def test_scores_are_counted_iterated_and_shown() -> None:
+    scores = Scores.from_rows(
+        [{"main": 0.25, "<b>": 1.0}, Unscored(Reason.REFUSAL, "no")], ["a<", "b"], ["main", "<b>"], SIGNATURE
+    )
+    assert (len(scores), repr(scores)) == (2, "Scores(main: mean 0.2500, 1 of 2 scored)")
+    assert list(scores) == list(scores.rows())
+    frame = scores.to_pandas()
+    assert frame.columns.tolist() == ["id", "main", "<b>", "unscored", "detail"]
+    assert frame["main"].tolist()[0] == 0.25
+    assert frame["unscored"].tolist()[1] == "refusal"
+    shown = scores._repr_html_()
+    assert "<p>Scores(main: mean 0.2500, 1 of 2 scored)</p>" in shown
+    assert "a&lt;" in shown
+    assert "<b>" not in shown
+    nothing = Scores.from_rows([], [], ["main"], SIGNATURE)
+    assert (len(nothing), list(nothing.to_pandas().columns), repr(nothing)) == (
+        0,
+        ["id", "main"],
+        "Scores(main: no score, 0 of 0 scored)",
+    )

@@ -40,7 +40,7 @@ def test_any_other_value_gives_another_digest(name: str, value: int | bool | Non
 def test_processes_agree_on_digest_and_run_whatever_their_hash_seed() -> None:
     code = (
         "from dialeval_plugin.core.signature import Signature, text_hash\n"
-        "from dialeval_plugin.core.scorer import run_id\n"
+        "from reproduction.kept_results import run_id\n"
         "from dialeval_plugin.core.dialogue import Example\n"
         "from tests.core.test_scoring import Length\n"
         f"print(Signature({FIELDS!r}).digest, text_hash('a', 'b'))\n"

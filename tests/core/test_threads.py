@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import joblib
 import pytest
 
-from dialeval_plugin import load_metric, load_scorer
+from dialeval_plugin import examples_from, load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.journal import CallLock
@@ -208,6 +209,36 @@ def test_a_scorer_scores_in_the_processes_of_a_datasets_map(tiny_general: Path) 
     rows = datasets.Dataset.from_list([{"place": place} for place in range(len(examples))])
     found = rows.map(lambda row: {"score": scorer.score([examples[row["place"]]]).values[0]}, num_proc=2)["score"]
     assert list(found) == pytest.approx(scorer.score(examples).values, abs=1e-6)
+
+
+def test_scores_scorers_and_metrics_go_to_other_processes_and_back(tiny_general: Path) -> None:
+    """By joblib, which pickles as Spark does; a signature could not be pickled, so no scores came back."""
+    chats = [
+        [{"role": "user", "content": "Hi there."}, {"role": "assistant", "content": f"I have {n} cats."}] for n in range(4)
+    ]
+    scorer = load_scorer("general", model=str(tiny_general))
+    metric = load_metric("general", model=str(tiny_general))
+    items, halves = examples_from(chats), (slice(2), slice(2, 4))
+    whole = scorer.score(items)
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(scorer.score)(items[half]) for half in halves)
+    assert [(part.ids, part.values, part.signature) for part in found] == [
+        (whole.ids[half], whole.values[half], whole.signature) for half in halves
+    ]
+    assert [list(part) for part in found] == [list(whole)[half] for half in halves]
+    results = joblib.Parallel(n_jobs=2)(joblib.delayed(metric.compute)(conversations=chats[half]) for half in halves)
+    assert [result["scores"] for result in results] == [list(whole.values[half]) for half in halves]
+
+
+def test_a_metric_computes_in_the_processes_of_a_datasets_map(tiny_general: Path) -> None:
+    chats = [
+        {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": f"{n} cats."}]} for n in range(4)
+    ]
+    metric = load_metric("general", model=str(tiny_general))
+    rows = datasets.Dataset.from_list(chats)
+    found = rows.map(
+        lambda batch: {"score": metric.compute(conversations=batch["messages"])["scores"]}, batched=True, num_proc=2
+    )
+    assert list(found["score"]) == metric.compute(conversations=chats)["scores"]
 
 
 def test_a_lock_that_a_thread_held_when_the_process_was_forked_is_free_in_the_other() -> None:

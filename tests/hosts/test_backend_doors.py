@@ -12,6 +12,7 @@ from dialeval_plugin.corpora import mini
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
 from tests.hosts.through_lm_eval import evaluate
+from tests.refusals import refused
 
 EXAMPLES = mini.read_examples("test")[:20]
 ROWS = [{"context": [turn.text for turn in one.context], "response": one.response.text} for one in EXAMPLES]
@@ -41,17 +42,17 @@ def test_the_command_whole_and_by_shards(tmp_path: Path) -> None:
         assert [row["general"] for row in rows] == EXPECTED
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--explain"], "--explain: needs the whole input at once, and this one is read block by block. Leave it out."),
-        (["--llm", "hf"], "--llm: needs the whole input at once, and this one is read block by block. Leave it out."),
-    ],
-)
-def test_what_needs_the_whole_input_is_refused_for_a_shard(tmp_path: Path, words: list[str], message: str) -> None:
+@pytest.mark.parametrize("words", [["--explain"], ["--llm", "hf"], ["--record", "v.jsonl"], ["--by-conversation", "c.csv"]])
+def test_what_looks_at_the_whole_input_is_refused_where_processes_share_it(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = write_rows(tmp_path / "rows.jsonl", ROWS)
-    with pytest.raises(Exception, match=message):
-        dialeval("score", source, "--shard", "1/2", "--output", tmp_path / "scores.jsonl", *words)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with refused(f"{words[0]}: several processes score together, each a part of the input. Leave it out."):
+        dialeval("score", source, "--output", tmp_path / "scores.jsonl", *words)
+    with refused("--output: a part of the input is scored into a file. Name one."):
+        dialeval("score", source)
 
 
 def test_a_model_is_exported_by_the_command(tmp_path: Path, tiny_general: Path) -> None:

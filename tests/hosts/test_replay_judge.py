@@ -25,7 +25,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     items = mini.read_examples(split="test")[1:]
     judge = load_scorer_with_judge("llm_judge", {"llm": "scripted-judge", "answers": False})
     recorder = Recorder.of(judge, tmp_path_factory.mktemp("kept") / "kept.jsonl")
-    assert recorder.record(judge.score(items), items) == len(items)
+    recorder.add(judge.score(items))
+    assert recorder.write() == len(items)
     return recorder.path
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from lm_eval.api.instance import Instance
 
+from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
@@ -22,7 +23,6 @@ from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import ReportOptions, find
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
-from dialeval_plugin.reports.scored_output import write_scores
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
 from tests.layouts import fed_rows, write_convai, write_fed
@@ -182,7 +182,10 @@ def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Pa
         (tmp_path / "scores.jsonl").write_text("\n".join(lines))
     else:
         items = mini.read_examples(split="test") if dataset == "mini" else dstc10.read(dataset)
-        write_scores(load_scorer(scorer).score(items[::-1]), tmp_path / "scores.jsonl", run="", complete=True)
+        scores = load_scorer(scorer).score(items[::-1])
+        kept = ("id", scores.main, "unscored")
+        rows = [{name: row[name] for name in kept if name in row} for row in scores]
+        write_json_lines(tmp_path / "scores.jsonl", rows)
     own = {
         one.statistic: one
         for one in find(align([tmp_path / "scores.jsonl"], AlignedScores(ratings=dataset)), ReportOptions(permutations=0))

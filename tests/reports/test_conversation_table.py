@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.core.dialogue import Origin
+from dialeval_plugin.core.dialogue import Example, Origin, Turn
 from dialeval_plugin.core.scores import Orientation, Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
-from dialeval_plugin.reports.conversations import N_SHOWN, check_table_file, conversation_rows, report_conversations
+from dialeval_plugin.reports import conversations
+from dialeval_plugin.reports.conversations import N_SHOWN, ConversationTable
 from dialeval_plugin.reports.tables import Table
 from tests.refusals import refused
 
-PLACES = [Origin("a", 2), Origin("a", 4), Origin("b", 2), Origin("b", 4), Origin("c", 2), Origin("d", 3), Origin("a", 6)]
-VALUES = (0.5, 0.2, 0.4, None, None, 0.4, 0.8)
+PLACES: list[tuple[str, int | None]] = [("a", 2), ("a", 4), ("a", 6), ("b", 2), ("b", 4), ("c", 2), ("d", 3)]
+VALUES = (0.5, 0.2, 0.8, 0.4, None, None, 0.4)
 
 
-def scored(values: tuple[float | None, ...], orientation: Orientation = "higher") -> Scores:
+def table(scores: Scores, path: Path | None = None) -> Table | None:
+    """The table of scores that come in three blocks."""
+    found = ConversationTable(path)
+    for part in (slice(2), slice(2, 3), slice(3, None)):
+        n = len(scores.ids[part])
+        columns = {name: values[part] for name, values in scores.columns.items()}
+        found.add(replace(scores, ids=("",) * n, columns=columns, items=scores.items[part]))
+    return found.report()
+
+
+def scored(
+    values: tuple[float | None, ...], orientation: Orientation = "higher", places: list[tuple[str, int | None]] = PLACES
+) -> Scores:
     rows: list[Row] = [Unscored(Reason.EMPTY_INPUT) if value is None else {"x": value} for value in values]
     signature = Signature({"method": "x"})
-    return Scores.from_rows(rows, [str(place) for place in range(len(rows))], ("x",), signature, orientation=orientation)
+    items = [Example(id, (), Turn("x"), origin=Origin(id, number)) for id, number in places[: len(rows)]]
+    return Scores.from_rows(rows, items, ("x",), signature, orientation=orientation)
 
 
 def text_of(table: Table | None) -> str:
@@ -37,7 +52,9 @@ def text_of(table: Table | None) -> str:
     ],
 )
 def test_the_worst_conversation_is_first_and_one_without_a_score_last(orientation: Orientation, expected: object) -> None:
-    rows = conversation_rows(scored(VALUES, orientation), PLACES)
+    found = table(scored(VALUES, orientation))
+    assert found is not None
+    rows = found.rows
     assert [(row["conversation"], row["mean"], row["worst_turn"], row["worst_score"]) for row in rows] == expected
     assert {row["conversation"]: (row["n_turns"], row["n_scored"]) for row in rows} == {
         "a": (3, 3),
@@ -49,7 +66,7 @@ def test_the_worst_conversation_is_first_and_one_without_a_score_last(orientatio
 
 def test_the_table_is_printed_and_written(tmp_path: Path) -> None:
     scores = scored(VALUES)
-    assert text_of(report_conversations(scores, PLACES, tmp_path / "c.csv")) == (
+    assert text_of(table(scores, tmp_path / "c.csv")) == (
         "conversation  n_turns  n_scored   mean  worst_turn  worst_score\n"
         "------------  -------  --------  -----  ----------  -----------\n"
         "b                   2         1  0.400           2        0.400\n"
@@ -60,27 +77,42 @@ def test_the_table_is_printed_and_written(tmp_path: Path) -> None:
     assert (tmp_path / "c.csv").read_text(encoding="utf-8") == (
         "conversation,n_turns,n_scored,mean,worst_turn,worst_score\nb,2,1,0.4,2,0.4\nd,1,1,0.4,3,0.4\na,3,3,0.5,4,0.2\nc,1,0,,,\n"
     )
-    report_conversations(scores, PLACES, tmp_path / "c.json")
+    table(scores, tmp_path / "c.json")
     written = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
-    assert written["rows"] == conversation_rows(scores, PLACES)
+    assert [row["conversation"] for row in written["rows"]] == ["b", "d", "a", "c"]
     assert (written["main"], written["orientation"], written["signature"]) == ("x", "higher", "method:x")
 
 
 def test_a_single_conversation_has_no_table_and_of_many_the_worst_are_shown() -> None:
-    assert report_conversations(scored((0.5, 0.2)), PLACES[:2]) is None
-    assert report_conversations(scored((0.5, 0.2)), []) is None
-    many = text_of(report_conversations(scored((0.5,) * 30), [Origin(str(number), 2) for number in range(30)])).split("\n")
+    assert table(scored((0.5, 0.2))) is None
+    assert table(scored((0.5, 0.2, 0.3), places=[("a", None), ("b", None), ("c", 1)])) is None
+    many = text_of(table(scored((0.5,) * 30, places=[(str(number), 2) for number in range(30)]))).split("\n")
     assert (len(many), many[-2]) == (2 + N_SHOWN + 3, "10 more conversations: --by-conversation FILE.csv has all.")
+
+
+def test_without_a_file_no_more_than_the_worst_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversations, "N_SHOWN", 2)
+    values = tuple(float(number * 37 % 1000) for number in range(1000))
+    places: list[tuple[str, int | None]] = [(str(number), 2) for number in range(1000)]
+    found = ConversationTable()
+    found.add(scored(values, places=places))
+    assert len(found._rows) <= 201
+    shown = found.report()
+    assert shown is not None
+    assert [row["mean"] for row in shown.rows] == [0.0, 1.0]
+    assert shown.notes == ["998 more conversations: --by-conversation FILE.csv has all."]
 
 
 def test_a_file_that_cannot_be_the_table_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.touch()
     with refused("out.txt: cannot be told to be CSV or JSON. Give a name that ends in .csv or .json."):
-        check_table_file(Path("out.txt"), source, PLACES, "turn")
-    for places, level in (([], "turn"), (PLACES, "dialogue")):
+        ConversationTable(Path("out.txt"), str(source))
+    made = ConversationTable(Path("out.csv"), str(source))
+    whole = Example("a", (), Turn("x"), origin=Origin("a"))
+    for item in (None, replace(whole, origin=None), whole):
         with refused("out.csv: what is scored are no turns of conversations. Leave --by-conversation out."):
-            check_table_file(Path("out.csv"), source, places, level)  # type: ignore[arg-type] # a literal of a loop
+            made.check(item)
     with refused(f"{source}: is the input. Choose another name for the table of the conversations."):
-        check_table_file(source, source, PLACES, "turn")
-    check_table_file(None, source, [], "dialogue")
+        ConversationTable(source, str(source))
+    ConversationTable(None, str(source)).check(None)

@@ -177,15 +177,15 @@ def test_percentiles_of_two_tables_are_never_one_column(
         assert refusal(merge, parts, output) == (
             f"{parts[1]}: has percentiles of another table than {parts[0]} ({digest}, there {digests[0]}). Score it again."
         )
-    write_block, written = run._write_block, []
+    score_block, scored = run.score_block, []
 
     def stopped(*arguments: object) -> object:
-        if written:
+        if scored:
             raise KeyboardInterrupt
-        written.append(arguments)
-        return write_block(*arguments)  # type: ignore[arg-type]
+        scored.append(arguments)
+        return score_block(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(run, "_write_block", stopped)
+    monkeypatch.setattr(run, "score_block", stopped)
     with pytest.raises(KeyboardInterrupt):
         score_file(tables[0], source, output)
     monkeypatch.undo()

@@ -21,7 +21,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Row
+from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed, read_input
@@ -59,7 +59,7 @@ def saved_data_set(path: Path) -> Path:
 
 def lengths(source: Path | str, output: Path, **options: object) -> list[dict[str, object]]:
     score_file(load_scorer("response_length"), Source(str(source)), output, **options)  # type: ignore[arg-type]
-    return [dict(row) for row in read_rows(output)]
+    return [{name: value for name, value in row.items() if name != "source"} for row in read_rows(output)]
 
 
 EXPECTED = load_scorer("response_length").score(
@@ -117,7 +117,8 @@ def test_shards_are_merged_to_the_whole(tmp_path: Path, n_shards: int, suffix: s
     output, whole = tmp_path / f"merged.{merged}", tmp_path / f"whole.{merged}"
     meta = merge(parts[::-1], output)
     *scored, blank = read_rows(output)
-    assert [dict(row) for row in scored] == [dict(row) for row in EXPECTED.rows()]
+    assert [row["source"].split()[-1].rpartition(":")[2] for row in (scored[0], blank)] == ["1", "181"]
+    assert [{name: value for name, value in row.items() if name != "source"} for row in scored] == list(EXPECTED.rows())
     assert (blank["id"], blank["unscored"], blank[EXPECTED.main]) == ("r180", "empty_input", None)
     assert (meta["n_total"], meta["n_scored"], meta["mean"]) == (181, 180, pytest.approx(EXPECTED.mean()))
     lengths(source, whole)
@@ -362,7 +363,7 @@ def test_another_input_does_not_go_on_with_the_blocks_of_the_first(tmp_path: Pat
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", folder], check=False, capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=36k", "tmpfs", folder], check=False, capture_output=True)
     if mounted.returncode:
         pytest.skip(f"no file system can be mounted here ({mounted.stderr.decode().strip()})")
     try:
@@ -372,7 +373,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
-@pytest.mark.parametrize(("n_ballast", "n_whole"), [(12_000, 3), (8_000, 4)], ids=["in a block", "at the end"])
+@pytest.mark.parametrize(("n_ballast", "n_whole"), [(12_000, 3), (4_000, 4)], ids=["in a block", "at the end"])
 def test_a_full_disk_is_said_and_what_is_written_is_whole(
     tmp_path: Path, small_disk: Path, n_ballast: int, n_whole: int, suffix: str
 ) -> None:
@@ -402,11 +403,11 @@ def test_the_vectors_of_contexts_are_kept_within_a_block_and_resumed_runs_have_t
     score_file(scorer, Source(str(source)), whole)
     score_block, blocks = run.score_block, []
 
-    def failing(one: Scorer, items: Sequence[Item]) -> object:
+    def failing(one: Scorer, items: Sequence[Item], advance: Callable[[int], object]) -> object:
         blocks.append(len(items))
         if len(blocks) == 3:
             raise KeyboardInterrupt
-        return score_block(one, items)
+        return score_block(one, items, advance)
 
     monkeypatch.setattr(run, "score_block", failing)
     with pytest.raises(KeyboardInterrupt):
@@ -429,12 +430,38 @@ def test_a_context_is_embedded_once_a_block(monkeypatch: pytest.MonkeyPatch) -> 
     assert streamed == pytest.approx(scorer.score(items).values, abs=1e-6)
 
 
-def test_what_needs_the_whole_run_is_not_streamed(tmp_path: Path) -> None:
-    scorer = load_scorer("slide", variant="slm", normalise="population")
-    assert refusal(score_file, scorer, Source("rows.jsonl"), tmp_path / "scores.jsonl") == (
-        "slide: with these options it looks at all examples at once, which a stream never has. "
-        "Score them as one list, or as a file that is read whole."
+def test_what_needs_the_whole_run_is_given_no_part_and_not_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = Relative()
+    source = Source(str(json_lines(tmp_path / "rows.jsonl")))
+    assert refusal(score_file, scorer, source, tmp_path / "scores.jsonl", shard=Shard(1, 2)) == (
+        "relative: with these options it looks at all examples at once, and here it has a part of them. "
+        "Score them as one list, or as one file without shards."
     )
+    monkeypatch.setattr(run, "MOST_AT_ONCE", 120)
+    assert refusal(score_file, scorer, source, tmp_path / "scores.jsonl") == (
+        "relative: with these options it looks at all examples at once, and here are more than 120. "
+        "Part the input, or choose other options."
+    )
+    assert scorer.scored == []
+
+
+def test_what_needs_the_whole_run_has_all_blocks_also_when_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, output = Source(str(json_lines(tmp_path / "rows.jsonl"))), tmp_path / "scores.jsonl"
+    score_file(Relative(), source, whole := tmp_path / "whole.jsonl")
+    expected = Relative().score([placed.item for placed in source.items("turn") if placed is not None])
+    assert [row["x"] for row in read_rows(whole)] == list(expected.values)
+    assert max(expected.values, key=lambda value: value or 0.0) == 1.0
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "join_blocks", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            score_file(Relative(), source, output)
+    again = Relative()
+    score_file(again, source, output)
+    assert (again.scored, output.read_bytes()) == ([], whole.read_bytes())
+
+
+def interrupted(*arguments: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(
@@ -538,6 +565,27 @@ def test_a_process_that_is_none_of_those_it_is_of_is_refused(monkeypatch: pytest
     assert Shard.of_process() is None
 
 
+class Relative(Scorer):
+    """Gives the length of a response as a share of the longest of all."""
+
+    name = "relative"
+    columns = ("x",)
+
+    def __init__(self) -> None:
+        self.scored: list[str] = []
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        self.scored += [item.id for item in items]
+        return [{"x": float(len(item.response.text))} for item in items if isinstance(item, Example)]
+
+    def normalise_rows(self, rows: list[Row]) -> list[Row]:
+        values = [row["x"] or 0.0 for row in rows if not isinstance(row, Unscored)]
+        return [row if isinstance(row, Unscored) else {"x": (row["x"] or 0.0) / max(values)} for row in rows]
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        return {"method": self.name}
+
+
 class Lower(Scorer):
     """Of its numbers lower is better."""
 
@@ -556,8 +604,8 @@ class Lower(Scorer):
 def test_the_worst_of_a_stream_are_the_highest_where_lower_is_better(tmp_path: Path) -> None:
     rows = [{"context": ["Hi."], "response": str(place * 7 % 10)} for place in range(100)]
     found = score_file(Lower(), Source(str(json_lines(tmp_path / "rows.jsonl", rows))), tmp_path / "scores.jsonl", n_worst=11)
-    assert [one.row.score for one in found.worst] == [9.0] * 10 + [8.0]
-    assert [one.row.item.id for one in found.worst[:3]] == ["7", "17", "27"]
+    assert [row.score for row in found.worst] == [9.0] * 10 + [8.0]
+    assert [row.item.id for row in found.worst[:3]] == ["7", "17", "27"]
 
 
 def test_two_rows_of_one_id_are_refused_however_far_apart(tmp_path: Path) -> None:

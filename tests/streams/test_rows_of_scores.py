@@ -1,0 +1,284 @@
+"""What a row of scores has, at every door; the kinds of files; and that every option works on every input."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import datasets
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import dialeval_plugin
+from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Origin, Turn
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.corpora.scored_input import Shard, Source
+from dialeval_plugin.streams import run
+from dialeval_plugin.streams.output import merge, read_rows
+from dialeval_plugin.streams.run import ScoreRun
+from tests.cli.running import run as dialeval
+from tests.cli.running import write_rows
+from tests.refusals import refusal
+
+CHAT: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": "Hi."},
+    {"role": "assistant", "content": "Good day to you.", "time": 7},
+    {"role": "user", "content": "How are you?"},
+    {"role": "user", "content": "Well?"},
+    {"role": "assistant", "content": "Fine."},
+]
+CHATS = [{"id": f"c{number}", "model": "m-1", "messages": CHAT} for number in range(12)]
+LENGTH = load_scorer("response_length")
+TEXTS = [
+    {"preceding": [{"role": "user", "text": "Hi."}], "text": "Good day to you."},
+    {"preceding": [{"role": "user", "text": "How are you?"}, {"role": "user", "text": "Well?"}], "text": "Fine."},
+]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "BLOCK", 5)  # a conversation lies in two of them
+
+
+@pytest.fixture
+def chats(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "chats.jsonl", CHATS)
+
+
+def open_source(source: Path, keep: Sequence[str] = ()) -> Source:
+    return Source(str(source), ReadingOptions(keep=tuple(keep)))
+
+
+def scored(source: Path, output: Path, **settings: Any) -> list[dict[str, Any]]:
+    keep = settings.pop("keep", ())
+    ScoreRun(LENGTH, open_source(source, keep=keep), output, **settings).score()
+    return [dict(row) for row in read_rows(output)]
+
+
+def test_a_row_leads_back_to_its_message_and_has_what_was_said_once(chats: Path, tmp_path: Path) -> None:
+    rows = scored(chats, tmp_path / "out.jsonl", keep=["time", "model"], with_text=True)
+    scores = {"words": 4.0, "characters": 16.0}, {"words": 1.0, "characters": 5.0}
+    kept = {"time": 7, "model": "m-1"}, {"model": "m-1"}
+    expected = [
+        {
+            "id": f"c{number}:{message}",
+            "conversation": f"c{number}",
+            "message": message,
+            "role": "assistant",
+            "source": f"{chats}:{number + 1}",
+            **kept[place],
+            **TEXTS[place],
+            **scores[place],
+        }
+        for number in range(12)
+        for place, message in enumerate((3, 6))
+    ]
+    assert rows == expected
+    assert [list(row) for row in rows] == [list(row) for row in expected]
+    meta = json.loads((tmp_path / "out.jsonl.meta.json").read_text(encoding="utf-8"))
+    assert (meta["left_out"], meta["keep"], meta["with_text"]) == ({"system message": 12}, ["time", "model"], True)
+
+
+def test_the_rows_are_the_same_at_every_door(chats: Path, tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(CHATS), tmp_path / "chats.parquet")
+    (tmp_path / "chats.json").write_text(json.dumps(CHATS), encoding="utf-8")
+    data = datasets.Dataset.from_list(CHATS)
+    data.save_to_disk(tmp_path / "saved")
+    outputs = {
+        "whole": scored(chats, tmp_path / "whole.jsonl", with_text=True),
+        "json": scored(tmp_path / "chats.json", tmp_path / "json.jsonl", with_text=True),
+        "parquet": scored(tmp_path / "chats.parquet", tmp_path / "parquet.jsonl", with_text=True),
+        "saved": scored(tmp_path / "saved", tmp_path / "saved.jsonl", with_text=True),
+        "to parquet": scored(chats, tmp_path / "to.parquet", with_text=True),
+    }
+    given = {
+        "list": CHATS,
+        "generator": (chat for chat in CHATS),
+        "data frame": pandas.DataFrame(CHATS),
+        "data set": data,
+        "arrow": pyarrow.Table.from_pylist(CHATS),
+        "path": chats,
+        "name": str(chats),
+    }
+    outputs |= {name: list(dialeval_plugin.score(one, "response_length").rows(with_text=True)) for name, one in given.items()}
+    items = dialeval_plugin.examples_from(CHATS)
+    outputs["scorer"] = list(LENGTH.score(items).rows(with_text=True))
+    outputs["blocks"] = [row for scores in LENGTH.score_stream(items, block=2) for row in scores.rows()]
+    merged = tmp_path / "merged.jsonl"
+    parts = [tmp_path / f"part-{number}.parquet" for number in (1, 2)]
+    for number, part in enumerate(parts, start=1):
+        scored(chats, part, with_text=True, shard=Shard(number, 2))
+    merge(parts, merged)
+    outputs["merged"] = [dict(row) for row in read_rows(merged)]
+    without = {"source", "preceding", "text"}
+    expected = [{name: value for name, value in row.items() if name not in without} for row in outputs["whole"]]
+    for name, rows in outputs.items():
+        assert [{key: value for key, value in row.items() if key not in without} for row in rows] == expected, name
+        assert all("source" in row for row in rows), name
+        if name != "blocks":
+            assert [{key: row[key] for key in ("preceding", "text")} for row in rows] == TEXTS * 12, name
+
+
+def test_a_conversation_that_parts_is_given_anew_and_a_dialogue_has_its_turns() -> None:
+    turns = tuple(map(Turn, "abcd"))
+    items: list[Item] = [
+        Example("x:2", turns[:1], turns[1], origin=Origin("x", 2)),
+        Example("x:4", (turns[0], turns[2]), turns[3], origin=Origin("x", 4)),
+        Example("1", turns[:2], turns[2]),
+    ]
+    rows = list(LENGTH.score(items).rows(with_text=True))
+    assert ["".join(turn["text"] for turn in row["preceding"]) + row["text"] for row in rows] == ["ab", "acd", "abc"]
+    assert [name for name in rows[2] if name not in LENGTH.columns] == ["id", "preceding", "text"]
+
+    class Whole(Scorer):
+        name, columns, level = "whole", ("x",), "dialogue"
+
+        def score_batch(self, items: Sequence[Item]) -> list[Row]:
+            return [{"x": 1.0}] * len(items)
+
+        def signature_fields(self) -> dict[str, SignatureValue]:
+            return {"method": self.name}
+
+    (row,) = Whole().score([Dialogue("d", turns, origin=Origin("d"))]).rows(with_text=True)
+    assert row == {"id": "d", "conversation": "d", "preceding": [{"role": None, "text": letter} for letter in "abcd"], "x": 1.0}
+
+
+def test_a_table_has_the_columns_of_the_rows(chats: Path, tmp_path: Path) -> None:
+    write_rows(chats, [*CHATS[:1], {"id": "z", "messages": [*CHAT[:2], {"role": "assistant", "content": " "}], "model": [1]}])
+    ScoreRun(LENGTH, open_source(chats, keep=["model"]), tmp_path / "out.csv", with_text=True).score()
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    names = ["id", "conversation", "message", "role", "source", "model", "preceding", "text", "words", "characters"]
+    assert header == [*names, "unscored", "detail"]
+    preceding = '[{"role": "user", "text": "Hi."}]'
+    first = ["c0:3", "c0", "3", "assistant", f"{chats}:1", "m-1", preceding, "Good day to you.", "4.0", "16.0", "", ""]
+    why = ["", "", "empty_input", "the response has no visible character"]
+    assert (rows[0], rows[2]) == (first, ["z:3", "z", "3", "assistant", f"{chats}:2", "[1]", preceding, " ", *why])
+    ScoreRun(LENGTH, open_source(chats, keep=["model"]), tmp_path / "out.parquet").score()
+    assert pandas.read_parquet(tmp_path / "out.parquet")["model"].tolist() == ["m-1", "m-1", "[1]"]
+
+
+@pytest.mark.parametrize("name", ["out", "out.json", "out.txt", "out.jsonl.gz"])
+def test_a_name_that_does_not_say_the_kind_of_file_is_refused(chats: Path, tmp_path: Path, name: str) -> None:
+    output = tmp_path / name
+    assert refusal(ScoreRun, LENGTH, open_source(chats), output) == (
+        f"{output}: what kind of file is it to be? End its name in .jsonl, .csv or .parquet."
+    )
+    assert refusal(dialeval, "score", chats, "--scorer", "response_length", "--output", output) == (
+        f"{output}: what kind of file is it to be? End its name in .jsonl, .csv or .parquet."
+    )
+    assert refusal(ScoreRun, LENGTH, open_source(chats), tmp_path / "out.CSV", Shard(1, 2)) == (
+        f"{tmp_path / 'out.CSV'}: a shard is JSON lines or Parquet. Let `dialeval merge` write the CSV file."
+    )
+
+
+@pytest.mark.parametrize("name", ["id", "words", "percentile", "text", "place", "unscored"])
+def test_a_field_that_a_row_has_anyway_is_not_kept(chats: Path, name: str) -> None:
+    assert refusal(dialeval, "score", chats, "--scorer", "response_length", "--keep", "model", "--keep", name) == (
+        f"--keep {name}: a row has a field of this name anyway. Rename it in the input, or leave it out."
+    )
+
+
+class Counting(Scorer):
+    """Counts what it scores, and has no answer for the responses in `down`."""
+
+    name = "counting"
+    columns = ("x",)
+    down: ClassVar[set[str]] = set()
+    scored: ClassVar[list[str]] = []
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        self.scored.extend(item.id for item in items)
+        return [Unscored(Reason.API_ERROR, "503") if item.id in self.down else {"x": 1.0} for item in items]
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        return {"method": self.name}
+
+
+def stopped(*arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_run_that_goes_on_scores_what_failed_again_and_may_have_other_fields(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chats = write_rows(tmp_path / "chats.jsonl", [{"id": f"c{n}", "messages": [{"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": f"{n}"}], "model": n} for n in range(12)])  # fmt: skip
+    ScoreRun(Counting(), open_source(chats, keep=["model"]), whole := tmp_path / "whole.jsonl", with_text=True).score()
+    output = tmp_path / "out.jsonl"
+    monkeypatch.setattr(Counting, "down", {"c1:2", "c7:2"})
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "join_blocks", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            ScoreRun(Counting(), open_source(chats), output).score()
+    monkeypatch.setattr(Counting, "down", set())
+    Counting.scored.clear()
+    ScoreRun(Counting(), open_source(chats, keep=["model"]), output, with_text=True).score()
+    assert Counting.scored == ["c1:2", "c7:2"]
+    assert output.read_bytes() == whole.read_bytes()
+    # The finished file has these fields: another command does not take it for its own.
+    with pytest.raises(InputError, match="holds something else"):
+        ScoreRun(Counting(), open_source(chats), output).score()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "saved", "url", "json", "shard"])
+def test_every_option_works_on_every_input(kind: str, chats: Path, tmp_path: Path) -> None:
+    shard: tuple[str, ...] = ()
+    if kind == "parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(CHATS), source := tmp_path / "in.parquet")
+    elif kind == "saved":
+        datasets.Dataset.from_list(CHATS).save_to_disk(source := tmp_path / "saved")
+    elif kind == "json":
+        (source := tmp_path / "in.json").write_text(json.dumps(CHATS), encoding="utf-8")
+    else:
+        source, shard = (f"file://{chats}", ()) if kind == "url" else (chats, ("--shard", "1/1"))
+    words = ("score", source, "--scorer", "llm_chiang", "--llm", "scripted-judge", "--no-answers", *shard)
+    outputs = ("--output", tmp_path / "out.parquet", "--record", tmp_path / "v.jsonl", "--by-conversation", tmp_path / "c.csv")
+    rehearsed = dialeval(*words, *outputs, "--dry-run")
+    assert (rehearsed.exit_code, list(tmp_path.glob("out*"))) == (0, [])
+    assert rehearsed.stdout.startswith("dry run: ")
+    done = dialeval(*words, *outputs)
+    assert done.exit_code == 0, done.stderr
+    n_verdicts = (tmp_path / "v.jsonl").read_text(encoding="utf-8").count("\n")
+    assert n_verdicts in {24 * n for n in range(1, 5)}  # as many as the judge has questions
+    assert f"verdicts: {n_verdicts} in " in done.stdout
+    assert (tmp_path / "c.csv").read_text(encoding="utf-8").count("\n") == 13
+    assert len(list(read_rows(tmp_path / "out.parquet"))) == 24
+    explained = dialeval(
+        "score", source, "--scorer", "general", "--explain", "--worst", "1", *shard, *outputs[:1], tmp_path / "g.jsonl"
+    )
+    assert explained.exit_code == 0, explained.stderr
+    assert "worst 1 of 24 (percentile, score, id):" in explained.stdout
+
+
+def test_a_run_in_which_nothing_has_a_score_exits_with_1_whatever_is_allowed(tmp_path: Path) -> None:
+    blank = write_rows(tmp_path / "in.jsonl", [{"context": ["Hi."], "response": " "}])
+    words = ("score", blank, "--scorer", "response_length", "--max-unscored", "1")
+    done = dialeval(*words)
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (1, "none of 1 examples has a score: {'empty_input': 1}")
+    # A part of an input may have no score: the others have some.
+    assert dialeval(*words, "--shard", "1/1", "--output", tmp_path / "part.jsonl").exit_code == 0
+
+
+def test_what_was_left_out_of_the_parts_is_said_of_the_whole(chats: Path, tmp_path: Path) -> None:
+    parts = [tmp_path / f"part-{number}.jsonl" for number in (1, 2)]
+    for number, part in enumerate(parts, start=1):
+        scored(chats, part, shard=Shard(number, 2))
+    done = dialeval("merge", tmp_path / "merged.csv", *parts)
+    assert done.stdout.splitlines()[:2] == ["words: mean 2.5000, 24 of 24 scored", "left out: 12 system messages"]
+    assert (tmp_path / "merged.csv").read_text(encoding="utf-8").count("\n") == 25
+    scored(chats, parts[1], shard=Shard(2, 2), with_text=True, overwrite=True)
+    assert refusal(merge, parts, tmp_path / "other.jsonl").startswith(
+        f"{parts[1]}: has texts, or none, other than {parts[0]} (True, there none)."
+    )
