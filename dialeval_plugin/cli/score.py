@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import shlex
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -86,13 +87,20 @@ def score(
     max_unscored: Annotated[
         float, typer.Option(callback=check_share, help="Exit with 1 where a larger share has no score.")
     ] = 0.05,
+    fail_under: Annotated[
+        float | None, typer.Option(help="Exit with 1 where the whole interval of the mean is below this.")
+    ] = None,
+    min_conversations: Annotated[
+        int | None, typer.Option(help="Of --fail-under: exit with 1, undecided, where fewer are scored; at least 10.")
+    ] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="Score this part of the input alone; see `dialeval merge`.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
 ) -> None:
     """Score responses and print how the scores are distributed, and the worst responses.
 
     With --output the scores are kept, and the same command goes on where it was killed. Whatever the input, it is scored block
-    by block. Exit code: 0 good; 1 nothing, or less than --max-unscored asks, has a score; 2 wrong use, or unreadable input.
+    by block. Exit code: 0 good; 1 nothing, or less than --max-unscored asks, has a
+    score, or --fail-under is not met; 2 wrong use, or unreadable input.
     """
     from dialeval_plugin.conversations.reading import COLUMNS, ReadingOptions
     from dialeval_plugin.conversations.record import check_choice
@@ -123,6 +131,7 @@ def score(
     if llm is not None:
         model = options["llm"] = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
     run = ScoreRun(load_scorer_with_judge(scorer, options), stream, output, part, with_text, overwrite, max_unscored)
+    gate = _Gate.of(run, fail_under, min_conversations, is_part=bool(part or together))
     # Else the garbage collector looks through all that torch and the model consist of, again and again while rows are read.
     gc.freeze()
     if together is not None:
@@ -130,10 +139,46 @@ def score(
     elif model is not None and dry_run:
         _rehearse(run, model, record)
     else:
-        _score(run, model, table, record, worst, explain=explain)
+        _score(run, model, table, record, worst, gate, explain=explain)
 
 
 _OF_LLM = ("llm_args", "answers")
+
+
+class _Gate(NamedTuple):
+    """What `--fail-under` asks."""
+
+    threshold: float
+    min_conversations: int
+
+    @classmethod
+    def of(cls, run: ScoreRun, threshold: float | None, min_conversations: int | None, *, is_part: bool) -> _Gate | None:
+        """Return what is asked, checked before hours of work; None where nothing is."""
+        from dialeval_plugin.results.gates import check_needed
+
+        if threshold is None:
+            if min_conversations is not None:
+                raise InputError("--min-conversations: is of a gate, and there is none. Add --fail-under, or leave it out.")
+            return None
+        if not math.isfinite(threshold):
+            raise InputError(f"--fail-under {threshold}: is no threshold. Give a number.")
+        if is_part:
+            raise InputError("--fail-under: a part of the input is scored, and a gate is of the whole. Leave it out.")
+        if run.scorer.orientation == "lower":
+            raise InputError(
+                f"--fail-under: lower scores of {run.scorer.name} are better. "
+                "Compare with an earlier version by dialeval compare --fail-if-worse."
+            )
+        return cls(threshold, check_needed(min_conversations))
+
+    def check(self, found: RunningSummary) -> None:
+        """Say whether the scores pass; exit with 1 where they do not."""
+        from dialeval_plugin.results.gates import check_gate
+
+        gate = check_gate(found.estimate, self.threshold, "mean", self.min_conversations)
+        typer.echo(gate)
+        if not gate.has_passed:
+            raise typer.Exit(code=1)
 
 
 def _check_files(source: str, output: Path | None, record: Path | None, by_conversation: Path | None, *, is_part: bool) -> None:
@@ -172,6 +217,7 @@ def _score(
     table: ConversationTable,
     record: Path | None,
     worst: int,
+    gate: _Gate | None,
     *,
     explain: bool,
 ) -> None:
@@ -200,6 +246,8 @@ def _score(
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
     _refuse_incomplete(found.unscored_by_reason, found.n_total, run.max_unscored, is_part=run.shard is not None)
+    if gate is not None:
+        gate.check(found)
     if run.output is None:
         say_next("the same with --output scores.jsonl", "keeps the scores")
     elif run.shard is None and not is_stream(run.output):

@@ -50,9 +50,7 @@ def check_gate(
     Raises:
         InputError: `min_conversations` is less than an interval needs.
     """
-    needed = MIN_CLUSTERS if min_conversations is None else min_conversations
-    if needed < MIN_CLUSTERS:
-        raise InputError(f"--min-conversations {needed}: an interval needs {MIN_CLUSTERS}. Ask for as many, or more.")
+    needed = check_needed(min_conversations)
     low, high, reason = estimate.ci_low, estimate.ci_high, estimate.reason or ""
     if estimate.n_clusters < needed:
         return Gate("undecided", f"{estimate.n_clusters} conversations, and {needed} are needed. Score more of them.")
@@ -65,3 +63,11 @@ def check_gate(
     if low > threshold if is_lower_better else high < threshold:
         return Gate("failed", f"{shown} is {beyond} {limit}.")
     return Gate("passed", f"{shown} is not wholly {beyond} {limit}.")
+
+
+def check_needed(min_conversations: int | None) -> int:
+    """Return how many conversations a gate needs; InputError where fewer are asked for than an interval needs."""
+    needed = MIN_CLUSTERS if min_conversations is None else min_conversations
+    if needed < MIN_CLUSTERS:
+        raise InputError(f"--min-conversations {needed}: an interval needs {MIN_CLUSTERS}. Ask for as many, or more.")
+    return needed

@@ -18,7 +18,7 @@ from dialeval_plugin.core.scores import Scores, conversation_id
 from dialeval_plugin.reports.printed_scores import N_BINS, Bars, WorstRow, bar_range
 
 if TYPE_CHECKING:
-    from dialeval_plugin.statistics.bootstrap import Interval
+    from dialeval_plugin.statistics.bootstrap import Estimate, Interval
 
 MOST_CLUSTERS = 10_000
 """Conversations whose sums are kept apart; further ones are added to these, so that memory and time stay bounded."""
@@ -100,6 +100,15 @@ class RunningSummary:
 
         mean = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], self._of_clusters[: self.n_clusters])
         return DEFAULT_BOOTSTRAP.intervals({self.main: mean})[self.main]
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean with its interval and its counts."""
+        from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Counts, Estimate
+
+        counts = Counts(self.n_total, self.n_scored, self.n_clusters, self.n_total - self.n_scored)
+        interval = self.interval._asdict()
+        return Estimate(name=self.main, value=self.mean(), **interval, **counts._asdict(), bootstrap=DEFAULT_BOOTSTRAP)
 
     @property
     def unscored_by_reason(self) -> dict[str, int]:
