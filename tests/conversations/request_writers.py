@@ -192,6 +192,12 @@ REQUESTS: dict[str, Writer] = {
 CONVERSATIONS: dict[str, Writer] = {
     "langgraph": lambda turns, id: [{"thread_id": id, "values": {"messages": lang(turns)}}],
     "messages of LangChain": lambda turns, id: [{"id": id, "messages": constructed(turns)}],
+    "openrouter": lambda turns, id: [{
+        "id": id, "version": "orpg.3.0", "messages": {
+            str(n): {"type": role, "createdAt": f"2026-01-01T00:00:{n:02d}Z", "items": [{"id": str(n)}]}
+            for n, (role, _) in enumerate(turns)},
+        "items": {str(n): {"data": {"role": role, "content": [{"type": "output_text", "text": text}]}}
+                  for n, (role, text) in enumerate(turns)}}],
     "azure-evaluation": lambda turns, id: [{"id": id, "conversation": {"messages": chat(turns)}}],
     "gemini": lambda turns, id: [{"id": id, "contents": [
         {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]} for role, text in turns]}],

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from dialeval_plugin.conversations.reading import Reading, RowNames, given_rows, read_rows
+from dialeval_plugin.core.errors import InputError
+
 from .reading_back import ANSWER, ASKED, FIRST, LATER, MORE, SAID, TEA, read_back
 
 REQUEST = {"model": "m", "messages": [{"role": "system", "content": "Be kind."}, ASKED]}
@@ -167,6 +170,9 @@ ONE_REQUEST = {
     "braintrust": {"id": "c", "span_id": "s", "root_span_id": "s", "input": [ASKED], "output": CHOICES["choices"],
                    "span_attributes": {"type": "llm"}},
     "opik": {"id": "c", "trace_id": "t", "type": "llm", "input": {"messages": [ASKED]}, "output": CHOICES},
+    "langsmith chain with a history": {
+        "id": "c", "run_type": "chain", "inputs": {"question": FIRST, "chat_history": []}, "outputs": {"answer": SAID},
+    },
     "keywords ai": {"id": "c", "prompt_messages": [ASKED], "completion_message": ANSWER},
 }  # fmt: skip
 
@@ -187,3 +193,42 @@ def test_spans_of_one_file_are_a_request_each_and_one_request_is_read_once():
         "gen_ai.input.messages": json.dumps(OTEL_IN + OTEL_OUT + LATER_IN),
         "gen_ai.output.messages": json.dumps(LATER_OUT)})}  # fmt: skip
     assert read_back([otlp_file(*spans, other)]) == [(TEA[:2], [1]), (TEA, [3])]
+
+
+def test_a_history_of_a_request_is_said_before_its_question():
+    row = {"run_type": "chain", "inputs": {"question": MORE, "chat_history": [[FIRST, SAID]]}, "outputs": {"answer": LATER}}
+    assert read_back([row]) == [(TEA, [3])]
+    of_messages = {**row, "inputs": {"question": MORE, "chat_history": [HUMAN, AI]}}
+    assert read_back([of_messages]) == [(TEA, [3])]
+
+
+def test_messages_of_openrouter_are_apart_from_what_they_hold():
+    kinds = [("user", FIRST), ("assistant", SAID), ("user", MORE), ("assistant", LATER)]
+    messages = {f"m{n}": {"id": f"m{n}", "type": role, "createdAt": f"2026-01-0{n + 1}T00:00:00Z", "items": [{"id": f"i{n}"}]}
+                for n, (role, _) in enumerate(kinds)}  # fmt: skip
+    items = {f"i{n}": {"id": f"i{n}", "messageId": f"m{n}", "data": {"role": role, "content": [
+        {"type": "output_text", "text": text}]}} for n, (role, text) in enumerate(kinds)}  # fmt: skip
+    messages["m3"]["items"].insert(0, {"id": "r", "type": "reasoning"})
+    items["r"] = {"id": "r", "data": {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm."}]}}
+    row = {"version": "orpg.3.0", "title": "Tea", "characters": {}, "messages": messages, "items": items}
+    assert read_back([row]) == [(TEA, [1, 3])]
+
+
+def test_a_row_of_a_response_with_attributes_is_no_span():
+    row = {"context": [FIRST], "response": SAID, "attributes": {"topic": "tea"}}
+    with pytest.raises(InputError) as caught:
+        read_back([row])
+    assert str(caught.value).startswith("conversations[0]: there is no field 'attributes'. Known are: ")
+
+
+def test_what_is_no_request_is_counted():
+    spans = [
+        {"trace_id": "t", "span_id": "1", "name": "GET", "attributes": {"http.method": "GET"}},
+        {"span_id": "2", "attributes": {"openinference.span.kind": "TOOL", "input.value": "x", "output.value": "y"}},
+        {"trace_id": "t", "span_id": "3", "attributes": FLAT},
+    ]  # fmt: skip
+    reading = Reading()
+    rows, is_table = given_rows(spans)
+    found = list(read_rows(rows, reading, is_table=is_table, names=RowNames()))
+    assert len(found) == 1
+    assert reading.left_out == {"span without messages": 1, "tool span without messages": 1, "system message": 1}

@@ -123,9 +123,11 @@ def _alternating(texts: Iterable[Any], speakers: tuple[str, str] = (USER, ASSIST
     return [{"role": speakers[place % 2], "content": text} for place, text in enumerate(texts)]
 
 
-def _each(read: Callable[[Value], list[Any]], mark: str) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
+def _each(
+    read: Callable[[Value], list[Any]], mark: str, *of_turns: str
+) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
     """What recognises and reads a dialogue with the list `mark`, or an object of them by their ids."""
-    is_one = has_list(mark)
+    is_one = has_list(mark, *of_turns)
 
     def recognises(value: Value) -> bool:
         return is_one(value) or (bool(value) and all(isinstance(one, Mapping) and is_one(one) for one in value.values()))
@@ -137,9 +139,9 @@ def _each(read: Callable[[Value], list[Any]], mark: str) -> tuple[Callable[[Valu
     return recognises, read_each
 
 
-_is_multiwoz, _read_multiwoz = _each(lambda value: _alternating(turn["text"] for turn in value["log"]), "log")
+_is_multiwoz, _read_multiwoz = _each(lambda value: _alternating(turn["text"] for turn in value["log"]), "log", "text")
 _is_topical, _read_topical = _each(
-    lambda value: [{"role": one["agent"], "content": one["message"]} for one in value["content"]], "content"
+    lambda value: [{"role": one["agent"], "content": one["message"]} for one in value["content"]], "content", "agent"
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.conversations.messages import USUAL, Fields, is_message, parsed_cell, split_dialogue
 from dialeval_plugin.conversations.order import current_of
-from dialeval_plugin.conversations.roles import ASSISTANT, USER
+from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
 from dialeval_plugin.core.errors import InputError
 
 Value: TypeAlias = Mapping[str, Any]
@@ -219,10 +219,7 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
             return marked if marked[-1]["content"] else marked[:-1]  # a template ends where the answer begins
         return [{"role": role, "content": value}]
     if (elements := listed(value)) is not None:
-        if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
-            return messages_of(elements[0], role)
-        found = [one if isinstance(one, Mapping) else {"role": role, "content": one} for one in elements]
-        return [one if "role" in one or is_message(one) or "type" in one else {"role": role, **one} for one in found]
+        return _of_list(elements, role)
     if not isinstance(value, Mapping):
         return None
     if "kwargs" in value:  # a message as LangChain's dumpd writes it
@@ -240,6 +237,20 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
         (value[name] for name in ("output_text", "text", "answer", "response", "question", "query") if name in value), None
     )
     return [{"role": role, "content": text}] if isinstance(text, str) else None
+
+
+def _of_list(elements: list[Any], role: str) -> list[Any] | None:
+    if elements and all(_is_pair(one) for one in elements):  # what Gradio calls a history
+        return [{"role": (USER, ASSISTANT)[place], "content": text} for pair in elements for place, text in enumerate(pair)]
+    if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
+        return messages_of(elements[0], role)
+    found = [one if isinstance(one, Mapping) else {"role": role, "content": one} for one in elements]
+    return [one if "role" in one or is_message(one) or "type" in one else {"role": role, **one} for one in found]
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether a value is a question with its answer."""
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and not is_role(value[0])
 
 
 def _held(name: str, value: Any, role: str) -> list[Any] | None:

@@ -15,7 +15,7 @@ _SPANS = (
 )  # fmt: skip
 """Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, a text of Phoenix's."""
 _ASIDE = {"TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR"}
-_SPAN_IDS = ("span_id", "spanId", "context.span_id", "context")
+_SPAN_IDS = ("span_id", "spanId", "context.span_id")
 
 
 def _nested(attributes: Any) -> Any:
@@ -119,13 +119,15 @@ def _span(value: Value) -> Logged:
 
 
 def _is_span(value: Value) -> bool:
-    """Whether an object is a span of any kind, or has attributes that hold a request and its answer."""
-    return (any(name in value for name in _SPAN_IDS) and bool(value.keys() & {"attributes", "events"})) or (
-        any(names[0].partition(".")[0] in str(name) for names in _SPANS for name in value)
-        and _pair(_attributes(value)) is not None
-    ) or (isinstance(value.get("attributes"), (Mapping, list)) and _pair(_attributes(value)) is not None) or (
-        isinstance(value.get("events"), list) and all(_of_events(one for one in value["events"] if isinstance(one, Mapping)))
-    )  # fmt: skip
+    """Whether an object is a span of any kind, or has attributes or events that hold a request and its answer."""
+    has_id = any(name in value or at(value, name) is not None for name in _SPAN_IDS)
+    if has_id and value.keys() & {"attributes", "events"}:
+        return True
+    is_flat = any(str(name).startswith(("attributes.", "gen_ai.", "llm.", "mlflow.", "input.", "output.")) for name in value)
+    if (is_flat or isinstance(value.get("attributes"), (Mapping, list))) and _pair(_attributes(value)) is not None:
+        return True
+    events = [one for one in listed(value.get("events")) or () if isinstance(one, Mapping)]
+    return bool(events) and all(_of_events(events))
 
 
 def _otlp_spans(value: Value) -> Iterator[Logged]:
@@ -157,6 +159,17 @@ def _mlflow(value: Value) -> list[Logged]:
     return exchange(request, answer, at(value, "info.trace_id") or at(value, "info.request_id"))
 
 
+def _openrouter(value: Value) -> list[Logged]:
+    """Messages and what they hold are kept apart, and a message has an item of its reasoning too."""
+    messages = []
+    for message in value["messages"].values():
+        for item in message.get("items") or ():
+            data = value["items"][item["id"]]["data"]
+            role = "reasoning" if data.get("type") == "reasoning" else data.get("role") or message["type"]
+            messages.append({"role": role, "content": data.get("content"), "createdAt": message.get("createdAt")})
+    return [Logged(messages, id_of(value))]
+
+
 def _adot(value: Value) -> list[Logged]:
     said = listed(at(value, "body.output.messages")) or []
     return exchange(at(value, "body.input.messages"), said[-1:], value.get("traceId") or id_of(value))
@@ -179,6 +192,10 @@ LAYOUTS = [
     Layout(
         name="mlflow", about="traces of MLflow", recognises=lambda value: isinstance(value.get("info"), Mapping)
         and isinstance(value.get("data"), Mapping) and bool(value["data"].keys() & {"spans", "request"}), read=_mlflow,
+    ),
+    Layout(
+        name="openrouter", about="chats of OpenRouter", read=_openrouter,
+        recognises=lambda value: str(value.get("version")).startswith("orpg.") and isinstance(value.get("items"), Mapping),
     ),
     Layout(
         name="adot", about="bodies of AWS's ADOT", read=_adot,
