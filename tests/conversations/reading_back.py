@@ -1,5 +1,7 @@
 """What the tests of layouts share: a conversation about tea, and how what was read is compared with it."""
 
+from hypothesis import strategies as st
+
 from dialeval_plugin.conversations.reading import ReadingOptions, conversations_from
 from dialeval_plugin.conversations.record import Conversation
 
@@ -7,6 +9,14 @@ FIRST, SAID = "Do you like tea?", "I do, green tea most of all."
 MORE, LATER = "How do you brew it?", "Two minutes in water that is not quite boiling."
 TEA = [("user", FIRST), ("assistant", SAID), ("user", MORE), ("assistant", LATER)]
 ASKED, ANSWER = {"role": "user", "content": FIRST}, {"role": "assistant", "content": SAID}
+TEXTS = (
+    st.text(
+        st.characters(exclude_categories=["C", "Z"], exclude_characters="<[◁", include_characters=" "), min_size=1, max_size=20
+    )
+    .map(str.strip)
+    .filter(lambda text: text and not text.startswith("analysis"))
+)
+"""What people say: without marks of reasoning, which are no speech."""
 CHAT = [{"role": role, "content": text} for role, text in TEA]
 
 

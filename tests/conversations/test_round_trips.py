@@ -16,12 +16,12 @@ from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.conversations.roles import answering
 from dialeval_plugin.corpora.scored_input import Source
+from tests.conversations.reading_back import TEXTS
 from tests.conversations.writers import WRITERS, Turns, layout_of, spoken, text_of
 
 WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio"}
 """Layouts that call no conversation by a name of its own, or by another."""
 _MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis")
-TEXTS = st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "), min_size=1, max_size=20).map(str.strip)
 SAID = TEXTS.filter(lambda text: bool(text) and not _MARKUP.search(text))
 """Without the markup of a prompt or of a tool, which is no speech."""
 TALK: Turns = [("system", "Be kind."), ("user", "Do you like tea?"), ("thinking", "Hm."), ("tool", "look up tea"),

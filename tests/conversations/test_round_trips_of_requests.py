@@ -13,6 +13,7 @@ from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.corpora.scored_input import Source
 
+from .reading_back import TEXTS
 from .request_writers import CONVERSATIONS, REQUESTS, Turns
 
 WITHOUT_ID = {"simple-evals", "parlai"}
@@ -20,14 +21,13 @@ WITHOUT_ID = {"simple-evals", "parlai"}
 BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog"}
 """Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""
 OF_ONE_QUESTION = {"dispreferred", "question-answer", "dolly", "open-orca"}
-TEXTS = st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "), min_size=1, max_size=20).map(str.strip)
 
 
 @st.composite
 def conversations(draw: st.DrawFn) -> Turns:
     turns: Turns = []
     for _ in range(draw(st.integers(1, 3))):
-        turns += [(role, draw(TEXTS.filter(bool))) for role in ("user", "assistant")]
+        turns += [(role, draw(TEXTS)) for role in ("user", "assistant")]
     return turns
 
 
