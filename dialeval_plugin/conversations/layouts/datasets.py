@@ -188,7 +188,7 @@ def _oasst(value: Value) -> list[Logged]:
 
 def _acute(value: Value) -> list[Logged]:
     found = []
-    for own, dialogue in zip(value["speakers_to_eval"], value["dialogue_dicts"], strict=True):
+    for own, dialogue in zip(value["speakers_to_eval"], value["dialogue_dicts"], strict=False):
         turns = [(turn.get("id", turn.get("speaker")), turn["text"]) for turn in dialogue["dialogue"]]
         messages = [{"role": ASSISTANT if speaker == own else USER, "content": text} for speaker, text in turns]
         found.append(Logged(messages, dialogue.get("conversation_id") or dialogue.get("id")))
@@ -210,7 +210,10 @@ def _marked(value: Value) -> list[dict[str, str]] | None:
 def _batch(value: Value) -> list[Logged]:
     request, answer = value.get("body", value.get("params")), at(value, "response.body") or at(value, "result.message")
     if request is None or answer is None:
-        return [Logged([], left_out="request without an answer" if answer is None else "answer without a request")]
+        raise InputError(
+            f"is {'a request' if answer is None else 'an answer'} alone, and the other half is not in this file. "
+            "Put both files together: cat REQUESTS ANSWERS > both.jsonl"
+        )
     return exchange(request, answer, value["custom_id"])
 
 

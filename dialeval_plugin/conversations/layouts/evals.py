@@ -47,7 +47,10 @@ def _openai_event(value: Value) -> list[Logged]:
 def _mt_bench(value: Value) -> list[Logged]:
     asked, choices = value.get("turns"), value.get("choices")
     if not asked or not choices:
-        return [Logged([], left_out="answer without a question" if choices else "question without an answer")]
+        raise InputError(
+            f"is {'an answer' if choices else 'a question'} alone, and the other half is not in this file. "
+            "Put both files together: cat question.jsonl MODEL.jsonl > both.jsonl"
+        )
     found = []
     for choice in choices:
         said = [one["content"] if isinstance(one, Mapping) else one for one in choice["turns"]]
