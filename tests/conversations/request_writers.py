@@ -183,6 +183,9 @@ REQUESTS: dict[str, Writer] = {
         "chosen": "".join(f"\n\n{'Human' if role == 'user' else 'Assistant'}: {text}" for role, text in turns)}],
     "completions": lambda turns, id: [{"id": id, "instruction": chat(turns[:-1]), "completions": [{"response": turns[-1][1]}]}],
     "batch": batch,
+    "wildbench": lambda turns, id: [{"id": id, "conversation_input": chat(turns[:-1]), "output": [turns[-1][1]]}],
+    "datadog": lambda turns, id: [
+        {"id": id, "meta": {"input": {"messages": chat(turns[:-1])}, "output": {"messages": chat(turns[-1:])}}}],
     "alpaca": lambda turns, id: [{"id": id, "instruction": turns[-2][1], "input": "", "output": turns[-1][1],
                                   "history": [list(pair) for pair in pairs(turns[:-2])]}],
     "exchange of LiteLLM": lambda turns, id: [{"id": id, "messages": chat(turns[:-1]), "response": choices(turns)}],
@@ -231,6 +234,8 @@ CONVERSATIONS: dict[str, Writer] = {
         f"<s>[INST] {asked} [/INST] {said} </s>" for asked, said in pairs(turns))}],
     "marked-text of Guanaco": lambda turns, id: [{"id": id, "text": "".join(
         f"### {'Human' if role == 'user' else 'Assistant'}: {text}\n" for role, text in turns)}],
+    "exchanges": lambda turns, id: [
+        {"conversation_id": id, "conversation": [{"human": asked, "assistant": said} for asked, said in pairs(turns)]}],
     "dialog": lambda turns, id: [{"id": id, "dialog": [{"speaker": role, "text": text} for role, text in turns]}],
     "utterances": lambda turns, id: [{"conversation_id": id, "utterances": [
         {"index": n, "speaker": role.upper(), "text": text} for n, (role, text) in enumerate(turns)]}],

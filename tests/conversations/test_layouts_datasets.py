@@ -44,6 +44,9 @@ FOUR_TURNS = {
     "guanaco": {"text": "".join(f"### {('Human', 'Assistant')[n % 2]}: {text}" for n, (_, text) in enumerate(TEA))},
     "text of a template": {"text": "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in TEA)},
     "text of Llama 2": {"text": f"<s>[INST] {FIRST} [/INST] {SAID} </s><s>[INST] {MORE} [/INST] {LATER} </s>"},
+    "firefly, moss": {"conversation_id": "c", "conversation": [
+        {"human": FIRST, "assistant": SAID}, {"human": MORE, "assistant": LATER}]},
+    "xtuner": {"conversation": [{"system": "Be kind.", "input": FIRST, "output": SAID}, {"input": MORE, "output": LATER}]},
     "red team attempts": {"transcript": HH + SAID + f"\n\nHuman: {MORE}\n\nAssistant: {LATER}", "rating": 1},
     "open-orca of conversations": {"id": "c", "conversations": [
         {"from": ("human", "gpt")[n % 2], "value": text, "weight": n % 2} for n, (_, text) in enumerate(TEA)]},
@@ -213,6 +216,12 @@ def test_halves_of_a_batch_are_put_together(tmp_path):
         with pytest.raises(InputError, match="cat REQUESTS ANSWERS > both"):
             read_back([half])
     assert read_back(halves, layout="batch") == expected
+    with pytest.raises(InputError) as caught:
+        read_back(halves[1:], layout="batch")
+    assert str(caught.value) == (
+        "conversations[0]: is an answer alone, and the other half is not in this file. "
+        "Put both files together: cat REQUESTS ANSWERS > both.jsonl"
+    )
 
 
 def test_parlai_text(tmp_path):

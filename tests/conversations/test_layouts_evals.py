@@ -52,6 +52,7 @@ READ_AS_THEY_ARE = {
     "simple-evals": {"score": 1, "metrics": {}, "htmls": [""], "convos": [[ASKED, ANSWER]]},
     "deepeval's run": {"testCases": [], "conversationalTestCases": [{"name": "t", "turns": [ASKED, ANSWER]}]},
     "ragas, several turns": {"user_input": [{"type": "human", "content": FIRST}, {"type": "ai", "content": SAID}]},
+    "wildbench": {"session_id": "c", "conversation_input": [ASKED], "output": [SAID], "generator": "m"},
     "arena-hard answer": {"uid": "u", "model": "m", "messages": [ASKED, {"role": "assistant", "content": {"answer": SAID}}]},
     "helm": {"request_states": [{"instance": {"id": "i", "input": {"text": FIRST}}, "request": {"prompt": FIRST},
                                 "result": {"completions": [{"text": SAID}]}}]},

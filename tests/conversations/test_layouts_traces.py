@@ -173,6 +173,9 @@ ONE_REQUEST = {
     "langsmith chain with a history": {
         "id": "c", "run_type": "chain", "inputs": {"question": FIRST, "chat_history": []}, "outputs": {"answer": SAID},
     },
+    "datadog": {"trace_id": "t", "span_id": "c", "meta": {"input": {"messages": [ASKED]}, "output": {"messages": [ANSWER]}}},
+    "logfire": {"trace_id": "t", "span_id": "c", "attributes": {
+        "request_data": {"messages": [ASKED]}, "response_data": {"message": ANSWER}}},
     "keywords ai": {"id": "c", "prompt_messages": [ASKED], "completion_message": ANSWER},
 }  # fmt: skip
 

@@ -1,4 +1,10 @@
-"""Rows of published data sets, and of those that people train on."""
+"""Rows of published data sets, and of those that people train on.
+
+Schemas: anthropics/hh-rlhf, huggingface/trl, hiyouga/LLaMA-Factory (data/README.md), lm-sys/FastChat, the LMArena data sets,
+openbmb/UltraFeedback, LAION-AI/Open-Assistant (oasst-data), HannahKirk/prism-alignment, tatsu-lab/stanford_alpaca,
+databrickslabs/dolly, facebookresearch/ParlAI (text, conversations, acute_eval, wizard_of_wikipedia, blended_skill_talk),
+budzianowski/multiwoz, alexa/Topical-Chat, thunlp/UltraChat, project-baize/baize-chatbot, CoQA and QuAC as published.
+"""
 
 from __future__ import annotations
 
@@ -143,6 +149,21 @@ _is_multiwoz, _read_multiwoz = _each(lambda value: _alternating(turn["text"] for
 _is_topical, _read_topical = _each(
     lambda value: [{"role": one["agent"], "content": one["message"]} for one in value["content"]], "content", "agent"
 )
+
+
+_HALVES = (("human", "assistant"), ("input", "output"), ("user", "assistant"))
+"""What a question and its answer are called, where a turn of a conversation has both."""
+
+
+def _halves(value: Value) -> tuple[str, str] | None:
+    first = (listed(value.get("conversation") or value.get("conversations")) or [None])[0]
+    return next((names for names in _HALVES if isinstance(first, Mapping) and set(names) <= first.keys()), None)
+
+
+def _of_halves(value: Value) -> list[Logged]:
+    names = _halves(value) or _HALVES[0]
+    turns = listed(value.get("conversation") or value.get("conversations")) or []
+    return [Logged(_alternating(turn[name] for turn in turns for name in names), id_of(value))]
 
 
 def _wizard(value: Value) -> list[Logged]:
@@ -323,6 +344,10 @@ LAYOUTS = [
     Layout(
         name="oasst", about="trees of OpenAssistant", read=_oasst,
         recognises=lambda value: isinstance(value.get("prompt"), Mapping) and "replies" in value["prompt"],
+    ),
+    Layout(
+        name="exchanges", about="turns with a question and its answer each, as of Firefly, MOSS or XTuner", read=_of_halves,
+        recognises=lambda value: _halves(value) is not None,
     ),
     plain("prism", "conversations of PRISM", "conversation_history"),
     Layout(

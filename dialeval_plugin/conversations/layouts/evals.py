@@ -1,4 +1,9 @@
-"""Logs of evaluation harnesses: their samples, with the prompt and what the model answered."""
+"""Logs of evaluation harnesses: their samples, with the prompt and what the model answered.
+
+Schemas: EleutherAI/lm-evaluation-harness (--log_samples), UKGovernmentBEIS/inspect_ai (log_formats.json), promptfoo/promptfoo,
+confident-ai/deepeval, explodinggradients/ragas, openai/evals, openai/simple-evals, lm-sys/FastChat (llm_judge),
+lmarena/arena-hard-auto, allenai/WildBench, stanford-crfm/helm (scenario_state.json), open-compass/opencompass.
+"""
 
 from __future__ import annotations
 
@@ -115,6 +120,7 @@ LAYOUTS = [
         recognises=lambda value: {"event_id", "type", "data"} <= value.keys()
         or (len(value) == 1 and bool(value.keys() & {"spec", "final_report"})),
     ),
+    exchange_at("wildbench", "answers of WildBench", "conversation_input", "output"),
     exchange_at("openai-eval-items", "items of OpenAI's hosted evals", "sample.input", "sample.output"),
     Layout(
         name="simple-evals", about="results of simple-evals", recognises=has_list("convos"),

@@ -1,4 +1,9 @@
-"""Traces and logs of requests to language models, as observability tools and proxies keep them."""
+"""Traces and logs of requests to language models, as observability tools and proxies keep them.
+
+Schemas: open-telemetry/semantic-conventions (gen-ai), Arize-ai/openinference (semantic_conventions.md), traceloop/openllmetry,
+langchain-ai/langsmith-sdk, langfuse/langfuse, mlflow/mlflow, wandb/weave, Helicone/helicone, BerriAI/litellm, Portkey-AI/openapi,
+Bedrock's model invocation log, aws/bedrock-agentcore-sdk-python#455 (ADOT), qivis' importer of OpenRouter's orpg.3.0.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,10 @@ from .layout import Layout, Logged, Value, at, exchange, exchange_at, id_of, lis
 
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
-    ("llm.input_messages", "llm.output_messages"), ("mlflow.spanInputs", "mlflow.spanOutputs"), ("input.value", "output.value"),
+    ("llm.input_messages", "llm.output_messages"), ("mlflow.spanInputs", "mlflow.spanOutputs"),
+    ("request_data", "response_data"), ("input.value", "output.value"),
 )  # fmt: skip
-"""Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, a text of Phoenix's."""
+"""Attributes with a request and its answer: OpenTelemetry's new and old, OpenInference's, MLflow's, Logfire's, texts."""
 _ASIDE = {"TOOL", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR"}
 _SPAN_IDS = ("span_id", "spanId", "context.span_id")
 
@@ -182,6 +188,7 @@ LAYOUTS = [
     exchange_at("langsmith-examples", "examples of LangSmith's data sets", "inputs", "outputs", "dataset_id"),
     exchange_at("langfuse", "traces of Langfuse", "input", "output", "observations"),
     exchange_at("langfuse-traces", "traces of Langfuse in a table", "input", "output", "traceId"),
+    exchange_at("datadog", "spans of Datadog", "meta.input.messages", "meta.output.messages"),
     exchange_at("weave", "calls of W&B Weave", "inputs", "output", "op_name"),
     exchange_at("helicone", "requests of Helicone", "request_body", "response_body"),
     exchange_at("litellm", "spend logs of LiteLLM's proxy", "proxy_server_request.messages", "response", "call_type"),
