@@ -1,5 +1,6 @@
 """Every layout of evaluation harnesses: a small file of our own text after the public schema, and what a person would score."""
 
+import gzip
 import json
 import zipfile
 
@@ -129,3 +130,9 @@ def test_an_archive_of_inspect_is_its_samples(tmp_path):
     assert source.remarks() == ""
     in_folder = Source(str(tmp_path), ReadingOptions())
     assert [placed.item.id for placed in in_folder.items("turn")] == ["log.eval/c:2", "log.eval/d:2"]
+
+
+def test_a_packed_file_is_known_by_its_bytes_and_not_by_its_name(tmp_path):
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(gzip.compress(json.dumps({"id": "c", "messages": [ASKED, ANSWER]}).encode()))
+    assert [placed.item.id for placed in Source(str(path)).items("turn")] == ["c:2"]

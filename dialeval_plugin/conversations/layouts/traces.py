@@ -1,7 +1,7 @@
 """Traces and logs of requests to language models, as observability tools and proxies keep them.
 
 Schemas: open-telemetry/semantic-conventions (gen-ai), Arize-ai/openinference (semantic_conventions.md), traceloop/openllmetry,
-langchain-ai/langsmith-sdk, langfuse/langfuse, mlflow/mlflow, wandb/weave, Helicone/helicone, BerriAI/litellm, Portkey-AI/openapi,
+langchain-ai/langsmith-sdk, langfuse/langfuse, mlflow/mlflow, wandb/weave, Helicone/helicone, BerriAI/litellm, Portkey,
 Bedrock's model invocation log, aws/bedrock-agentcore-sdk-python#455 (ADOT), qivis' importer of OpenRouter's orpg.3.0.
 """
 
