@@ -25,6 +25,7 @@ from dialeval_plugin.core.scores import SHA256, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.corpora.score_files import UNKNOWN, ScoredRow, ScoredRows, conversation_of, read_scored_rows
+from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
 
@@ -104,6 +105,7 @@ def write_report(
         file=scores,
         scored=scored,
         estimate=estimate,
+        least=MIN_CLUSTERS,
         level=data["level"],
         signature=[part.partition(":") for part in (scored.signature or "").split("|") if part],
         unscored=dict(sorted(unscored.items())),
