@@ -153,6 +153,32 @@ def test_the_same_rows_as_parquet_and_csv_give_the_same_conversations(score_file
         assert data_of(PAGE) == expected
 
 
+def test_what_the_command_scores_is_shown_as_it_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    turns = [
+        ("system", "Be brief."),
+        ("user", "Tea?"),
+        ("assistant", "Please."),
+        ("user", "Milk?"),
+        ("assistant", "No, thanks."),
+    ]
+    messages = [{"role": role, "content": text} for role, text in turns]
+    write_rows(Path("log.jsonl"), [{"id": "a", "model": "v1", "messages": messages}])
+    for name in ("scores.jsonl", "scores.csv", "scores.parquet"):
+        run("score", "log.jsonl", "--scorer", "random", "--output", name, "--with-text", "--keep", "model")
+        run("report", name, "--output", PAGE)
+        data = data_of(PAGE)
+        ((conversation, rows),) = data["conversations"]
+        assert (conversation, data["kept"]) == ("a", [{"name": "model", "values": ["v1"]}])
+        said = [turn for row in rows for turn in [*row["before"], [row["role"], row["text"]]]]
+        assert said == [list(turn) for turn in turns[1:]]
+        assert [(row["message"], row["source"], row["link"]) for row in rows] == [
+            (3, "log.jsonl:1", "./log.jsonl"),
+            (5, "log.jsonl:1", "./log.jsonl"),
+        ]
+        assert "Left out when read 1 system message 1" in shown_text(PAGE)
+
+
 def test_without_texts_the_page_says_how_to_get_them(score_file: Writer) -> None:
     done = run("report", score_file(score_rows(12, text=False)), "--output", PAGE)
     assert done.stderr.startswith("the scores have no texts, so there are no chats: run `dialeval score` with --with-text\n")
