@@ -203,7 +203,7 @@ def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder
             for name, known in zip(fields.kept, kept, strict=True)
         ],
     }
-    return {name: value for name, value in found.items() if value not in (None, "", [])}
+    return {name: value for name, value in found.items() if value is not None and value != []}
 
 
 def _text(value: Any) -> str | None:

@@ -46,6 +46,7 @@ def score_rows(n: int, *, text: bool = True) -> list[dict[str, Any]]:
                 row["preceding"] = [{"role": "user", "text": said}]
                 row["text"] = HOSTILE if number == 3 else f"Answer {message} to {number}."
             if number % 7 == 6 and message == 4:
+                row |= {"text": ""} if text else {}
                 row |= {"general": None, "fit": None, "unscored": "empty_input", "detail": HOSTILE, "percentile": None}
             else:
                 score = round((number + message / 8) / (n + 1), 4)

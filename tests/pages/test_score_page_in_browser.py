@@ -136,6 +136,10 @@ def test_filters_choose_by_score_percentile_role_reason_and_kept_fields(page: Pa
     choose(page, "#role", "")
     choose(page, "#scored", "empty_input")
     assert count(page) == "18 of 130 conversations, 18 responses."
+    assert page.evaluate("document.querySelector('.turn.judged:not(.miss)').innerText").split("\n") == [
+        "assistant, message 4",
+        "empty",
+    ]
     assert "empty input" in page.evaluate("document.querySelector('.chat .why').textContent")
     choose(page, "#scored", "")
     choose(page, '[data-field="0"]', "v1")
@@ -270,5 +274,5 @@ def test_ten_thousand_conversations_open_and_are_searched(browser: Page, tmp_pat
     browser.open((tmp_path / "report.html").as_uri())
     assert browser.evaluate(COUNT) == "10,000 conversations, 20,000 responses."
     assert browser.evaluate("document.querySelectorAll('.chat').length") == 50
-    choose(browser, "#find", "Answer 4 to 9876.")
+    choose(browser, "#find", "Answer 2 to 9876.")
     wait_for(browser, lambda: browser.evaluate(COUNT) == "1 of 10,000 conversations, 2 responses.")
