@@ -78,11 +78,12 @@ def _branches(messages: Sequence[object], where: str, current: object, branches:
         children.setdefault(parent, []).append(place)
 
     def path(leaf: int) -> list[int]:
-        way, at = [], leaf
+        way: dict[int, None] = {}  # in order, and quick to ask
+        at: int | None = leaf
         while at is not None and at not in way:
-            way.append(at)
-            at = parents[at]  # type: ignore[assignment] # None ends the loop
-        return way[::-1]
+            way[at] = None
+            at = parents[at]
+        return [*way][::-1]
 
     leaves = [place for place in range(len(messages)) if place not in children]
     if len(leaves) == 1 and len(children.get(None, [])) <= 1:
@@ -90,7 +91,14 @@ def _branches(messages: Sequence[object], where: str, current: object, branches:
     if branches == "all":
         return [path(leaf) for leaf in leaves]
     if isinstance(current, (str, int)) and current in places:
-        return [path(places[current])]
+        shown = path(places[current])
+        before = _first(messages[shown[0]], _PARENTS)
+        if before is not None and any(before != _first(messages[root], _PARENTS) for root in children.get(None, ())):
+            raise InputError(
+                f"{where}: message {shown[0] + 1} answers one that is not there ({before!r}), so that what was said before is "
+                "lost. Read each piece as a conversation by --branches all."
+            )
+        return [shown]
     raise InputError(
         f"{where}: its messages have {len(leaves)} branches, and nothing says which was shown. "
         "Read each answer once, after what led to it, by --branches all."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -260,8 +261,12 @@ def test_what_was_said_is_told_from_what_was_not(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name].options.layout])
 def test_a_layout_with_an_open_question_is_refused_and_names_the_way_out(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=rf"Read (it|each as a conversation) by --layout {layout_of(name)}\b"):
+    with pytest.raises(InputError, match=r"Read (it|each as a conversation) by --layout ") as refused:
         read(CASES[name].written, ReadingOptions(), tmp_path)
+    layout = re.findall(r"--layout ([\w-]+)", str(refused.value))
+    assert layout == [layout_of(name)]
+    _, found = read(CASES[name].written, ReadingOptions(layout=layout[0]), tmp_path)
+    assert [one.id for one in found] == list(CASES[name].expected)
 
 
 def test_what_a_folder_or_an_archive_has_of_text_is_read_by_its_layout(tmp_path: Path) -> None:
@@ -320,6 +325,25 @@ def test_a_damaged_conversation_is_an_input_error_or_read(name: str) -> None:
             source = Source("conversations", ReadingOptions(layout=layout), given=rows)
             with contextlib.suppress(InputError):
                 assert all(len(one.turns) <= 3 for one in source.conversations() if isinstance(one, Conversation))
+
+
+def test_messages_before_one_that_is_not_there_are_not_lost_in_silence() -> None:
+    written: Any = WRITERS["open-webui"]([*TALK, ("user", BREW), ("assistant", TWO)], "c")
+    del written["chat"]["history"]["messages"]["m2"]
+    with pytest.raises(InputError) as refused:
+        list(Source("conversations", given=[written]).conversations())
+    assert str(refused.value) == (
+        "conversations[0]: conversation 'c': message 3 answers one that is not there ('m2'), so that what was said before is "
+        "lost. Read each piece as a conversation by --branches all."
+    )
+    _, found = read(written, ReadingOptions(branches="all"), Path())
+    assert [[turn.text for turn in one.turns] for one in found] == [[TEA, DO], [TWO]]
+
+
+def test_a_session_of_twenty_thousand_messages_is_read() -> None:
+    rows = WRITERS["claude-code"](TALK * 10_000, "c")
+    _, (found,) = read(rows, ReadingOptions(), Path())
+    assert len(found.turns) == 20_000
 
 
 def test_names_of_layouts_are_named_where_one_is_not_known() -> None:

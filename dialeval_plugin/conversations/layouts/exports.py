@@ -30,8 +30,6 @@ _SLASH = re.compile(r"\s*<(?:command-|local-command-|bash-|task-notification|use
 _INJECTED = re.compile(r"\s*(?:<(?:environment_context|user_instructions|permissions|turn_aborted|INSTRUCTIONS)|# AGENTS\.md)")
 """Begins what Codex writes in the name of the user."""
 _ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
-_SESSION_ROWS = {"user", "assistant", "system", "attachment", "progress"}
-"""Rows of Claude Code that have a parent."""
 _OWN_WORDS = ("isMeta", "isCompactSummary", "isApiErrorMessage")
 """What Claude Code says of a message that it wrote itself."""
 _OF_A_SESSION = (
@@ -182,7 +180,7 @@ def _vscode(value: Value) -> list[Logged]:
 
 
 def _claude_code(value: Value) -> Value | str:
-    if value["type"] not in _SESSION_ROWS or "uuid" not in value:
+    if "uuid" not in value:
         return ""  # a summary, a snapshot of files: no message
     if value.get("isSidechain"):
         return "sidechain message"  # what an agent says to one that it started
