@@ -40,13 +40,13 @@ import sys, time
 from pathlib import Path
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
-from dialeval_plugin.streams.run import score_file
+from dialeval_plugin.streams.run import ScoreRun
 from dialeval_plugin.corpora.scored_input import Shard, Source
 
 name, source, output, shard, *options = sys.argv[1:]
 scorer = load_scorer(name, **pairs_from_text(options, "--option", option_kinds(scorer_factory(name))))
 start, processor = time.perf_counter(), time.process_time()
-summary = score_file(scorer, Source(source), Path(output), shard=Shard.parse(shard) if shard else None)
+summary = ScoreRun(scorer, Source(source), Path(output), shard=Shard.parse(shard) if shard else None).score()
 seconds, processor = time.perf_counter() - start, time.process_time() - processor
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(summary.n_total, seconds, processor, int(status["VmHWM"].split()[0]) / 1024)

@@ -56,17 +56,10 @@ class _Items(Source):
         return (PlacedItem(place, item) for place, item in enumerate(self.given))
 
 
-class _Parts(list[Scores]):
-    """The scores of a run, block after block."""
-
-    def add(self, scores: Scores) -> None:
-        """Take the next block's."""
-        self.append(scores)
-
-
 def run(scorer: Scorer, items: Sequence[Item], rows: Path) -> Scores:
     """Score items, with their rows in a file until they are kept, so that a run that was killed goes on."""
-    ScoreRun(scorer, _Items("items", given=items), rows).score(progress=True, collectors=[parts := _Parts()])
+    parts: list[Scores] = []
+    ScoreRun(scorer, _Items("items", given=items), rows).score(progress=True, collectors=[parts.append])
     if not parts:
         return scorer.score(items)
     starts = itertools.accumulate((len(part) for part in parts), initial=0)

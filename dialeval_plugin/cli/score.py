@@ -234,7 +234,9 @@ def _score(
     total = None if is_streamed(run.source.name) and each < 2 else sum(1 for _ in run.items())
     if total is not None and each > 1:
         say(f"{scorer.name}: {each} questions a response, up to {each * total} in all; --dry-run counts them, asks none")
-    found = run.score(worst, progress=True, total=total, collectors=[table, *([recorder] if recorder is not None else [])])
+    found = run.score(
+        worst, progress=True, total=total, collectors=[table.add, *([recorder.add] if recorder is not None else [])]
+    )
     typer.echo(run.source.remarks(), nl=False, err=True)
     _show(run, found, explain=explain)
     if (shown := table.report()) is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
@@ -40,13 +40,6 @@ _TEXT_IN_BLOCK = 1 << 26
 """Characters of items that are scored together, at least one item."""
 MOST_AT_ONCE = 500_000
 """Items of a run whose scorer looks at all of them."""
-
-
-class Collector(Protocol):
-    """What looks at all scores of a run, as they come."""
-
-    def add(self, scores: Scores) -> None:
-        """Take the next rows."""
 
 
 class _Block(NamedTuple):
@@ -96,11 +89,16 @@ class ScoreRun:
             )
 
     def score(
-        self, n_worst: int = 0, *, progress: bool = False, total: int | None = None, collectors: Sequence[Collector] = ()
+        self,
+        n_worst: int = 0,
+        *,
+        progress: bool = False,
+        total: int | None = None,
+        collectors: Sequence[Callable[[Scores], None]] = (),
     ) -> RunningSummary:
         """Score in constant memory, and return what is said of the scores, with the worst `n_worst` rows.
 
-        A bar shows the progress, of `total` items where that is known.
+        A bar shows the progress, of `total` items where that is known; `collectors` get the final scores as they come.
 
         Until the end each block lies in the folder `<output>.blocks`. Called again, it reads the blocks that are there and
         scores the others, and the rows of an API that failed; the file then has the same bytes. Beside it comes
@@ -120,8 +118,8 @@ class ScoreRun:
             store = None if folder is None else _BlockFolder(folder, self, progress=progress)
             with Progress(disable=not progress, total=total, unit="example", desc=scorer.name) as bar:
                 for scores in self._scored(itertools.chain(first, blocks), store, bar.update):
-                    for one in (summary, *collectors):
-                        one.add(scores)
+                    for add in (summary.add, *collectors):
+                        add(scores)
             if store is not None and self.output is not None:
                 join_blocks(store.parts, self.output, self.meta(summary))
                 shutil.rmtree(store.folder, ignore_errors=not store.parts)
@@ -174,7 +172,7 @@ class ScoreRun:
             of_block = _rows_of(block, scorer, store, advance)
             scores = scores_of(scorer, block.items, of_block)
             if store is not None:
-                store.keep(block, scores)
+                store.keep(scores, block)
             if is_whole:
                 items += block.items
                 rows += of_block
@@ -183,7 +181,7 @@ class ScoreRun:
         if is_whole and items:
             scores = scores_of(scorer, items, scorer.normalise_rows(rows))
             if store is not None:
-                store.keep_whole(scores)
+                store.keep(scores)
             yield scores
 
     def _about(self) -> dict[str, Any]:
@@ -215,20 +213,6 @@ class ScoreRun:
             "unscored": summary.unscored_by_reason,
             "complete": n_unscored <= self.max_unscored * summary.n_total,
         }
-
-
-def score_file(
-    scorer: Scorer,
-    source: Source,
-    output: Path,
-    *,
-    shard: Shard | None = None,
-    overwrite: bool = False,
-    n_worst: int = 0,
-    progress: bool = False,
-) -> RunningSummary:
-    """Score a source, or a shard of it, into a file; see `ScoreRun`."""
-    return ScoreRun(scorer, source, output, shard, overwrite=overwrite).score(n_worst, progress=progress)
 
 
 def run_identity(scorer: Scorer) -> str:
@@ -329,19 +313,17 @@ class _BlockFolder:
             raise InputError(f"{path}: is damaged ({error}). Delete the file; its rows are then scored again.") from error
         return rows
 
-    def keep(self, block: _Block, scores: Scores) -> None:
-        """Write the rows of the block that was read, or scored, last, unless they are stored already."""
+    def keep(self, scores: Scores, block: _Block | None = None) -> None:
+        """Write the rows of the block that was read, or scored, last; without one, the final rows of all blocks."""
+        if block is None:
+            self.parts, self._stored, self._maker = [], [], RowMaker(with_text=self._run.with_text)
         rows = list(self._maker.rows(scores))
-        if self._run.shard is not None:
+        if self._run.shard is not None and block is not None:
             rows = [{PLACE: place, **row} for place, row in zip(block.places, rows, strict=True)]
-        self.parts.append(path := self._path(block))
+        self.parts.append(path := self.folder / "whole.jsonl" if block is None else self._path(block))
         if rows != self._stored:
-            self._write(path, rows)
-
-    def keep_whole(self, scores: Scores) -> None:
-        """Write the final rows of a scorer that looks at all of them."""
-        self.parts = [self.folder / "whole.jsonl"]
-        self._write(self.parts[0], scores.rows(with_text=self._run.with_text))
+            with finished_parts_kept(path):
+                write_json_lines(path, rows)
 
     def _row(self, stored: Mapping[str, Any]) -> Row:
         if WHY_UNSCORED[0] in stored:
@@ -350,8 +332,3 @@ class _BlockFolder:
 
     def _path(self, block: _Block) -> Path:
         return self.folder / f"{block.number:08d}-{text_hash(self._identity, block.digest)}.jsonl"
-
-    @staticmethod
-    def _write(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-        with finished_parts_kept(path):
-            write_json_lines(path, rows)

@@ -21,9 +21,9 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
 from dialeval_plugin.streams.output import read_rows
-from dialeval_plugin.streams.run import score_file
 from dialeval_plugin.version import __version__
 from tests.refusals import refusal
+from tests.streams.scored import score_file
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent

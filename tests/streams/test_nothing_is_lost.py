@@ -33,10 +33,10 @@ from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.launch import ShardedRun, launch
 from dialeval_plugin.streams.output import merge, read_rows
-from dialeval_plugin.streams.run import score_file
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
 from tests.refusals import refusal
+from tests.streams.scored import score_file
 
 ROWS = [{"id": f"r{number}", "context": [f"Hi {number % 7}."], "response": "x " * (number % 9 + 1)} for number in range(60)]
 LENGTH = load_scorer("response_length")
@@ -345,7 +345,7 @@ if what == "merge":
 else:
     source, output = words
     scorer = registry.load_scorer("response_length")
-    run.score_file(scorer, Source(source), Path(output), shard=Shard(1, 2))
+    run.ScoreRun(scorer, Source(source), Path(output), shard=Shard(1, 2)).score()
 """
 
 

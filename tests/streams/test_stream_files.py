@@ -27,8 +27,8 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed, read_input
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.output import merge, read_rows
-from dialeval_plugin.streams.run import score_file
 from tests.refusals import refusal
+from tests.streams.scored import score_file
 
 ROWS = [
     {"id": f"r{number}", "context": [turn.text for turn in example.context], "response": example.response.text}
@@ -260,9 +260,9 @@ def counted(*arguments, **options):
         os.kill(os.getpid(), signal.SIGKILL)
 
 setattr(owner, function, counted)
-run.score_file(
+run.ScoreRun(
     load_scorer("response_length"), Source(source), Path(output), shard=Shard.parse(shard) if shard else None
-)
+).score()
 """
 
 
