@@ -14,6 +14,7 @@ from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.streams.launch import Executor
 from dialeval_plugin.terminal.progress import say
 
+from .reading import BranchChoice, Columns, Keep, LayoutName, OrderChoice, Strict, Turns, option_words, reading_options
 from .score import print_merged
 
 
@@ -23,8 +24,13 @@ def launch(
         Path, typer.Option(help="File of the scores: .jsonl, .csv or .parquet; beside it comes <output>.meta.json.")
     ],
     scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
-    turns: Annotated[str | None, typer.Option(help="Which turns are scored, as for `dialeval score`.")] = None,
-    columns: Annotated[str, typer.Option(help="Columns of a table, as for `dialeval score`.")] = "",
+    turns: Turns = None,
+    columns: Columns = "",
+    layout: LayoutName = None,
+    branches: BranchChoice = None,
+    order: OrderChoice = None,
+    strict: Strict = False,
+    keep: Keep = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
     executor: Annotated[Executor, typer.Option(help="Where the shards are scored.")] = "local",
     shards: Annotated[int | None, typer.Option(min=1, help="So many parts, each a task. Default: one a worker.")] = None,
@@ -41,12 +47,10 @@ def launch(
     Each shard is a `dialeval score --shard`, and they are merged at the end. The same command goes on where it was stopped:
     finished shards, and finished blocks of the others, are kept.
     """
-    from dialeval_plugin.conversations.reading import COLUMNS, ReadingOptions
-    from dialeval_plugin.conversations.record import check_choice
     from dialeval_plugin.corpora.scored_input import Source
     from dialeval_plugin.streams import launch as runs
 
-    named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
+    reading = reading_options(turns, columns, layout, branches, order, keep, strict=strict)
     given = executor_option or []
     options = runs.executor_options(executor, given)
     method = load_scorer(scorer, **pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer))))
@@ -55,7 +59,7 @@ def launch(
         source = str(path.resolve())  # a job need not start in this folder
     words = [source, "--scorer", scorer]
     words += [word for pair in option or () for word in ("--option", pair)]
-    words += [*(["--turns", turns] if turns else []), *(["--columns", columns] if columns else [])]
+    words += option_words(reading)
     if workers is None and executor == "local":
         workers = runs.n_cores()
     if (n_shards := shards or workers) is None:
@@ -63,7 +67,7 @@ def launch(
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
     if 0 < (n_left := len(run.unfinished)) < n_shards:
         say(f"{run.folder}: going on, {n_shards - n_left} of {n_shards} shards are finished")
-    stream = Source(source, ReadingOptions(choice=check_choice("--turns", turns), columns=named))
+    stream = Source(source, reading)
     meta = runs.launch(run, method, stream, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")

@@ -77,6 +77,14 @@ def reading_options(
     )
 
 
+def option_words(options: ReadingOptions) -> list[str]:
+    """Return the words of a command that say the same."""
+    named = ",".join(f"{ours}={theirs}" for ours, theirs in options.columns.items())
+    given = [("--turns", options.choice), ("--columns", named), ("--layout", options.layout), ("--branches", options.branches)]
+    given += [("--order", options.order), *(("--keep", name) for name in options.keep)]
+    return [word for name, value in given if value for word in (name, value)] + ["--strict"] * options.strict
+
+
 def inspect(
     source: Annotated[str, typer.Argument(metavar="INPUT", help="What `dialeval score` takes.")],
     turns: Turns = None,

@@ -22,6 +22,7 @@ from dialeval_plugin.terminal.progress import say
 
 from .agreement import check_share
 from .examples import say_next
+from .reading import BranchChoice, Columns, Keep, LayoutName, OrderChoice, Strict, Turns, reading_options
 
 if TYPE_CHECKING:
     from dialeval_plugin.corpora.scored_input import Shard
@@ -46,20 +47,13 @@ def score(
         typer.Option(help="File of the scores: .jsonl, .csv or .parquet; beside it comes <output>.meta.json. None by default."),
     ] = None,
     scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
-    turns: Annotated[
-        str | None,
-        typer.Option(
-            help="Which turns of a conversation are scored: assistant, all (but the first), last. "
-            "Default assistant, and all where there is none."
-        ),
-    ] = None,
-    columns: Annotated[
-        str, typer.Option(help="Columns of a table: context=NAME,response=NAME or conversation=NAME,speaker=NAME,text=NAME.")
-    ] = "",
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Field of messages, or of conversations, that scores have too; may be repeated."),
-    ] = None,
+    turns: Turns = None,
+    columns: Columns = "",
+    layout: LayoutName = None,
+    branches: BranchChoice = None,
+    order: OrderChoice = None,
+    strict: Strict = False,
+    keep: Keep = None,
     with_text: Annotated[bool, typer.Option("--with-text", help="Keep what was said beside the scores.")] = False,
     by_conversation: Annotated[
         Path | None, typer.Option(help="File (.csv, .json) of a table of the conversations, the worst first.")
@@ -102,8 +96,6 @@ def score(
     by block. Exit code: 0 good; 1 nothing, or less than --max-unscored asks, has a
     score, or --fail-under is not met; 2 wrong use, or unreadable input.
     """
-    from dialeval_plugin.conversations.reading import COLUMNS, ReadingOptions
-    from dialeval_plugin.conversations.record import check_choice
     from dialeval_plugin.corpora.scored_input import Shard, Source
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
     from dialeval_plugin.reports.conversations import ConversationTable
@@ -114,7 +106,7 @@ def score(
     options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
     given = {"slm": slm, "variant": variant, "llm_args": llm_args or None, "answers": answers and str(answers)}
     options |= {name: value for name, value in given.items() if value is not None and (llm is None or name not in _OF_LLM)}
-    named = pairs_from_text(filter(None, columns.split(",")), "--columns", dict.fromkeys(COLUMNS, str))
+    reading = reading_options(turns, columns, layout, branches, order, keep, strict=strict)
     if no_answers and answers is not None:
         raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
     if dry_run and llm is None:
@@ -126,7 +118,6 @@ def score(
     if together is not None:
         _refuse_together({"--llm": llm, "--by-conversation": by_conversation, "--record": record, "--explain": explain})
     _check_files(source, output, record, by_conversation, is_part=bool(part or together))
-    reading = ReadingOptions(choice=check_choice("--turns", turns), columns=named, keep=tuple(keep or ()))
     stream, table, model = Source(source, reading), ConversationTable(by_conversation, source), None
     if llm is not None:
         model = options["llm"] = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)

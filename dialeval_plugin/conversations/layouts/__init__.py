@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dialeval_plugin.conversations.messages import is_message
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 
 from . import datasets, evals, exports, general, messengers, platforms, traces
 from .layout import IDS, PYTHON_LIST, WHOLE, Layout, Logged, Value, at, id_of, listed, messages_of
@@ -116,8 +116,7 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
         return next((layout for layout in _possible(value, is_message=is_message) if layout.fits(value)), None)
     named = [layout for layout in LAYOUTS if layout.name == name]
     if not named:
-        known = ", ".join(dict.fromkeys(layout.name for layout in LAYOUTS))
-        raise InputError(f"--layout: there is no layout {name!r}. Known are: {known}.")
+        raise unknown_name(f"layout: there is no {name!r}", name, list(dict.fromkeys(layout.name for layout in LAYOUTS)))
     return next((layout for layout in named if layout.fits(value)), named[0])
 
 
