@@ -391,7 +391,7 @@ def _kept(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
         value = message.get(name) if isinstance(message, Mapping) else None
         value = at(row, name) if value is None else value
         if value is not None:
-            found[name] = value if isinstance(value, (str, int, float, bool)) else str(value)
+            found[name] = value if isinstance(value, (str, int, float, bool, list, dict)) else str(value)
     return tuple(found.items())
 
 
