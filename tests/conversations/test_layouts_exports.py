@@ -360,3 +360,17 @@ def test_a_layout_is_the_same_whatever_was_asked_before(name: str) -> None:
         find(dict.fromkeys(row))  # other objects with the same names of fields are of no layout, or of another
         by_hand = next((layout for layout in LAYOUTS if layout.fits(row)), None)
         assert find(row) is by_hand
+
+
+@pytest.mark.parametrize("written", [
+    "12/31/24, 10:00 PM - ", "12/31/24, 10:00\u202fPM - ", "31/12/2024, 10:00 p. m. - ", "31/12/24 22:00 - ",
+    "31.12.24, 22:00 - ", "31-12-2024 22:00 - ", "2024/12/31 22:00 - ", "2024-12-31, 22:00 - ",
+    "31.12.2024 klo 22.00 - ", "[31/12/24 22:00:00] ",
+    "[31.12.24, 22:00:00] ", "[2024-12-31, 10:00:00 PM] ", "\u200e[12/31/24, 10:00:00\u202fPM] ",
+])  # fmt: skip
+def test_whatsapp_writes_times_as_people_in_many_places_do(written: str, tmp_path: Path) -> None:
+    text = f"{written}Ann: {TEA}\nTruly: no?\n{written}Bob: {DO}\n"
+    _, (found,) = read(text, ReadingOptions(layout="whatsapp"), tmp_path)
+    assert [(turn.speaker, turn.text) for turn in found.turns] == [("Ann", f"{TEA}\nTruly: no?"), ("Bob", DO)]
+    with pytest.raises(InputError, match="by --layout whatsapp"):
+        read(text, ReadingOptions(), tmp_path)

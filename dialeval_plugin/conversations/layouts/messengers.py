@@ -25,7 +25,8 @@ _TELEGRAM = {
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 _TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\.?)?"
 _WHATSAPP = re.compile(
-    rf"(?:\[{_DAY},? {_TIME}\] |{_DAY},? {_TIME} - )(?:(?P<speaker>[^:\n]{{1,80}}?): )?(?P<text>.*)", re.DOTALL
+    rf"(?:\[{_DAY},?(?: klo)? {_TIME}\] |{_DAY},?(?: klo)? {_TIME} - )(?:(?P<speaker>[^:\n]{{1,80}}?): )?(?P<text>.*)",
+    re.DOTALL,
 )
 _WHATSAPP_MEDIA = re.compile(
     r"<Media omitted>|<attached: .*>|\S+ \(file attached\)|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
