@@ -163,9 +163,9 @@ def test_what_is_no_pair_is_refused(tmp_path: Path, row: dict[str, Any], message
 
 
 def test_one_file_without_pairs_is_refused_with_what_else_can_be_meant(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "a.jsonl", [{"id": "a", "score": 1}])
-    with refused(
-        f"{path}: one file is given, and it holds no pairs of a preferred and another answer. Name a second file, B, or a "
-        "field of its rows by --by."
-    ):
-        run("compare", path)
+    for path in (write_rows(tmp_path / "a.jsonl", [{"id": "a", "score": 1}]), tmp_path):
+        with refused(
+            f"{path}: one file is given, and it holds no pairs of a preferred and another answer. Name a second file, B, or a "
+            "field of its rows by --by."
+        ):
+            run("compare", path)

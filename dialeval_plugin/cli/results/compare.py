@@ -134,7 +134,7 @@ def _show_groups(scores: ScoredRows, by: str, plot: Path | None, format: str, ou
 def _show_pairs(path: Path, column: str | None, scorer: str, option: list[str], format: str, output: Path | None) -> None:
     from dialeval_plugin.results.preferences import preference_shares, read_pairs
 
-    if (pairs := read_pairs(path)) is None:
+    if path.is_dir() or (pairs := read_pairs(path)) is None:
         raise InputError(
             f"{path}: one file is given, and it holds no pairs of a preferred and another answer. Name a second file, B, or a "
             "field of its rows by --by."
