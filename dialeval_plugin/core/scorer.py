@@ -170,7 +170,7 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False) -> Sco
     """
     _check_level(scorer, items)
     rows: list[Row] = []
-    size = block_size(scorer)
+    size = block_size(scorer, BLOCK)
     with Progress(total=len(items), disable=not progress, unit="example", desc=scorer.name) as bar:
         for start in range(0, len(items), size):
             rows += score_block(scorer, items[start : start + size], bar.update)
@@ -179,7 +179,7 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False) -> Sco
     return scores
 
 
-def block_size(scorer: Scorer, most: int = BLOCK) -> int:
+def block_size(scorer: Scorer, most: int) -> int:
     """Return how many items are scored together: few of those that take long, as a run that is killed loses a block."""
     return min(most, _WINDOWS_IN_BLOCK * scorer.window)
 

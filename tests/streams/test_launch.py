@@ -134,7 +134,7 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
-    words = ["score", "rows.jsonl", "--scorer", "response_length", "--output", "scores.jsonl"]
+    words = ["score", str(source), "--scorer", "response_length", "--output", "scores.jsonl"]
 
     def start() -> subprocess.CompletedProcess[str]:
         command = [*torchrun, str(BIN / "dialeval"), *words]
@@ -268,7 +268,7 @@ def test_a_node_of_ray_that_is_killed_loses_no_row_and_doubles_none(
         return
     assert len({mark.name.partition("-")[0] for mark in (tmp_path / "marks").iterdir()}) == 2
     found = sorted(json.loads((tmp_path / "scores.jsonl").read_text(encoding="utf-8")), key=lambda row: int(row["id"][1:]))
-    expected = list(read_rows(tmp_path / "whole.jsonl"))
+    expected = [{name: row[name] for name in ("id", "words", "characters")} for row in read_rows(tmp_path / "whole.jsonl")]
     assert [{name: row[name] for name in expected[0]} for row in found] == expected
     assert {row["signature"] for row in found} == {f"method:response_length|level:turn|version:{__version__}"}
     assert [row["context"] for row in found] == [row["context"] for row in ROWS]
