@@ -1,5 +1,7 @@
 """Every layout of published data sets: a small file of our own text after the public schema, and what a person would score."""
 
+import json
+
 import pytest
 
 from dialeval_plugin.conversations.reading import ReadingOptions
@@ -234,3 +236,10 @@ def test_parlai_text(tmp_path):
     assert [([turn.text for turn in item.context], item.response.text) for item in items] == [
         ([FIRST], SAID), ([FIRST, SAID, MORE], LATER),
     ] * 2  # fmt: skip
+
+
+def test_rows_of_alpaca_with_a_history_are_no_published_corpus(tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([{"instruction": MORE, "input": "", "output": LATER, "history": [[FIRST, SAID]]}]))
+    with pytest.raises(InputError, match="--layout alpaca"):
+        list(Source(str(path)).items("turn"))
