@@ -16,7 +16,8 @@ FAULTS = [
     *(f"R{number:02}" for first, last in R for number in range(first, last + 1)),
     *(f"D{number}" for number in range(1, 33)),
     *(f"T{rank}" for rank in (1, 3, 4, 5, 6)),
-    *(f"A{number}" for number in range(1, 127)),
+    *(f"A{number}" for number in range(1, 131)),
+    *(f"L{number}" for number in range(1, 43)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",
@@ -24,7 +25,7 @@ WITHOUT_A_TEST = {
 }
 """Faults that nothing here can have, and how the reason in their row begins."""
 
-ROWS = dict(re.findall(r"^\| ([RDTA]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text(encoding="utf-8"), re.MULTILINE))
+ROWS = dict(re.findall(r"^\| ([RDTAL]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_no_fault_is_left_out() -> None:

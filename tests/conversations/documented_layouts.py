@@ -9,10 +9,10 @@ from dialeval_plugin.conversations.layouts import LAYOUTS
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "layouts.md"
 _HEAD = """# Layouts that are read
 
-[`dialeval inspect FILE`](chat_logs.md#what-is-read) says as which of these a file is read. A layout is recognised by its fields.
-Where that leaves a question open, as which of two answers is meant or who of several people is the chatbot, the file is refused
-with a message that says what to do, and read when its layout is named: `--layout NAME`. The option also settles what is
-recognised as another layout.
+[`dialeval inspect FILE`](chat_logs.md#what-is-read) says as which of these a file is read. A layout is recognised by its
+fields. Where that leaves a question open, as which of two answers is meant or who of several people is the chatbot, the file is
+refused with a message that says what to do, and read when its layout is named: `--layout NAME`. That option also settles what
+is recognised as another layout.
 
 | layout | of | |
 |---|---|---|

@@ -1,0 +1,164 @@
+"""What was once misread in silence, by kind, is read as a person would, or refused with the option that settles it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.corpora.scored_input import read_input
+from tests.refusals import refusal
+
+TEA, LIKE, HOW, BREW = "Do you like tea?", "I do, green tea most of all.", "How do you brew it?", "Two minutes."
+Talk = list[tuple[list[str], str]]
+ONE: Talk = [([TEA], LIKE)]
+TWO: Talk = [([TEA], LIKE), ([TEA, LIKE, HOW], BREW)]
+LAST: Talk = [([TEA, LIKE, HOW], BREW)]
+
+
+def chat(*messages: Any, **beside: Any) -> list[dict[str, Any]]:
+    return [{"id": "c", "messages": list(messages), **beside}]
+
+
+def said(role: str, text: str, **beside: Any) -> dict[str, Any]:
+    return {"role": role, "content": text, **beside}
+
+
+ASKED = [said("user", TEA), said("assistant", LIKE), said("user", HOW)]
+READ: dict[str, tuple[list[Any], Talk]] = {
+    "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
+    "who wrote it as a truth value": (
+        chat({"sender": "User", "text": TEA, "isCreatedByUser": True},
+             {"sender": "m", "text": LIKE, "isCreatedByUser": False}),
+        ONE,
+    ),
+    "messages of many conversations": (
+        [{"session_id": id, "role": role, "content": text}
+         for id in "ab" for role, text in (("user", TEA), ("assistant", LIKE))],
+        ONE * 2,
+    ),
+    "thinking in tags": (chat(said("user", TEA), said("assistant", f"<think>Tea?</think>{LIKE}")), ONE),
+    "thinking of Open WebUI": (
+        chat(said("user", TEA), said("assistant", f'<details type="reasoning"><summary>x</summary>a</details>\n{LIKE}')),
+        ONE,
+    ),
+    "a comment of the model to itself": (
+        chat(said("user", TEA), said("assistant", "Need to check.", phase="commentary"), said("assistant", LIKE)),
+        ONE,
+    ),
+    "a call of a tool in the text": (
+        chat(said("user", TEA), said("assistant", '<tool_call>{"name": "tea"}</tool_call>'),
+             said("user", "<tool_response>42</tool_response>"), said("assistant", LIKE)),
+        ONE,
+    ),
+    "an answer next to the messages": (chat(*ASKED, output=said("assistant", BREW)), LAST),
+    "an answer of an API": (chat(*ASKED, response={"choices": [{"message": said("assistant", BREW)}]}), LAST),
+    "branches, of which one was shown": (
+        chat({**said("user", TEA), "id": "1", "parent": None}, {**said("assistant", "No idea."), "id": "2", "parent": "1"},
+             {**said("assistant", LIKE), "id": "3", "parent": "1"}, current_node="3"),
+        ONE,
+    ),
+    "histories that grow": (
+        [{"id": str(n), "messages": [*ASKED, said("assistant", BREW)][: 2 * n]} for n in (1, 2)],
+        TWO,
+    ),
+    "newest first": (
+        chat(said("assistant", LIKE, created_at="2025-01-01T10:01:00Z"), said("user", TEA, created_at="2025-01-01T10:00:00Z")),
+        ONE,
+    ),
+    "numbered turns in another order": (chat(said("assistant", LIKE, turn_index=1), said("user", TEA, turn_index=0)), ONE),
+    "a model's name as the role": (chat(said("user", TEA), said("bing", LIKE)), ONE),
+    "customer and agent": (chat(said("customer", TEA), said("agent", LIKE)), ONE),
+    "a system that answers": (chat(said("user", TEA), said("system", LIKE)), ONE),
+    "roles before the texts": ([{"id": "c", "turns": [f"User: {TEA}", f"Assistant: {LIKE}"]}], ONE),
+    "a refusal in a field of its own": (chat(said("user", TEA), {"role": "assistant", "content": None, "refusal": LIKE}), ONE),
+    "text in parts, next to an empty content": (
+        chat(said("user", TEA), {**said("assistant", ""), "parts": [{"type": "text", "text": LIKE}]}),
+        ONE,
+    ),
+    "annotations next to the messages": (
+        chat(said("user", TEA), said("assistant", LIKE), responses=[{"value": 1}], history=[]),
+        ONE,
+    ),
+    "a number that is none": (chat(said("user", TEA), said("assistant", LIKE), score=float("nan")), ONE),
+}  # fmt: skip
+REFUSED: dict[str, tuple[list[Any], str]] = {
+    "which of two answers": (
+        [{"prompt": TEA, "chosen": LIKE, "rejected": "No."}],
+        "Score one of them by --layout preferred or --layout dispreferred",
+    ),
+    "which branch": (
+        chat({**said("user", TEA), "id": "1", "parent": None}, {**said("assistant", "No idea."), "id": "2", "parent": "1"},
+             {**said("assistant", LIKE), "id": "3", "parent": "1"}),
+        "by --branches all.",
+    ),
+    "which order": (
+        chat(*(said(role, text, created_at=f"2025-01-01T10:0{minute}:00Z")
+               for role, text, minute in (("user", TEA, 5), ("assistant", LIKE, 9), ("user", HOW, 1), ("assistant", BREW, 2)))),
+        "by --order listed or --order time.",
+    ),
+    "who says it": (
+        chat({"username": "ann", "text": TEA}, {"username": "bob", "text": LIKE}),
+        "Say so by --columns speaker=username",
+    ),
+    "which text": (
+        chat(said("user", TEA), {**said("assistant", LIKE), "text": "No."}),
+        "Say which was said by --columns text=content.",
+    ),
+    "a text under another name": (chat({"role": "user", "body": TEA}), "say so by --columns text=body."),
+    "which conversation": (
+        [{"ticket_id": id, "role": role, "text": TEA} for id in (1, 2) for role in ("user", "assistant")],
+        "Say so by --columns conversation=ticket_id,speaker=NAME,text=NAME.",
+    ),
+    "what was asked": ([{"prompt": TEA, "response": LIKE}], "Read it by --layout question-answer, or"),
+    "a passage next to a question": (
+        [{"question": TEA, "context": "Tea is a plant.", "response": LIKE}],
+        "Say so by --columns context=question,response=response,facts=context, or by",
+    ),
+}  # fmt: skip
+
+
+def written(rows: list[Any], tmp_path: Path) -> Path:
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_what_was_misread_is_read(kind: str, tmp_path: Path) -> None:
+    rows, expected = READ[kind]
+    items = read_input(written(rows, tmp_path)).items("turn")
+    assert [([turn.text for turn in one.context], one.response.text) for one in items if isinstance(one, Example)] == expected
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_can_be_meant_in_two_ways_is_asked_for(kind: str, tmp_path: Path) -> None:
+    rows, way_out = REFUSED[kind]
+    assert way_out in refusal(read_input(written(rows, tmp_path)).items, "turn")
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_a_table_of_the_same_rows_is_read_alike(kind: str) -> None:
+    import pandas
+
+    from dialeval_plugin import examples_from
+
+    rows, expected = READ[kind]
+    found = examples_from(pandas.DataFrame(rows))
+    assert [([turn.text for turn in one.context], one.response.text) for one in found] == expected
+
+
+def test_json_in_cells_is_not_speech(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(
+        'id,input,output\n1,"[{""role"": ""user"", ""content"": ""Do you like tea?""}]",'
+        '"{""role"": ""assistant"", ""content"": ""I do, green tea most of all.""}"\n',
+        encoding="utf-8",
+    )
+    for columns in (None, {"context": "input", "response": "output", "id": "id"}):
+        (one,) = read_input(path, columns=columns).items("turn")
+        assert isinstance(one, Example)
+        assert ([turn.text for turn in one.context], one.response.text) == ([TEA], LIKE)
