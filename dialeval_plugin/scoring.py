@@ -33,7 +33,8 @@ def score(
         turns: which turns of a conversation are scored, "assistant", "all" (but the first) or "last".
         columns: our names of fields to the table's own, as `{"context": "history", "response": "answer"}`.
         keep: names of fields of the messages, or of the conversations, that the rows have too.
-        **options: of the scorer that is named, as `llm="hf", llm_args="pretrained=..."`.
+        **options: `layout`, `branches`, `order`, `strict` as for `dialeval score`, and those of the scorer that is named, as
+            `llm="hf", llm_args="pretrained=..."`.
 
     Returns:
         A row a response, or a dialogue: `len(scores)`, `scores.mean()`, `for row in scores`, `scores.to_pandas()`.
@@ -46,7 +47,8 @@ def score(
         >>> score([chat], "response_length")
         Scores(words: mean 2.0000, 1 of 1 scored)
     """
-    reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep))
+    of_input = {name: options.pop(name) for name in ("layout", "branches", "order", "strict") if name in options}
+    reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep), **of_input)
     source = Source(str(given), reading) if isinstance(given, (str, Path)) else Source("input", reading, given)
     run = ScoreRun(scorer if isinstance(scorer, Scorer) else load_scorer_with_judge(scorer, options), source)
     return run.scorer.score(list(run.items()), progress=True)

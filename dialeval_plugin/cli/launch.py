@@ -31,6 +31,7 @@ def launch(
     order: OrderChoice = None,
     strict: Strict = False,
     keep: Keep = None,
+    with_text: Annotated[bool, typer.Option("--with-text", help="Keep what was said beside the scores.")] = False,
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
     executor: Annotated[Executor, typer.Option(help="Where the shards are scored.")] = "local",
     shards: Annotated[int | None, typer.Option(min=1, help="So many parts, each a task. Default: one a worker.")] = None,
@@ -49,6 +50,7 @@ def launch(
     """
     from dialeval_plugin.corpora.scored_input import Source
     from dialeval_plugin.streams import launch as runs
+    from dialeval_plugin.streams.run import ScoreRun
 
     reading = reading_options(turns, columns, layout, branches, order, keep, strict=strict)
     given = executor_option or []
@@ -59,7 +61,7 @@ def launch(
         source = str(path.resolve())  # a job need not start in this folder
     words = [source, "--scorer", scorer]
     words += [word for pair in option or () for word in ("--option", pair)]
-    words += option_words(reading)
+    words += option_words(reading) + ["--with-text"] * with_text
     if workers is None and executor == "local":
         workers = runs.n_cores()
     if (n_shards := shards or workers) is None:
@@ -68,7 +70,8 @@ def launch(
     if 0 < (n_left := len(run.unfinished)) < n_shards:
         say(f"{run.folder}: going on, {n_shards - n_left} of {n_shards} shards are finished")
     stream = Source(source, reading)
-    meta = runs.launch(run, method, stream, executor, workers or n_shards, options)
+    whole = ScoreRun(method, stream, output, with_text=with_text)
+    meta = runs.launch(run, whole, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")
     else:

@@ -25,7 +25,7 @@ from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_t
 from dialeval_plugin.core.scorer import Scorer, refuse_parts
 from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.corpora.scored_input import Shard, Source
+from dialeval_plugin.corpora.scored_input import Shard
 from dialeval_plugin.terminal.progress import say
 
 from .output import DELETE_IT, check_suffix, merge, part_suffix
@@ -195,7 +195,7 @@ def executor_options(executor: Executor, pairs: Sequence[str]) -> dict[str, Any]
 
 
 def launch(
-    run: ShardedRun, scorer: Scorer, source: Source, executor: Executor, workers: int, options: Mapping[str, Any]
+    run: ShardedRun, whole: ScoreRun, executor: Executor, workers: int, options: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
     """Score the shards that are not finished, `workers` of them at once, and merge them; a finished run stays as it is.
 
@@ -208,7 +208,7 @@ def launch(
     """
     try:
         with sole_process(run.folder):
-            return run.finished(ScoreRun(scorer, source, run.output)) or _launch(run, executor, workers, options)
+            return run.finished(whole) or _launch(run, executor, workers, options)
     finally:
         with suppress(OSError):
             run.folder.parent.rmdir()

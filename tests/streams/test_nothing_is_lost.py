@@ -33,6 +33,7 @@ from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.launch import ShardedRun, launch
 from dialeval_plugin.streams.output import merge, read_rows
+from dialeval_plugin.streams.run import ScoreRun
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
 from tests.refusals import refusal
@@ -128,7 +129,9 @@ def test_two_processes_never_write_one_output(tmp_path: Path, source: Source) ->
     run = launched(source, output)
     run.folder.mkdir(parents=True)
     with FileLock(lock_file(run.folder)):
-        assert refusal(launch, run, LENGTH, source, "local", 2, {}) == message.replace(str(output), str(run.folder))
+        assert refusal(launch, run, ScoreRun(LENGTH, source, output), "local", 2, {}) == message.replace(
+            str(output), str(run.folder)
+        )
     assert not output.exists()
 
 
@@ -425,14 +428,17 @@ def test_a_launch_that_was_killed_just_after_its_merge_is_finished_by_the_same_c
     finished_parts(first, source)
     merge(first.parts, output)
     lock_file(first.folder).touch()  # as a process leaves it that is killed
-    whole, meta = output.read_bytes(), launch(first, LENGTH, source, "local", 2, {})
+    whole, meta = output.read_bytes(), launch(first, ScoreRun(LENGTH, source, output), "local", 2, {})
     assert meta is not None
     assert (output.read_bytes(), meta["n_total"], meta["complete"]) == (whole, 60, True)
     assert sorted(path.name for path in tmp_path.iterdir() if "out" in path.name) == ["out.jsonl", "out.jsonl.meta.json"]
     # So is one that was finished; whatever the number of its shards, the file would be the same.
-    assert launch(launched(source, output, 5), LENGTH, source, "local", 2, {}) == meta
+    assert launch(launched(source, output, 5), ScoreRun(LENGTH, source, output), "local", 2, {}) == meta
     another = Source(str(write_rows(tmp_path / "b.jsonl", ROWS[:5])))
-    assert refusal(launch, launched(another, output), LENGTH, another, "local", 2, {}) == f"{output}: {OTHER}delete it."
+    assert (
+        refusal(launch, launched(another, output), ScoreRun(LENGTH, another, output), "local", 2, {})
+        == f"{output}: {OTHER}delete it."
+    )
     assert output.read_bytes() == whole
     assert not (tmp_path / "out.jsonl.shards").exists()
 

@@ -282,3 +282,17 @@ def test_what_was_left_out_of_the_parts_is_said_of_the_whole(chats: Path, tmp_pa
     assert refusal(merge, parts, tmp_path / "other.jsonl").startswith(
         f"{parts[1]}: has texts, or none, other than {parts[0]} (True, there none)."
     )
+
+
+def test_the_door_in_python_takes_what_is_said_of_an_input_and_options_of_the_scorer(tmp_path: Path) -> None:
+    first, second = ({"id": "c", "messages": CHAT[1:n]} for n in (3, 6))
+    scores = dialeval_plugin.score([first, second], "random", turns="last", keep=["time"], seed=7)
+    assert [(row["id"], row.get("time")) for row in scores] == [("c:2", 7), ("c#2:5", None)]
+    assert "seed:7" in str(scores.signature)
+    path = tmp_path / "table.csv"
+    path.write_text("q,a\nHi.,Good day.\n", encoding="utf-8")
+    assert dialeval_plugin.score(path, LENGTH, columns={"context": "q", "response": "a"}).values == (2.0,)
+    bad = [{"id": "a", "messages": [{"role": "user"}]}, {"id": "b", "messages": CHAT}]
+    assert len(dialeval_plugin.score(write_rows(tmp_path / "bad.jsonl", bad), LENGTH)) == 2
+    with pytest.raises(InputError, match="malformed"):
+        dialeval_plugin.score(tmp_path / "bad.jsonl", LENGTH, strict=True)
