@@ -348,7 +348,7 @@ def slide() -> Folder:
             "A.1, and its score is fused with the small model's by equation 9. The small model is named in "
             '--metadata \'{"slm": "FOLDER"}\'; "fusion", "slm_scale" and "clip" are options. ' + NO_SUFFIX,
             f"""
-class: !function {HOSTS}.tasks.task_data.PromptTask
+class: !function {HOSTS}.slm_tasks.PromptTask
 custom_dataset: !function {HOSTS}.slm_tasks.slide_dataset
 output_type: generate_until
 test_split: test
@@ -472,7 +472,7 @@ fewshot_config:
             "By what the model writes.",
             f"""
 include: _classification_yaml
-class: !function {HOSTS}.tasks.task_data.PromptTask
+class: !function {HOSTS}.slm_tasks.PromptTask
 output_type: generate_until
 doc_to_target: answer
 generation_kwargs:

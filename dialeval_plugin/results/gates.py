@@ -43,7 +43,7 @@ def check_gate(
     Example:
         >>> from dialeval_plugin.statistics.means import mean_interval
         >>> print(check_gate(mean_interval([0.2, 0.4] * 15), 0.5, "mean"))
-        gate failed: mean 0.300 (0.267 to 0.333) is below 0.500.
+        gate failed: mean 0.300 (0.260 to 0.333) is below 0.500.
         >>> print(check_gate(mean_interval([0.2, 0.4] * 3), 0.5, "mean"))
         gate undecided: 6 conversations, and 10 are needed. Score more of them.
 

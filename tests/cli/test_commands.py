@@ -301,7 +301,7 @@ BOTH = "Give a list of turns as context and a string as response."
         ([*GOOD, {"context": [], "response": "a", "contxt": 1}],
          "in.jsonl:3: there is no field 'contxt'. Did you mean 'context'? "
          "Known are: context, facts, id, references, response. To leave other fields alone, name those to read by "
-         "--columns context=...,response=..."),
+         "--columns context=NAME,response=NAME"),
         ([GOOD[0], {"context": [], "response": None}],
          "in.jsonl:2: Example '1': response: expected a string, got None (NoneType). Pass text."),
         ([GOOD[0], {"context": ["Hi.", None], "response": "a"}],

@@ -25,7 +25,7 @@ from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.streams.output import read_rows
-from dialeval_plugin.streams.run import score_file
+from tests.streams.scored import score_file
 
 TALKS = {
     "a": [

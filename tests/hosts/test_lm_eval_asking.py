@@ -19,9 +19,9 @@ import pytest
 from lm_eval.models import api_models
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scorer import run
-from dialeval_plugin.core.scores import Reason, Scores, Unscored
+from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
 from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
@@ -29,9 +29,12 @@ from dialeval_plugin.hosts.lm_eval.bounded_http import MAX_REPLY_BYTES
 from dialeval_plugin.hosts.lm_eval.logs import redact_host_logs
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
+from dialeval_plugin.streams.output import read_rows
+from dialeval_plugin.streams.summary import RunningSummary
 from tests.loopback import Loopback, Reply, prompt_of, serve, serving, text_reply
 from tests.refusals import refused
 from tests.requests_for import requests_for, samples_for
+from tests.streams.scored import score_file
 from tests.tiny.language_models import write_random_language_model
 
 Run = Callable[..., CompletedProcess[str]]
@@ -311,15 +314,17 @@ def test_d25_an_error_in_the_place_of_log_probabilities_is_a_failure(
 def test_d25_a_resumed_run_asks_again_where_an_error_came(tmp_path: Path, pauses: list[float]) -> None:
     is_up = threading.Event()
     examples = mini.read_examples("test")[:3]
+    rows = [{"context": [turn.text for turn in one.context], "response": one.response.text} for one in examples]
     with serve(lambda body: text_reply(body, "4.0") if is_up.is_set() else Reply({"error": "overloaded"})) as server:
 
-        def scored() -> Scores:
+        def scored() -> RunningSummary:
             judge = PromptedJudge(model(server, "local-chat-completions", max_retries=1), prompt="dre")
-            return run(judge, examples, journal=tmp_path / "scores.journal")
+            return score_file(judge, Source("examples", given=rows), tmp_path / "scores.jsonl")
 
         assert scored().unscored_by_reason == {"api_error": 3}
         is_up.set()
-        assert scored().values == (0.8, 0.8, 0.8)
+        again = scored()
+        assert [row[again.main] for row in read_rows(tmp_path / "scores.jsonl")] == [0.8, 0.8, 0.8]
 
 
 def test_d25_the_host_asks_in_its_own_way_again_afterwards() -> None:

@@ -15,7 +15,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.options import option_kinds
 from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
-from dialeval_plugin.core.scorer import Scorer, run
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import BLANK_RESPONSE, NO_TURN, TOO_FEW_TURNS, Reason, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.baselines.references import NO_REFERENCE, ReferenceScorer
@@ -178,9 +178,7 @@ def test_every_scorer_of_the_package_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_score_depends_on_its_item_alone(
-    name: str, make: Callable[[str], Scorer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_score_depends_on_its_item_alone(name: str, make: Callable[[str], Scorer], monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = make(name)
     items = items_for(scorer)
     if "xlnet" in name:  # which reads a text once a token of it
@@ -189,7 +187,6 @@ def test_a_score_depends_on_its_item_alone(
     assert together.n_unscored == 0
     copies = [replace(item, id=f"again {item.id}") for item in items]
     backwards = scorer.score([*items[::-1], *copies])
-    journalled = run(scorer, items, journal=tmp_path / "journal")
     alone = [scorer.score([item]) for item in items[:4]]
     # One text a forward pass, and two items a window.
     monkeypatch.setattr(batching, "CPU_TOKENS", 1)
@@ -202,7 +199,6 @@ def test_a_score_depends_on_its_item_alone(
         n = len(items)
         assert backwards.columns[column][n - 1 :: -1] == close, column
         assert backwards.columns[column][n:] == close, column
-        assert journalled.columns[column] == close, column
         assert one_by_one.columns[column] == close, column
         assert tuple(scores.columns[column][0] for scores in alone) == pytest.approx(values[:4], abs=CLOSE, rel=CLOSE), column
 

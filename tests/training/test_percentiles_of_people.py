@@ -13,12 +13,13 @@ import pytest
 from dialeval_plugin import load_metric, load_scorer
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.percentiles import read_tables
-from dialeval_plugin.core.scorer import Scorer, run, run_id
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import content_hash, file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.general.mixing import RatedSet, fit_on_ratings
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.models.folders import PRETRAINED
+from dialeval_plugin.streams.run import run_identity
 from dialeval_plugin.training.percentiles import write_percentiles
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
@@ -79,21 +80,17 @@ def test_a_sample_is_drawn_by_its_seed(tiny_general: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("level", ["turn", "dialogue"])
-def test_the_column_comes_last_and_moves_nothing_else(level: str, folder: Path, tiny_general: Path, tmp_path: Path) -> None:
+def test_the_column_comes_last_and_moves_nothing_else(level: str, folder: Path, tiny_general: Path) -> None:
     items = responses() if level == "turn" else people(4)
     with_table, without = general(folder, level=level), general(tiny_general, level=level)
     scores, plain = with_table.score(items), without.score(items)
     assert content_hash(folder) == content_hash(tiny_general)
     assert scores.signature == plain.signature
-    assert run_id(with_table, items) == run_id(without, items)
+    assert run_identity(with_table) == run_identity(without)
     assert list(scores.columns) == [*plain.columns, "percentile"]
     assert {name: scores.columns[name] for name in plain.columns} == plain.columns
     assert with_table.percentiles is not None
     assert scores.columns["percentile"] == with_table.percentiles.of(plain.values)
-    # A journal of the model as it was goes on.
-    journal = tmp_path / "journal"
-    run(without, items, journal=journal)
-    assert run(with_table, items, journal=journal) == scores
     for number, item in enumerate(items):
         assert with_table.score([item]).columns["percentile"] == (pytest.approx(scores.columns["percentile"][number], abs=0.1),)
 

@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from lm_eval.api.task import ConfigurableTask
-
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.options import check_names
 from dialeval_plugin.hosts.lm_eval.run import guard_cache, metadata
@@ -38,22 +36,6 @@ _OF_GROUPS = ("when_absent", "group_sets")
 """Not for a user to type, also where a task file gives them not."""
 _known: set[str] = set()
 """What any of our tasks takes."""
-
-
-class PromptTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
-    """A task with stop strings for models that continue a text; one that answers in a chat template ends by itself."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        super().__init__(config={name: value for name, value in config.items() if name != "class"})
-        self._stop = self.config.generation_kwargs["until"]
-
-    def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **kwargs: Any) -> Any:
-        """The host's request; other stop strings, of the run's `--gen_kwargs`, stay."""
-        request = super().construct_requests(doc, ctx, **kwargs)
-        text, settings = request.arguments
-        if kwargs.get("apply_chat_template") and settings["until"] == self._stop:
-            request.arguments = (text, {**settings, "until": []})
-        return request
 
 
 def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
