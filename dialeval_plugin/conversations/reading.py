@@ -726,6 +726,8 @@ def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
         InputError: it is neither a list of conversations nor a table, or holds several tables.
     """
     if isinstance(given, Mapping) and given and all(hasattr(one, "column_names") for one in given.values()):
+        if len(given) == 1:
+            return given_rows(*given.values())
         raise InputError(
             f"conversations: are several tables ({', '.join(map(str, given))}). Name one, as given[{next(iter(given))!r}]."
         )

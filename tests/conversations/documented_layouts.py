@@ -14,6 +14,9 @@ fields. Where that leaves a question open, as which of two answers is meant or w
 refused with a message that says what to do, and read when its layout is named: `--layout NAME`. That option also settles what
 is recognised as another layout.
 
+Many follow published schemas, without a file of the product at hand. What is refused or misread although it is of one of these
+is worth an issue, with a file of a few invented messages.
+
 | layout | of | |
 |---|---|---|
 """

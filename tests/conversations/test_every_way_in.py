@@ -25,6 +25,7 @@ from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.streams.output import read_rows
+from tests.refusals import refusal
 from tests.streams.scored import score_file
 
 TALKS = {
@@ -121,6 +122,7 @@ def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
         "a list": lambda _: rows,
         "a data frame": lambda _: pandas.DataFrame(rows),
         "a data set": lambda _: datasets.Dataset.from_list(rows),
+        "a dictionary of one data set": lambda _: datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)}),
         "an Arrow table": lambda _: pyarrow.Table.from_pylist(rows),
     }
 
@@ -150,6 +152,13 @@ def test_every_door_gives_the_same_rows(door: str, layout: str, tmp_path: Path) 
     ]
     if not isinstance(given, str):
         assert [one.id for one in dialeval_plugin.examples_from(given)] == [id for id, _, _ in EXPECTED]
+
+
+def test_one_of_several_data_sets_is_to_be_named() -> None:
+    several = datasets.DatasetDict({name: datasets.Dataset.from_list(chat_rows()) for name in ("train", "test")})
+    assert refusal(dialeval_plugin.examples_from, several) == (
+        "conversations: are several tables (train, test). Name one, as given['train']."
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

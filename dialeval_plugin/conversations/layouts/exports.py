@@ -1,10 +1,9 @@
 """Exports of chat applications, and the files in which those that run here keep their chats.
 
-They are laid out as these files and readers have them: ChatGPT, Open WebUI, LibreChat and Chatbot UI in
-danny-avila/LibreChat, `api/server/utils/import/__data__`; DeepSeek in ceyaima/deepseek-exporter, `samples`; Claude, Copilot,
-Gemini's activity and Grok in the mappings of portable-ai-memory; LM Studio in YorkieDev/lm-studio-conversation-converter;
-SillyTavern in its `public/chats`; Cursor in hanzoai/agents, `docs/desktop`; Claude Code in cppalliance/tools-public#2; Codex in
-nearai/ironclaw#151.
+Schemas: ChatGPT, Open WebUI and LibreChat in danny-avila/LibreChat, `api/server/utils/import/__data__`; DeepSeek in
+ceyaima/deepseek-exporter, `samples`; Claude, Copilot, Gemini's activity and Grok in the mappings of portable-ai-memory; LM
+Studio in YorkieDev/lm-studio-conversation-converter; SillyTavern in its `public/chats`. The others follow their readers and
+documentation, without a file of the product at hand.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Chats of people: nobody in them is known to be an assistant, so that most are read where the user names their layout.
 
-They are laid out as these have them: Discord in Tyrrrz/DiscordChatExporter, `JsonMessageWriter.cs`; Telegram in
-telegramdesktop/tdesktop; Meta in MasterScrat/Chatistics; Slack in its API, `conversations.history`; Signal in
-AsamK/signal-cli and carderne/signal-export.
+They follow published schemas and readers, without a file of the product at hand: Discord Tyrrrz/DiscordChatExporter, Telegram
+telegramdesktop/tdesktop, Meta MasterScrat/Chatistics, Slack its API's `conversations.history`, Signal AsamK/signal-cli and
+carderne/signal-export.
 """
 
 from __future__ import annotations

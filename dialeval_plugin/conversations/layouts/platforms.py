@@ -1,7 +1,7 @@
 """Platforms of chatbots and of customer service: what their trackers, transcripts and tickets look like.
 
-They are laid out as these have them: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`; others as the
-documentation of each has its API: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
+Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. The others follow the documentation of each API,
+without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
 (conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere
 (chat v1).
 """
