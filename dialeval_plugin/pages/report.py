@@ -109,7 +109,7 @@ def write_report(
         level=data["level"],
         signature=[part.partition(":") for part in (scored.signature or "").split("|") if part],
         unscored=dict(sorted(unscored.items())),
-        left_out=meta.get("left_out") or {},
+        left_out=meta.get("left_out"),
         sources=list(sources),
         n_conversations=len(conversations),
         n_shown=len(chosen),
