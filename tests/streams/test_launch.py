@@ -120,8 +120,8 @@ def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: 
     refused = launch(tmp_path, "--shards", 3, "--scorer", "random")
     assert (refused.returncode, refused.stderr) == (
         2,
-        f"dialeval: {tmp_path / 'scores.jsonl'}: holds something else than the scores of this scorer, with these options, of "
-        "this input. Choose another name, or delete it.\n",
+        "dialeval: scores.jsonl: holds something else than the scores of this scorer, with these options, of this input. "
+        "Choose another name, or delete it.\n",
     )
     assert (tmp_path / "scores.jsonl").read_bytes() == whole
     assert left(tmp_path) == ["scores.jsonl", "scores.jsonl.meta.json"]
