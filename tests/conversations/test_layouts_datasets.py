@@ -165,7 +165,8 @@ def test_pairs_of_answers_are_read_by_side(name):
     with pytest.raises(InputError) as caught:
         read_back([PREFERENCES[name]])
     assert str(caught.value) == (
-        "conversations[0]: each row has two answers. Score one of them by --layout preferred or --layout dispreferred; "
+        "conversations[0]: each row has two answers, as 'chosen' and 'rejected' are. Score one of them by --layout preferred "
+        "or --layout dispreferred; "
         "`dialeval compare FILE` says how often the preferred one scores higher."
     )
     assert read_back([PREFERENCES[name]], layout="preferred") == [(TEA[:2], [1])]

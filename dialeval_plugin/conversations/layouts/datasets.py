@@ -258,7 +258,8 @@ def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
 _OF_PEOPLE = "is a chat of people ({}). Read it by --layout {}: each message but the first is scored"
 _OF_A_PASSAGE = "has questions about a passage, and answers of a few words. Read it by --layout {}: the answers are scored"
 _OPEN_PREFERENCE = (
-    "each row has two answers. Score one of them by --layout preferred or --layout dispreferred; "
+    "each row has two answers, as 'chosen' and 'rejected' are. Score one of them by --layout preferred or "
+    "--layout dispreferred; "
     "`dialeval compare FILE` says how often the preferred one scores higher"
 )
 
