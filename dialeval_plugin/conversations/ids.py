@@ -14,16 +14,16 @@ class FirstPlaces:
         self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
         self._database.execute("BEGIN")
 
-    def setdefault(self, id: str, place: str) -> str:
-        """Keep the place of an id that has none, and return the one kept."""
+    def other(self, id: str, place: str) -> str | None:
+        """Return where an id stood first; None of a new one, which is kept with its place."""
         if self._database.execute("INSERT OR IGNORE INTO first (id, place) VALUES (?, ?)", (id, place)).rowcount:
-            return place
+            return None
         return str(self._database.execute("SELECT place FROM first WHERE id = ?", (id,)).fetchone()[0])
 
     def unique(self, id: str, place: str) -> str:
-        """Return the id, marked `#2`, `#3`, ... where it is that of another place too, and keep it."""
+        """Return the id, marked `#2`, `#3`, ... where an earlier one is the same, and keep it."""
         name = id
-        while self.setdefault(name, place) != place:
+        while self.other(name, place) is not None:
             self._database.execute("UPDATE first SET n = n + 1 WHERE id = ?", (id,))
             (n,) = self._database.execute("SELECT n FROM first WHERE id = ?", (id,)).fetchone()
             name = f"{id}#{n}"

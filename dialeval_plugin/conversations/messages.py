@@ -375,7 +375,7 @@ def parsed_cell(value: Any) -> Any:
         return value
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
     return found if isinstance(found, (list, dict, str)) else value
 

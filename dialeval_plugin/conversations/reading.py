@@ -526,7 +526,7 @@ def _check_id(row: Line, number: int, places: FirstPlaces) -> str:
     """The id of a response, which no other has."""
     own = row.value.get("id")
     id = str(number) if own is None or (isinstance(own, str) and not own) else _id_text(own, f"{row.where}: id")
-    if (other := places.setdefault(id, row.where)) != row.where:
+    if (other := places.other(id, row.where)) is not None:
         raise InputError(f"{row.where}: the id {id!r} is also that of {other}. Give every example its own.")
     return id
 
@@ -732,7 +732,8 @@ def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
             f"conversations: are several tables ({', '.join(map(str, given))}). Name one, as given[{next(iter(given))!r}]."
         )
     if hasattr(given, "to_pylist") and hasattr(given, "column_names"):
-        return (Line(f"row {index}", row) for batch in given.to_batches() for index, row in enumerate(batch.to_pylist())), True
+        rows = (row for batch in given.to_batches() for row in batch.to_pylist())
+        return (Line(f"row {index}", row) for index, row in enumerate(rows)), True
     if hasattr(given, "to_dict") and hasattr(given, "columns"):
         return (Line(f"row {index}", row) for index, row in enumerate(given.to_dict("records"))), True
     if hasattr(given, "column_names"):
@@ -740,7 +741,7 @@ def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise InputError(
             f"conversations: expected a list of conversations, or a table of them, got {given!r:.80} ({type(given).__name__}). "
-            "Wrap a single one in a list; read a file by dialeval_plugin.corpora.registry.read_items."
+            "Wrap a single one in a list; score a file by dialeval_plugin.score."
         )
     return (_given_row(value, f"conversations[{index}]") for index, value in enumerate(given)), False
 

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Origin, Turn
 from dialeval_plugin.core.errors import InputError
 
-from .roles import ASSISTANT, USER, answering
+from .roles import USER, answering
 
 TurnChoice: TypeAlias = Literal["assistant", "all", "last"]
 """Which turns are responses to score: those of the assistant; all but the first; the assistant's last one, or, where nobody is
@@ -84,6 +84,3 @@ class Conversation:
 
 def _named(turns: Iterable[Turn]) -> str:
     return ", ".join(sorted({repr(turn.speaker) for turn in turns if turn.speaker is not None})) or "turns of nobody"
-
-
-__all__ = ["ASSISTANT", "USER", "Conversation", "Kept", "TurnChoice", "check_choice"]

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, is_packed, open_rows
+from dialeval_plugin.conversations.ids import FirstPlaces
 from dialeval_plugin.conversations.reading import (
     AS_IT_IS,
     Reading,
@@ -242,8 +243,9 @@ class Source:
                 continue
             n_read += 1
             self._digest.update(name.as_posix().encode())
+            self.reading.places = FirstPlaces()  # ids have the file before them
             for one in self._read(rows.lines, RowNames(), is_wanted, is_table=rows.is_table):
-                yield None if one is None else replace(one, id=f"{name.as_posix()}/{one.id}")
+                yield None if one is None else _below(name.as_posix(), one)
         if not n_read:
             raise InputError(
                 f"{self.name}: is a folder without conversations. Give a folder of files ({', '.join(SUFFIXES)}) with "
@@ -265,9 +267,22 @@ class ScoredInput(NamedTuple):
         return self.source.remarks()
 
 
-def read_input(path: Path, choice: TurnChoice | None = None, columns: Mapping[str, str] | None = None) -> ScoredInput:
+def read_input(
+    path: Path,
+    choice: TurnChoice | None = None,
+    columns: Mapping[str, str] | None = None,
+    keep: Sequence[str] = (),
+) -> ScoredInput:
     """Return a file, or all files below a folder, to be read as a whole; see `ReadingOptions`."""
-    return ScoredInput(Source(str(path), ReadingOptions(choice=choice, columns=columns or {})))
+    return ScoredInput(Source(str(path), ReadingOptions(choice=choice, columns=columns or {}, keep=tuple(keep))))
+
+
+def _below(file: str, one: Conversation | Example) -> Conversation | Example:
+    """The same, called after its file too."""
+    if isinstance(one, Conversation) or one.origin is None:
+        return replace(one, id=f"{file}/{one.id}")
+    origin = one.origin._replace(conversation=f"{file}/{one.origin.conversation}")
+    return replace(one, id=f"{file}/{one.id}", origin=origin)
 
 
 def _may_be_published(path: Path) -> bool:

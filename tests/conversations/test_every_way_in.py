@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import shutil
 import sys
 import zipfile
 from collections.abc import Callable
@@ -23,7 +24,7 @@ import pytest
 import dialeval_plugin
 from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.corpora.scored_input import Source
+from dialeval_plugin.corpora.scored_input import Source, read_input
 from dialeval_plugin.streams.output import read_rows
 from tests.refusals import refusal
 from tests.streams.scored import score_file
@@ -197,3 +198,40 @@ def test_what_is_kept_and_left_out_is_the_same(tmp_path: Path) -> None:
         items = [placed.item for placed in source.items("turn") if placed]
         assert {item.origin.kept for item in items if item.origin} == {(("model", "m1"),)}
         assert source.left_out == {"system message": 2}
+
+
+def test_equal_ids_are_told_apart_on_one_line_too(tmp_path: Path) -> None:
+    chat, response = chat_rows()[1], {"id": "x", "context": ["Hi."], "response": "Hello."}
+    (path := tmp_path / "x.json").write_text(json.dumps([chat, chat]), encoding="utf-8")
+    assert [placed.item.id for placed in Source(str(path)).items("turn") if placed] == ["b:2", "b#2:2"]
+    path.write_text(json.dumps([response, response]), encoding="utf-8")
+    assert refusal(read_input(path).items, "turn") == (
+        f"{path}:1: the id 'x' is also that of {path}:1. Give every example its own."
+    )
+    batches = [pyarrow.RecordBatch.from_pylist([response])] * 2
+    assert refusal(dialeval_plugin.examples_from, pyarrow.Table.from_batches(batches)) == (
+        "row 1: the id 'x' is also that of row 0. Give every example its own."
+    )
+
+
+def test_equal_ids_of_two_files_of_a_folder_are_told_apart_by_the_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(json_lines([{"q": "Hi.", "a": name}]), encoding="utf-8")
+    (tmp_path / "logs").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "logs" / f"{name}.jsonl").write_text(json_lines(chat_rows()[1:]), encoding="utf-8")
+    assert [one.id for one in read_input(tmp_path / "logs").items("turn")] == ["a.jsonl/b:2", "b.jsonl/b:2"]
+    shutil.rmtree(tmp_path / "logs")
+    items = read_input(tmp_path, columns={"context": "q", "response": "a"}).items("turn")
+    assert [(one.id, one.origin and one.origin.conversation) for one in items] == [
+        ("a.jsonl/0", "a.jsonl/0"),
+        ("b.jsonl/0", "b.jsonl/0"),
+    ]
+
+
+def test_a_cell_that_is_nested_without_end_is_a_text(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    (tmp_path / "x.csv").write_text(f"context,response\nHi.,{deep}\n", encoding="utf-8")
+    (one,) = read_input(tmp_path / "x.csv").items("turn")
+    assert isinstance(one, Example)
+    assert one.response.text == deep

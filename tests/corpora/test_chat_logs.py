@@ -383,7 +383,7 @@ def test_wrong_conversations(tmp_path: Path) -> None:
     )
     assert refusal(examples_from, "x.jsonl") == (
         "conversations: expected a list of conversations, or a table of them, got 'x.jsonl' (str). "
-        "Wrap a single one in a list; read a file by dialeval_plugin.corpora.registry.read_items."
+        "Wrap a single one in a list; score a file by dialeval_plugin.score."
     )
     assert refusal(examples_from, [openai(CHAT), 7]) == (
         "conversations[1]: expected a conversation, got 7 (int). "

@@ -163,13 +163,12 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep
 
     if path.is_file() and (found := find_scored_rows(path, column)) is not None:
         return found
-    from dialeval_plugin.conversations.reading import ReadingOptions
     from dialeval_plugin.core import scorer as pipeline
-    from dialeval_plugin.corpora.scored_input import Source
+    from dialeval_plugin.corpora.scored_input import read_input
     from dialeval_plugin.results.comparison import scored_rows
 
     method = _scorer(scorer, option)
-    log = Source(str(path), ReadingOptions(keep=keep))
-    items = [placed.item for placed in log.items(method.level) if placed is not None]
+    log = read_input(path, keep=keep)
+    items = log.items(method.level)
     typer.echo(log.remarks(), nl=False, err=True)
     return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)
