@@ -267,9 +267,7 @@ def _refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: 
     A part of an input may be empty, or without a score.
     """
     n_unscored = sum(unscored.values())
-    if not n_total and not is_part:
-        problem = "nothing to score. Call the chatbot 'assistant', or choose the turns to score by --turns all."
-    elif n_unscored > max_unscored * n_total:
+    if n_unscored > max_unscored * n_total:
         problem = (
             f"{n_unscored} of {n_total} examples have no score, more than --max-unscored {max_unscored} allows: {unscored}"
         )

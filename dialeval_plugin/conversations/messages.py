@@ -36,12 +36,11 @@ _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdo
 _PHASES = {"phase": {"commentary", "analysis"}, "channel": {"commentary", "analysis"}}
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
 _TOOL_TEXT = re.compile(
-    r"<(tool_call|tool_calls|tool_response|tool_result|function_calls?|function=[^>]*)>.*?(?:</(?:\1|function)>|\Z)"
-    r'|<details\b[^>]*\btype="(?:tool_calls|code_interpreter|code_execution)"[^>]*>.*?(?:</details>|\Z)'
+    r"<(tool_call|tool_calls|tool_response|tool_result|function_calls?|function=[^<>]{0,200})>.*?(?:</(?:\1|function)>|\Z)"
+    r'|<details\b[^<>]{0,200}\btype="(?:tool_calls|code_interpreter|code_execution)"[^<>]{0,200}>.*?(?:</details>|\Z)'
     r"|\[TOOL_CALLS\].*|<\|python_tag\|>.*|<｜tool▁calls▁begin｜>.*?(?:<｜tool▁calls▁end｜>|\Z)",
     re.DOTALL,
 )
-_DETAILS = re.compile(r'<details\b[^>]*\btype="reasoning"[^>]*>.*?(?:</details>|\Z)', re.DOTALL)
 _PREFIX = re.compile(
     r"\s*(?:\*\*|\[|<)?(user|human|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?:\*\*|\]|>)?\s*:(?:\*\*)?\s*",
     re.IGNORECASE,
@@ -280,11 +279,10 @@ def _answer(text: str, left_out: Counter[str]) -> str | None:
         if is_blank(rest):
             return None
         text = rest.strip()
-    rest = _DETAILS.sub("", text)
-    reply = split_reasoning(rest)
-    if not reply.has_reasoning and rest == text and reply.text == text.strip():
+    reply = split_reasoning(text)
+    if not reply.has_reasoning and reply.text == text.strip():
         return text
-    left_out[THOUGHT if reply.has_reasoning or rest != text else "end token"] += 1
+    left_out[THOUGHT if reply.has_reasoning else "end token"] += 1
     return reply.text
 
 

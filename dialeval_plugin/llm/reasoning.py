@@ -23,6 +23,9 @@ _MARKUPS = (
 )
 """Patterns of the start and of the end of reasoning."""
 
+# Open WebUI's. Other such blocks are what somebody says, so that their end alone is no end of reasoning.
+_DETAILS = re.compile(r'<details\b[^<>]{0,200}\btype="reasoning"[^<>]{0,200}>.*?(</details>|\Z)', re.DOTALL)
+
 _MARK = re.compile(
     rf"(?P<start>{'|'.join(start for start, _ in _MARKUPS)})|{'|'.join(end for _, end in _MARKUPS)}", re.IGNORECASE
 )
@@ -57,6 +60,9 @@ def split_reasoning(text: str) -> Reply:
         >>> split_reasoning("<|channel|>analysis<|message|>2?<|end|><|channel|>final<|message|>4<|return|>").text
         '4'
     """
+    details = list(_DETAILS.finditer(text))
+    is_cut = bool(details) and not details[-1][1]
+    text = _DETAILS.sub("", text)
     if channels := list(_CHANNEL.finditer(text)):
         last = channels[-1]
         is_open = last[1].lower() != "final"
@@ -65,7 +71,7 @@ def split_reasoning(text: str) -> Reply:
         return Reply(text[whole.end() :].strip(), has_reasoning=True, is_open=not whole[0].endswith("assistantfinal"))
     parts: list[str] = []
     place, start = 0, None
-    has_reasoning = False
+    has_reasoning = bool(details)
     for mark in _MARK.finditer(text):
         if mark["start"] is None:
             if start is None:
@@ -79,4 +85,4 @@ def split_reasoning(text: str) -> Reply:
     if not is_open:
         parts.append(text[place if start is None else start :])
     said = _AFTER_END.sub("", _SOLUTION.sub("", "".join(parts)))
-    return Reply(said.strip(), has_reasoning or is_open, is_open)
+    return Reply(said.strip(), has_reasoning or is_open, is_open or is_cut)

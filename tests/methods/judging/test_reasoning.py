@@ -23,6 +23,7 @@ MARKUPS = [
     ("<|channel>thought\n", "<channel|>"),
     ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     ("analysis", "assistantfinal"),
+    ('<details type="reasoning" done="true"><summary>Thought</summary>', "</details>"),
 ]
 
 
@@ -56,7 +57,16 @@ def test_what_is_said_is_kept(reply: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Use the <think> tag.", "Analysis of turn 2: it fits.", "analysis: it fits", "a < b > c", "I think so", "", "[thinking]"],
+    [
+        "Use the <think> tag.",
+        "<details><summary>More</summary>It is tea.</details> Yes.",
+        "Analysis of turn 2: it fits.",
+        "analysis: it fits",
+        "a < b > c",
+        "I think so",
+        "",
+        "[thinking]",
+    ],
 )
 def test_plain_text_is_no_reasoning(text: str) -> None:
     assert split_reasoning(text) == Reply(text, has_reasoning=False, is_open=False)
@@ -68,7 +78,18 @@ def test_a_tool_call_in_a_channel_is_no_reply() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["<think>", "</think>", "<think>\n", "<|channel|>", "<|channel|>final<|message|>", "analysisA"]
+    "piece",
+    [
+        "<think>",
+        "</think>",
+        "<think>\n",
+        "<|channel|>",
+        "<|channel|>final<|message|>",
+        "analysisA",
+        "<details ",
+        '<details type="reasoning">',
+        '<details type="reasoning"></details>',
+    ],
 )
 def test_time_grows_with_the_length_and_not_faster(piece: str) -> None:
     assert grows_with_its_length(split_reasoning, piece, length=8000)
