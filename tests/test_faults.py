@@ -17,7 +17,7 @@ FAULTS = [
     *(f"D{number}" for number in range(1, 33)),
     *(f"T{rank}" for rank in (1, 3, 4, 5, 6)),
     *(f"A{number}" for number in range(1, 131)),
-    *(f"L{number}" for number in range(1, 46)),
+    *(f"L{number}" for number in range(1, 47)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",

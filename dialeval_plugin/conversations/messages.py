@@ -45,7 +45,7 @@ _PREFIX = re.compile(
     r"\s*(?:\*\*|\[|<)?(user|human|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?:\*\*|\]|>)?\s*:(?:\*\*)?\s*",
     re.IGNORECASE,
 )
-_DIALOGUE = re.compile(r"(?:\A|\n\n)\s*(Human|Assistant):\s*")
+_DIALOGUE = re.compile(r"(?:\A\s*|\n\n[ \t]*)(Human|Assistant):\s*")
 _MARKED = tuple(
     map(
         re.compile,

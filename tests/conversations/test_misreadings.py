@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dialeval_plugin.conversations.messages import split_dialogue, turn_of
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.scored_input import read_input
 from tests.refusals import refusal
+from tests.timing import grows_with_its_length
 
 TEA, LIKE, HOW, BREW = "Do you like tea?", "I do, green tea most of all.", "How do you brew it?", "Two minutes."
 Talk = list[tuple[list[str], str]]
@@ -162,3 +165,9 @@ def test_json_in_cells_is_not_speech(tmp_path: Path) -> None:
         (one,) = read_input(path, columns=columns).items("turn")
         assert isinstance(one, Example)
         assert ([turn.text for turn in one.context], one.response.text) == ([TEA], LIKE)
+
+
+@pytest.mark.parametrize("piece", ["\n", "\n\n", " ", "\n\nHuman:", "<details ", "<function=", "<tool_call>"])
+def test_time_grows_with_the_length_of_a_message_and_not_faster(piece: str) -> None:
+    assert grows_with_its_length(split_dialogue, piece, length=8000)
+    assert grows_with_its_length(lambda text: turn_of(said("assistant", text), "here", Counter()), piece, length=8000)
