@@ -1,0 +1,614 @@
+"""What rules tell of an assistant's answer: patterns, counts and shares, each from 0 to 1, as inputs of the heads of defects.
+
+Every rule reads the answer beside what the user wrote, because JSON, German or a dialogue is no defect where it was asked for.
+All of them take linear time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.llm.reasoning import split_reasoning
+
+LANGUAGES: Mapping[str, Mapping[str, list[str]]] = json.loads(
+    Path(__file__).with_name("languages.json").read_text(encoding="utf-8")
+)
+"""By code: the names of a language, its frequent words where it is written in Latin letters, and sentences of it."""
+
+_FREQUENT = {code: frozenset(one["words"]) for code, one in LANGUAGES.items() if one["words"]}
+_LANGUAGES_OF: defaultdict[str, list[str]] = defaultdict(list)
+for _code, _frequent in _FREQUENT.items():
+    for _word in _frequent:
+        _LANGUAGES_OF[_word].append(_code)
+
+_SECTIONS = {
+    name: lines.strip().split("\n")
+    for name, lines in re.findall(
+        r"^\[(\w+)\]\n(.*?)(?:\n\n|\Z)", Path(__file__).with_name("patterns.txt").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+}
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    joined = "|".join(_SECTIONS[name])
+    return re.compile(re.sub(r"@(\w+)@", lambda found: f"(?:{_pattern(found[1]).pattern})", joined), re.MULTILINE)
+
+
+def _word_set(name: str) -> frozenset[str]:
+    return frozenset(" ".join(_SECTIONS[name]).split())
+
+
+_ENGLISH = _FREQUENT["en"] | _word_set("english")
+_OPEN_WORDS = _word_set("open_words")
+_NAMED = re.compile(
+    r"\b(?:translat\w*|languages?|traduc\w*|überset\w*|latin|tagalog|swahili|esperanto|klingon|"
+    + "|".join(name for one in LANGUAGES.values() for name in one["names"])
+    + r")\b"
+)
+_WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:'[^\W_]+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”')\]*_]*\s+|\n+|(?<=[。！？])")
+_ITEM = re.compile(r"\s*(?:[-*•+]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s+")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
+_CLOSERS = " \t\r\n*_~`\"”’')]}>»"
+_COUNTS = {
+    word: count for count, word in enumerate(("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 2)
+}
+
+
+def _lower(text: str) -> str:
+    return text.lower().replace("’", "'")
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_lower(text))
+
+
+def _content(words: Sequence[str]) -> frozenset[str]:
+    """The first six letters of each word that is no function word."""
+    return frozenset(word[:6] for word in words if len(word) > 2 and word not in _ENGLISH)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text at the ends of sentences and of lines.
+
+    Example:
+        >>> split_sentences("It is 3.5 m. Really?  Yes!")
+        ['It is 3.5 m.', 'Really?', 'Yes!']
+    """
+    return [part.strip() for part in _SENTENCE_END.split(text) if part and part.strip()]
+
+
+def language_of(text: str) -> str:
+    """Return the code of the language of `LANGUAGES` that has most of a text's words among its frequent ones."""
+    shares = _shares_of_languages(_words(text))
+    return max(shares, key=shares.__getitem__)
+
+
+def topic_words(text: str, most: int) -> str:
+    """Return the first words in a row that are no function words of a text, at most so many."""
+    runs = [
+        list(run) for is_content, run in groupby(_WORD.findall(text), lambda word: bool(_content([word.lower()]))) if is_content
+    ]
+    longest = max(runs, key=len, default=[])
+    return " ".join(longest[:most])
+
+
+class _Reading:
+    """An answer and its context, with what more than one rule asks of them."""
+
+    def __init__(self, context: Sequence[str], response: str) -> None:
+        self.response = response
+        self.lower = _lower(response)
+        self.words = _words(response)
+        self.content = _content(self.words)
+        self.lines = [line for line in response.split("\n") if line.strip()]
+        self.last = self.lines[-1] if self.lines else ""
+        self.sentences = split_sentences(response)
+        self.sentence_words = [tuple(_words(_ITEM.sub("", one, count=1))) for one in self.sentences]
+        self.question = context[-1] if context else ""
+        self.question_words = _words(self.question)
+        self.question_content = _content(self.question_words)
+        self.earlier_questions, self.earlier_answers = context[-3::-2], context[-2::-2]
+        self.asked = _lower("\n".join(context[-1::-2]))
+
+    @cached_property
+    def prose(self) -> str:
+        """The answer without its blocks of code."""
+        return "\n".join(_FENCE.split(self.response)[::2])
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """Of the items of numbered lists."""
+        return [int(found) for found in re.findall(r"^[ \t]*\**(\d{1,3})[.)]\s", self.response, re.MULTILINE)]
+
+    @cached_property
+    def may_be_foreign(self) -> bool:
+        """Whether the user speaks of a language."""
+        return self.asks(_NAMED)
+
+    @cached_property
+    def user_language(self) -> str:
+        """The code of the language that the user writes in; English where that is not to be seen."""
+        shares = _shares_of_languages(_WORD.findall(self.asked))
+        language = max(shares, key=shares.__getitem__)
+        return language if shares[language] > 0.1 else "en"
+
+    def has(self, pattern: re.Pattern[str]) -> bool:
+        return pattern.search(self.lower) is not None
+
+    def asks(self, pattern: re.Pattern[str]) -> bool:
+        """Whether the user's turns have a pattern."""
+        return pattern.search(self.asked) is not None
+
+    def share_of_sentences(self, pattern: re.Pattern[str]) -> float:
+        """Share of the words that stand in sentences with a pattern."""
+        pairs = zip(self.sentences, self.sentence_words, strict=True)
+        n_words = sum(len(words) for text, words in pairs if pattern.search(_lower(text)))
+        return _share(n_words, sum(map(len, self.sentence_words)))
+
+
+# Cut off.
+
+
+def _has_end(text: str) -> bool:
+    """Whether a line ends as a sentence, a row of a table, a formula or an emoji does."""
+    last = text.rstrip(_CLOSERS)[-1:]
+    return not last or last in ".!?…|。！？؟।;" or unicodedata.category(last) in ("So", "Sm", "Sk", "Cs", "Mn")
+
+
+def _open_end(reading: _Reading) -> float:
+    """Whether the answer ends in a word or a mark that something has to follow."""
+    text = reading.response.rstrip(" \t\r\n*_")
+    if re.fullmatch(r"[-*•+#]+|\(?\d{1,3}[.)]|[A-Za-z][.)]", reading.last.strip()) and len(reading.lines) > 1:
+        return 1.0
+    is_open = text.endswith((*",:([{–—&", " /")) or (text[-1:].isalpha() and reading.words[-1] in _OPEN_WORDS)
+    return float(is_open and len(reading.words) > 3)
+
+
+def _prose_without_end(reading: _Reading) -> float:
+    """How many of the lines like the last one end with a mark, where it has none."""
+    if _has_end(reading.last):
+        return 0.0
+    is_item = _ITEM.match(reading.last) is not None
+    peers = [
+        line for line in reading.lines[-21:-1] if (_ITEM.match(line) is not None) == is_item and (is_item or len(line) > 60)
+    ]
+    n_words = len(_words(reading.last))
+    if peers and (is_item or n_words > 3):
+        return _share(sum(map(_has_end, peers)), len(peers))
+    return 1.0 if re.search(r"[a-z]{2}[.!?][\"”)]? [A-Z]", reading.last) else n_words / 40
+
+
+def _unlike_items(reading: _Reading) -> float:
+    """How many of the items of a list have a colon or twice the length, where the last one has not."""
+    items = [line for line in reading.lines if _ITEM.match(line)]
+    if len(items) < 3 or reading.last != items[-1]:
+        return 0.0
+    others = items[-20:-1]
+    n_colons = 0 if ":" in reading.last else sum(":" in line for line in others)
+    return max(n_colons, sum(len(line) > 2 * len(reading.last) for line in others)) / len(others)
+
+
+def _unclosed_bracket(reading: _Reading) -> float:
+    last = reading.last
+    is_open = (last.rfind(start) > last.rfind(end) and last.count(start) > last.count(end) for start, end in ("()", "[]", "{}"))
+    return float(any(is_open) or last.count("**") % 2 == 1)
+
+
+def _unclosed_quote(reading: _Reading) -> float:
+    return float(reading.last.count('"') % 2 == 1 or reading.last.count("“") > reading.last.count("”"))
+
+
+_ANNOUNCED = re.compile(rf"\b(\d{{1,2}}|{'|'.join(_COUNTS)}) (?:\w+ ){{0,2}}(?:\w+s|people|criteria)\b")
+
+
+def _missing_items(reading: _Reading) -> float:
+    """How many items of a numbered list are missing of those that the user or the first sentence speaks of."""
+    if reading.numbers.count(1) != 1:
+        return 0.0
+    text = _lower(f"{reading.question[-2000:]}\n{reading.sentences[0]}")
+    announced = {_COUNTS.get(found) or int(found) for found in _ANNOUNCED.findall(text)}
+    return 1 - max(reading.numbers) / max(1, *announced) if len(announced) == 1 else 0.0
+
+
+# Looping.
+
+
+def _looping_tail(reading: _Reading) -> float:
+    """How much of an answer's end is one phrase three times or more, its last word left out or not."""
+    lines = reading.response[-40_000:].split("\n")
+    words = [word for line in lines for word in _words(_ITEM.sub("", line, count=1))][-4000:]
+    return max(_periodic(words), _periodic(words[:-1])) / 30
+
+
+def _periodic(words: list[str]) -> int:
+    """Number of words at the end that are three times the same or more, by the prefix function of Knuth, Morris and Pratt."""
+    words = words[::-1]
+    border = [0] * (len(words) + 1)
+    longest = length = 0
+    for place in range(1, len(words)):
+        while length and words[place] != words[length]:
+            length = border[length]
+        length += words[place] == words[length]
+        border[place + 1] = length
+        if 3 * (place + 1 - length) <= place + 1:
+            longest = place + 1
+    return longest if longest > 5 else 0
+
+
+def _grams(words: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    return list(zip(*(words[start:] for start in range(n)), strict=False))
+
+
+def _repeated_ngrams(reading: _Reading) -> float:
+    grams = _grams([word for words in reading.sentence_words for word in words], 6)
+    return _share(len(grams) - len(set(grams)), len(grams))
+
+
+def _repeated_sentences(reading: _Reading) -> float:
+    """Share of the sentences of four words and more that stand there before."""
+    long = [words for words in reading.sentence_words if len(words) > 3]
+    return _share(len(long) - len(set(long)), len(long))
+
+
+def _compressible(reading: _Reading) -> float:
+    """How far below that of prose of its length the compressed size of the last 8,000 bytes is."""
+    data = reading.response.encode("utf-8", "replace")[-8000:]
+    prose = 1.75 * max(80, len(data)) ** -0.165
+    return 1 - len(zlib.compress(data)) / len(data) / prose if len(data) > 80 else 0.0
+
+
+def _longest_run(reading: _Reading) -> float:
+    """The longest run of one character, lines and leaders apart, or of one word."""
+    runs = re.finditer(r"([^\s\-=_.*#|~+─━═])\1{9,}", reading.response)
+    n_characters = max((found.end() - found.start() for found in runs), default=0)
+    n_words = max((sum(1 for _ in group) for _, group in groupby(reading.words)), default=0)
+    return max(n_characters / 60, (n_words - 3) / 12)
+
+
+# Leaked.
+
+_TOKENS, _SYSTEM, _ABOUT_MODELS = map(_pattern, ("tokens", "system", "about_models"))
+_SPOKEN_REASONING = _pattern("spoken_reasoning")
+_PLACEHOLDER = re.compile(r"\{\{[#/]?\w[\w. ]{0,40}\}\}")
+
+
+def _special_tokens(reading: _Reading) -> float:
+    is_leaked = any(found.strip() not in reading.asked for found in _TOKENS.findall(reading.lower))
+    return float(is_leaked or ("{{" not in reading.asked and _PLACEHOLDER.search(reading.prose) is not None))
+
+
+def _reasoning(reading: _Reading) -> float:
+    return float(split_reasoning(reading.response).has_reasoning and not split_reasoning(reading.asked).has_reasoning)
+
+
+# Second voice.
+
+_SPEAKER, _ASKER, _DIALOGUE, _QUESTIONS, _USER_VOICE = map(
+    _pattern, ("speaker", "asker", "dialogue", "questions", "user_voice")
+)
+_SPEAKER_START = re.compile(r"\W{0,9}(?:assistant|ai|bot|chatbot|chatgpt|system|model|user|human|customer)\W{0,3}:")
+
+
+def _speaker_labels(reading: _Reading) -> float:
+    """Lines after the first that begin with who speaks, where the user's turns have none; two of them are 1."""
+    if reading.asks(_DIALOGUE) or reading.asks(_SPEAKER):
+        return 0.0
+    patterns = (_SPEAKER,) if reading.asks(_QUESTIONS) or reading.asks(_ASKER) else (_SPEAKER, _ASKER)
+    prose = _lower(reading.prose)
+    return sum(found.start() > 0 for pattern in patterns for found in pattern.finditer(prose)) / 2
+
+
+def _user_voice(reading: _Reading) -> float:
+    """Whether a line after the first speaks as a user does, and the user asked for no such text."""
+    if reading.asks(_DIALOGUE) or reading.asks(_QUESTIONS):
+        return 0.0
+    lines = (_SPEAKER.sub("", _lower(line), count=1).strip(' *"“-') for line in reading.lines[1:])
+    found = [line for line in lines if _USER_VOICE.match(line)]
+    return 0.5 * len(found) + 0.5 * any(line.endswith("?") for line in found)
+
+
+# Refusal and boilerplate.
+
+_REFUSAL, _SET_PHRASE = _pattern("refusal"), _pattern("set_phrase")
+_GENERIC = frozenset(word[:6] for word in _word_set("generic"))
+
+
+def _generic_words(reading: _Reading) -> float:
+    """Share of the content words that are generic or the user's own."""
+    return _share(len(reading.content & (_GENERIC | reading.question_content)), len(reading.content))
+
+
+# Wrong language.
+
+
+def _scripts(text: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for letter, count in Counter(text).items():
+        if letter.isalpha():
+            name = "LATIN" if letter < "\u0250" else unicodedata.name(letter, "?").split()[0]
+            counts["CJK" if name in ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA") else name] += count
+    return counts
+
+
+def _other_script(reading: _Reading) -> float:
+    """Twice the share of the letters that are of a script in which the user does not write."""
+    known, found = _scripts(reading.asked), _scripts(reading.response)
+    if not known or reading.may_be_foreign:
+        return 0.0
+    return 2 * _share(sum(count for script, count in found.items() if script not in known), sum(found.values()))
+
+
+def _shares_of_languages(words: Sequence[str]) -> dict[str, float]:
+    """Share of the words that are frequent ones, by the code of the language."""
+    counts = Counter(code for word in words for code in _LANGUAGES_OF.get(word, ()))
+    return {code: counts[code] / max(1, len(words)) for code in _FREQUENT}
+
+
+def _foreign(reading: _Reading, words: Sequence[str]) -> float:
+    """How much more of the words are frequent ones of another language than of the user's."""
+    if len(words) < 4 or reading.may_be_foreign:
+        return 0.0
+    found = _shares_of_languages(words)
+    own = found.pop(reading.user_language)
+    most = max(found.values())
+    n_accented = 0 if reading.user_language != "en" else sum(not word.isascii() for word in words)
+    return max(4 * (most - own) if most > 0.1 else 0.0, 3 * n_accented / len(words) - own)
+
+
+def _foreign_part(reading: _Reading) -> float:
+    """The same of the sentence of seven words and more that has most of it."""
+    return max((_foreign(reading, words) for words in reading.sentence_words if len(words) > 6), default=0.0)
+
+
+# Error messages and raw data.
+
+_ERROR, _CALL, _WANTS_DATA, _ABOUT_ERRORS = map(_pattern, ("error", "call", "wants_data", "about_errors"))
+_EMPTY = re.compile(r"\W*(?:null|none|undefined|nan|\[?object object\]?|n/a|<empty>|error|no response|failed)?\W*")
+_KEY = re.compile(r"[\"'][\w .-]{1,40}[\"']\s*:")
+
+
+def _error_phrase(reading: _Reading) -> float:
+    """Patterns of error messages, by how much of the answer they are; less where the user writes about them."""
+    found = len(_ERROR.findall(reading.lower))
+    return min(1.0, 20 * found / (len(reading.words) + 10)) * (0.3 if reading.asks(_ABOUT_ERRORS) else 1.0)
+
+
+def _empty_value(reading: _Reading) -> float:
+    """Whether the answer is empty, or what a program prints instead of a text."""
+    return float(_EMPTY.fullmatch(reading.lower[:200]) is not None and not reading.asks(_ABOUT_ERRORS))
+
+
+def _raw_data(reading: _Reading) -> float:
+    """Keys and calls of JSON, by how much of the answer they are, where the user asks for none."""
+    call = float(reading.has(_CALL))
+    if reading.asks(_WANTS_DATA):
+        return call / 2 if "tool" not in reading.asked and "```" not in reading.response else 0.0
+    starts = 0.5 * (re.match(r"\s*[\[{<]\s*[\"{<\w]", reading.response) is not None)
+    return max(call, starts, 8 * len(_KEY.findall(reading.response)) / (len(reading.words) + 1))
+
+
+# The user's words and earlier answers.
+
+
+def _question_covered(reading: _Reading) -> float:
+    """Share of the content words of the user's last turn that the answer has."""
+    return _share(len(reading.content & reading.question_content), len(reading.question_content))
+
+
+def _own_words(reading: _Reading) -> float:
+    """Share of the answer's content words that the user's last turn does not have."""
+    return _share(len(reading.content - reading.question_content), len(reading.content))
+
+
+def _earlier_covered(reading: _Reading) -> float:
+    """How much more of an earlier turn of the user's than of the last one the answer covers."""
+    earlier = [_content(_words(turn)) - reading.question_content for turn in reading.earlier_questions]
+    best = max((_share(len(reading.content & content), len(content)) for content in earlier), default=0.0)
+    return best - _question_covered(reading)
+
+
+def _copied(words: Sequence[str], source: Sequence[str], n: int = 5) -> float:
+    """Share of the n-grams of words that a source has; of fewer words whether they are the source."""
+    grams, known = _grams(words, n), set(_grams(source, n))
+    return _share(sum(gram in known for gram in grams), len(grams)) if grams else float(len(words) > 1 and words == source)
+
+
+def _repeated_answer(reading: _Reading) -> float:
+    return max((_copied(reading.words, _words(turn)) for turn in reading.earlier_answers), default=0.0)
+
+
+def _only_questions(reading: _Reading) -> float:
+    """Share of the sentences that are questions."""
+    return _share(sum(one.rstrip(_CLOSERS).endswith("?") for one in reading.sentences), len(reading.sentences))
+
+
+# Contradiction.
+
+_NEGATION, _TAKES_BACK = _pattern("negation"), _pattern("takes_back")
+_DISCOURSE = _content(["however", "actually", "fact", "said", "time", "truth", "reality", "contrary", "indeed", "never"])
+_ABOUT_TRUTH = re.compile(r"\bopposites?\b|\bfalse\b|\btrue\b")
+
+
+def _has_twin(reading: _Reading, mark: Callable[[tuple[str, ...]], object]) -> float:
+    """Whether two sentences have the same content words and other marks."""
+    marks: dict[frozenset[str], object] = {}
+    for words in reading.sentence_words:
+        key = frozenset(word for word in _content(words) - _DISCOURSE if not word[0].isdigit() and not _NEGATION.search(word))
+        if len(key) > 2 and marks.setdefault(key, mark(words)) != mark(words):
+            return 1.0
+    return 0.0
+
+
+def _negated_repeat(reading: _Reading) -> float:
+    return _has_twin(reading, lambda words: any(map(_NEGATION.search, words)))
+
+
+def _changed_numbers(reading: _Reading) -> float:
+    return _has_twin(reading, lambda words: tuple(word for word in words if word[0].isdigit()))
+
+
+# Gibberish.
+
+
+def _pair_table(name: str) -> tuple[dict[str, int], FloatArray]:
+    """Read how much more often one class follows another than by chance: names of the classes, logarithms to base e."""
+    rows = [line.split(" ") for line in Path(__file__).with_name(name).read_text("utf-8").splitlines()]
+    values = np.array([[ord(sign) - 73 for sign in row] for _, row in rows]) / 10
+    return {name: place for place, (name, _) in enumerate(rows)}, values
+
+
+_CLASSES, _WORD_PAIRS = _pair_table("word_pairs.txt")
+_LETTER_PAIRS = _pair_table("letter_pairs.txt")[1]
+_SUFFIXES = [name[1:] for name in _CLASSES if name[0] == "-" and len(name) > 1]
+
+
+@lru_cache(maxsize=1 << 15)
+def word_class(word: str) -> int:
+    """Return the place of a word's class among the rows of word_pairs.txt: itself, a number, its suffix, or any other."""
+    if word in _CLASSES and word != "-":
+        return _CLASSES[word]
+    if word[0].isdigit():
+        return _CLASSES["0"]
+    suffixes = (suffix for suffix in _SUFFIXES if len(word) > 4 and word.endswith(suffix))
+    return _CLASSES["-" + next(suffixes, "")]
+
+
+def word_classes(text: str) -> list[int]:
+    """Return the classes of the words of sentences of four words and more, with the sentences' ends, which are 0."""
+    return _classes_of(_Reading((), text).sentence_words)
+
+
+def _classes_of(sentences: Sequence[Sequence[str]]) -> list[int]:
+    return [0, *(place for words in sentences if len(words) > 3 for place in (*map(word_class, words), 0))]
+
+
+def letter_classes(text: str) -> npt.NDArray[np.intp]:
+    """Return the places of a text's letters in the alphabet, from 1; what is between words is 0."""
+    letters = re.sub("[^a-z]+", "_", f"_{_lower(text)}_").encode()
+    codes = np.frombuffer(letters, dtype=np.uint8).astype(np.intp) - 96
+    return np.where(codes < 0, 0, codes)
+
+
+def _unlikely(classes: Sequence[int] | npt.NDArray[np.intp], table: FloatArray, window: int) -> float:
+    """How unlikely the pairs of the least likely window are, 0 where there are less than nine."""
+    values = table[classes[:-1], classes[1:]] if len(classes) > 9 else np.ones(1)
+    sums = np.cumsum(np.r_[0.0, values])
+    width = min(window, len(values))
+    return float(0.6 - ((sums[width:] - sums[:-width]) / width).min()) / 1.2
+
+
+def _odd_case(reading: _Reading) -> float:
+    """Share of the sentences that begin with a small letter."""
+    starts = [_ITEM.sub("", one, count=1).lstrip(" *_\"“'([#>-")[:1] for one in reading.sentences]
+    return _share(sum(start.islower() for start in starts), sum(start.isalpha() for start in starts))
+
+
+def _symbols(reading: _Reading) -> float:
+    """Share of the characters of the prose that are no letters, digits, spaces or common marks."""
+    counts = Counter("".join(reading.prose.split()))
+    odd = sum(count for sign, count in counts.items() if not sign.isalnum() and sign not in ".,!?:;'\"-()*’“”#|")
+    return _share(odd, sum(counts.values()))
+
+
+def _list_disorder(reading: _Reading) -> float:
+    """Share of the numbers of numbered lists that do not follow the one before."""
+    pairs = list(zip(reading.numbers, reading.numbers[1:], strict=False))
+    return _share(sum(after not in (before + 1, 1) for before, after in pairs), len(pairs))
+
+
+# Insult.
+
+_INSULT, _RUDE_WORD = _pattern("insult"), re.compile(rf"\b(?:{_pattern('rude').pattern})\b")
+_ABOUT_RUDENESS = re.compile(rf"\binsult|\brude\b|\broast\b|\bsong\b|\blyrics\b|{_RUDE_WORD.pattern}")
+
+
+_RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
+    {
+        "no_end_mark": lambda reading: float(not _has_end(reading.last)),
+        "open_end": _open_end,
+        "prose_without_end": _prose_without_end,
+        "unlike_items": _unlike_items,
+        "unclosed_code": lambda reading: float(len(_FENCE.findall(reading.response)) % 2),
+        "unclosed_bracket": _unclosed_bracket,
+        "unclosed_quote": _unclosed_quote,
+        "missing_items": _missing_items,
+        "looping_tail": _looping_tail,
+        "repeated_ngrams": _repeated_ngrams,
+        "repeated_sentences": _repeated_sentences,
+        "compressible": _compressible,
+        "longest_run": _longest_run,
+        "special_tokens": _special_tokens,
+        "reasoning": _reasoning,
+        "system_prompt": lambda reading: float(reading.has(_SYSTEM) and not reading.asks(_ABOUT_MODELS)),
+        "spoken_reasoning": lambda reading: float(
+            "user" not in reading.asked and bool(_SPOKEN_REASONING.search(reading.lower[:600]))
+        ),
+        "speaker_labels": _speaker_labels,
+        "speaker_start": lambda reading: float(bool(_SPEAKER_START.match(reading.lower)) and not reading.asks(_SPEAKER)),
+        "user_voice": _user_voice,
+        "refusal_opening": lambda reading: float(_REFUSAL.search(reading.lower[:250]) is not None),
+        "refusal_anywhere": lambda reading: reading.share_of_sentences(_REFUSAL),
+        "set_phrases": lambda reading: reading.share_of_sentences(_SET_PHRASE),
+        "generic_words": _generic_words,
+        "other_script": _other_script,
+        "other_language": lambda reading: _foreign(reading, reading.words),
+        "foreign_part": _foreign_part,
+        "error_phrase": _error_phrase,
+        "empty_value": _empty_value,
+        "raw_data": _raw_data,
+        "question_covered": _question_covered,
+        "own_words": _own_words,
+        "earlier_covered": _earlier_covered,
+        "repeated_answer": _repeated_answer,
+        "copied_question": lambda reading: _copied(reading.words, reading.question_words),
+        "whole_question": lambda reading: _copied(reading.question_words, reading.words, 4),
+        "only_questions": _only_questions,
+        "negated_repeat": _negated_repeat,
+        "changed_numbers": _changed_numbers,
+        "takes_back": lambda reading: float(reading.has(_TAKES_BACK) and not reading.asks(_ABOUT_TRUTH)),
+        "odd_letters": lambda reading: _unlikely(letter_classes(reading.prose), _LETTER_PAIRS, 160),
+        "odd_order": lambda reading: _unlikely(_classes_of(reading.sentence_words), _WORD_PAIRS, 1 << 30),
+        "odd_order_part": lambda reading: _unlikely(_classes_of(reading.sentence_words), _WORD_PAIRS, 24),
+        "odd_case": _odd_case,
+        "function_words": lambda reading: _share(sum(word in _ENGLISH for word in reading.words), len(reading.words)),
+        "symbols": _symbols,
+        "list_disorder": _list_disorder,
+        "insult": lambda reading: float(reading.has(_INSULT) and not reading.asks(_ABOUT_RUDENESS)),
+        "rude_words": lambda reading: sum(word not in reading.asked for word in _RUDE_WORD.findall(reading.lower)) / 2,
+    }
+)
+
+RULE_FEATURES: tuple[str, ...] = tuple(_RULES)
+"""Names of the features, in the order of `rule_features`."""
+
+
+def rule_features(context: Sequence[str], response: str) -> FloatArray:
+    """Return what the rules say of an answer.
+
+    Args:
+        context: texts of the turns before it, oldest first; the last one is the user's, and user and assistant alternate.
+        response: the answer.
+
+    Returns:
+        Values in [0, 1], shape (len(RULE_FEATURES),).
+    """
+    reading = _Reading(context, response)
+    return np.clip(np.array([rule(reading) for rule in _RULES.values()], dtype=np.float64), 0.0, 1.0)
