@@ -1,0 +1,146 @@
+"""What the heads of the evaluator `assistant` read of an answer beside its vectors: how it is written, how its parts lie."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
+
+from .defects import DEFECTS
+from .rules import RULE_FEATURES, rule_features
+
+HELPFULNESS, ASKED_REFUSAL = "helpfulness", "asked_refusal"
+HEADS = (HELPFULNESS, *(defect.name for defect in DEFECTS), ASKED_REFUSAL)
+"""Columns of the log odds that a model gives."""
+N_EVIDENCE = 8
+"""Numbers that the head finds in each part of an answer, of which the highest of any part counts: one bad part is enough."""
+
+STYLE_FEATURES = (
+    "log_words",
+    "log_lines",
+    "list_share",
+    "has_list",
+    "has_code",
+    "bold",
+    "has_heading",
+    "distinct_words",
+    "question_words",
+    "log_sentence_words",
+    "question_marks",
+    "exclamation_marks",
+    "first_person",
+    "second_person",
+    "digits",
+    "word_letters",
+    "ends_closed",
+    "log_question_words",
+    "ends_asking",
+)
+VECTOR_FEATURES = (
+    "mean_cosine",
+    "lowest_cosine",
+    "highest_cosine",
+    "last_cosine",
+    "first_cosine",
+    "context_cosine",
+    "repeated_part",
+    "concentration",
+    "is_one_part",
+)
+TEXT_FEATURES = (*STYLE_FEATURES, *RULE_FEATURES)
+N_NUMBERS = len(TEXT_FEATURES) + len(VECTOR_FEATURES)
+
+_WORD = re.compile(r"\w+")
+_ITEM = re.compile(r"\s*(?:\d+[.)]|[-*•])\s")
+_SENTENCE_END = re.compile(r"[.!?]\s+")
+_HEADING = re.compile(r"^#", re.MULTILINE)
+_LEAST_LETTERS = 4
+"""Of a word of the question that an answer should take up."""
+
+
+class Pooled(NamedTuple):
+    """What the head reads of an answer; vectors are of unit length before they are averaged."""
+
+    mean: VectorArray
+    """Of the answer's parts, (width,)."""
+    first: VectorArray
+    last: VectorArray
+    question: VectorArray
+    """Mean of the parts of the last user turn; zeros where there is none."""
+    context: VectorArray
+    """The turns before it; zeros where there are none."""
+    evidence: VectorArray
+    """The highest of the parts' `N_EVIDENCE` numbers."""
+    numbers: VectorArray
+    """By `TEXT_FEATURES` and `VECTOR_FEATURES`, (N_NUMBERS,)."""
+
+
+def pooled(context: VectorArray, question: VectorArray, parts: VectorArray, evidence: VectorArray, texts: FloatArray) -> Pooled:
+    """Pool what was read of one answer.
+
+    Args:
+        context: unit vector of the turns before the question, (width,), or zeros.
+        question: unit vectors of the question's parts, (k, width), or zeros.
+        parts: unit vectors of the answer's parts, (m, width).
+        evidence: what the head finds in each part, (m, `N_EVIDENCE`).
+        texts: the answer's `text_features`.
+    """
+    mean, asked = parts.mean(0), question.mean(0)
+    cosines, alike = parts @ unit(asked[None])[0], np.triu(parts @ parts.T, 1)
+    vectors = [
+        cosines.mean(),
+        cosines.min(),
+        cosines.max(),
+        cosines[-1],
+        cosines[0],
+        unit(mean[None])[0] @ context,
+        alike.max(),
+        np.linalg.norm(mean),
+        len(parts) == 1,
+    ]
+    numbers = np.array([*texts, *vectors], dtype=np.float32)
+    return Pooled(mean, parts[0], parts[-1], asked, context, evidence.max(0), numbers)
+
+
+def text_features(before: Sequence[str], question: str, answer: str) -> FloatArray:
+    """Return how an answer is written and what rules find in it, by `TEXT_FEATURES`."""
+    context = (*before, question) if question else tuple(before)
+    return np.array([*_style(question, answer), *rule_features(context, answer)])
+
+
+def _style(question: str, answer: str) -> list[float]:
+    """How an answer is written, by `STYLE_FEATURES`: shares, logarithms of counts, and 0 or 1."""
+    words = _WORD.findall(answer.lower())
+    n = max(1, len(words))
+    lines = [line for line in answer.split("\n") if line.strip()]
+    asked = _WORD.findall(question.lower())
+    wanted, said = {word for word in asked if len(word) >= _LEAST_LETTERS}, set(words)
+    sentences = [part for part in _SENTENCE_END.split(answer) if part.strip()]
+    n_items = sum(_ITEM.match(line) is not None for line in lines)
+    return [
+        math.log(n),
+        math.log1p(len(lines)),
+        n_items / max(1, len(lines)),
+        float(n_items > 0),
+        float("```" in answer),
+        min(6, answer.count("**")) / 6,
+        float(_HEADING.search(answer) is not None),
+        len(said) / n**0.8,
+        len(wanted & said) / max(1, len(wanted)),
+        math.log1p(n / max(1, len(sentences))),
+        10 * answer.count("?") / n,
+        10 * answer.count("!") / n,
+        10 * sum(word in ("i", "my", "me") for word in words) / n,
+        10 * sum(word in ("you", "your") for word in words) / n,
+        10 * sum(map(str.isdigit, answer)) / max(1, len(answer)),
+        sum(map(len, words)) / n / 5,
+        float(answer.rstrip()[-1:] in tuple('.!?:)`"')),
+        math.log1p(len(asked)),
+        float("?" in answer[-150:]),
+    ]
