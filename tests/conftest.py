@@ -72,6 +72,14 @@ def tiny_breakdown_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModel
 
 
 @pytest.fixture(scope="session")
+def tiny_assistant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of an evaluator of assistants with random weights."""
+    from tests.tiny.models import write_tiny_assistant
+
+    return write_tiny_assistant(tmp_path_factory.mktemp("assistant"))
+
+
+@pytest.fixture(scope="session")
 def tiny_general(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a general evaluator with random weights."""
     from tests.tiny.models import write_tiny_general

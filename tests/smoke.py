@@ -138,7 +138,13 @@ def options(folder: Path) -> Mapping[str, dict[str, Any]]:
     from tiny.classifiers import write_classifier
     from tiny.language_models import write_rating_language_model
     from tiny.likelihood import write_likelihood_model
-    from tiny.models import write_tiny_causal_model, write_tiny_encoder, write_tiny_general, write_tiny_slm
+    from tiny.models import (
+        write_tiny_assistant,
+        write_tiny_causal_model,
+        write_tiny_encoder,
+        write_tiny_general,
+        write_tiny_slm,
+    )
     from tiny.reconstruction import write_tiny_model
     from tiny.seq2seq import write_tiny_bart, write_tiny_t5
 
@@ -153,6 +159,7 @@ def options(folder: Path) -> Mapping[str, dict[str, Any]]:
     )
     classifier = write_classifier(folder / "classifier", TASKS["cola"].labels)
     given: dict[str, dict[str, Any]] = {
+        "assistant": {"model": str(write_tiny_assistant(folder / "assistant"))},
         "bartscore": {"model": str(write_tiny_bart(folder / "bart"))},
         "causalscore": {"model": str(write_tiny_causal_model(folder / "causal"))},
         "dialogue_breakdown": {"model": str(write_tiny_breakdown_models(folder / "breakdown").lm), "method": "max_probability"},

@@ -47,6 +47,7 @@ def reconstruction_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 KINDS: dict[str, tuple[Callable[[str], Any], Item]] = {
     "tiny_slm": (lambda folder: load_scorer("slide", slm=folder, variant="slm"), EXAMPLE),
+    "tiny_assistant": (lambda folder: load_scorer("assistant", model=folder), EXAMPLE),
     "tiny_general": (lambda folder: load_scorer("general", model=folder), EXAMPLE),
     "tiny_causal_model": (lambda folder: load_scorer("causalscore", model=folder), EXAMPLE),
     "tiny_breakdown_models.lm": (lambda folder: load_scorer("dialogue_likelihood", model=folder), DIALOGUE),

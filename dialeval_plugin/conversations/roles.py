@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from dialeval_plugin.core.dialogue import Turn
+import numpy as np
+
+from dialeval_plugin.core.dialogue import Turn, is_blank
 
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 
@@ -103,3 +105,15 @@ def assistant(turns: Iterable[Turn]) -> str | None:
     speakers = {role_of(turn.speaker): turn.speaker for turn in turns if turn.speaker}
     found = [name for role, name in speakers.items() if _SPEAKERS.get(role) == ASSISTANT]
     return found[0] if found else speakers.get(SYSTEM)
+
+
+def judged_turns(turns: Sequence[Turn]) -> np.ndarray:
+    """Return which of the n visible turns but the first are judged, of shape (n - 1,), booleans.
+
+    They are those of the assistant, see `assistant`; everybody's where nobody is known to be one, or where only the
+    first turn is the assistant's.
+    """
+    speakers = [turn.speaker for turn in turns if not is_blank(turn.text)][1:]
+    name = assistant(turns)
+    chosen = np.array([name is not None and speaker == name for speaker in speakers], dtype=bool)
+    return chosen if chosen.any() else np.ones(len(speakers), dtype=bool)

@@ -34,6 +34,8 @@ _FOREIGN = "foreign texts"
 _PACKAGED = re.compile(r"[\w.-]+@[0-9a-f]{16,}")
 """A model in the box, all of which know English alone, as signatures call it."""
 
+NOT_BLAMED = "nothing stands out"
+"""An explanation where no quality is to blame."""
 BLOCK = 4096
 """The most items that are scored together; a file of scores is kept block by block."""
 _WINDOWS_IN_BLOCK = 4

@@ -34,7 +34,7 @@ class TextIds(NamedTuple):
 
 
 class ResponseWindows(NamedTuple):
-    """Token ids of the parts of a response, one part for a short one, and how many tokens at its end no part has."""
+    """Token ids of the parts of a response, one part for a short one, and how many of its tokens no part has."""
 
     parts: list[list[int]]
     n_cut: int
@@ -98,13 +98,15 @@ class TextEncoder:
 
     def contexts(self, contexts: Sequence[Sequence[str]]) -> list[TextIds]:
         """Encode contexts, each a sequence of turns from the oldest to the newest; a context may be empty."""
-        flat = iter(text_ids(self.tokenizer, [turn for context in contexts for turn in context]))
+        # Once each: the turns of a conversation stand in the contexts of all its later ones.
+        turns = list(dict.fromkeys(turn for context in contexts for turn in context))
+        ids = dict(zip(turns, text_ids(self.tokenizer, turns), strict=True))
         encoded = []
         doubled = self.text_format == "doubled"
         opening, closing = self._first * (2 if doubled else 1), self._last * doubled
         room = self.max_context_tokens - len(opening) - len(closing)
         for context in contexts:
-            body = [token for _ in context for token in (*next(flat), *self._last)]
+            body = [token for turn in context for token in (*ids[turn], *self._last)]
             encoded.append(TextIds([*opening, *body[-room:], *closing], max(0, len(body) - room)))
         return encoded
 
@@ -116,10 +118,11 @@ class TextEncoder:
         """Encode responses, and count the tokens at their ends that were cut."""
         return [TextIds(windows.parts[0], windows.n_cut) for windows in self.response_windows(responses, 1)]
 
-    def response_windows(self, responses: Sequence[str], n_windows: int) -> list[ResponseWindows]:
+    def response_windows(self, responses: Sequence[str], n_windows: int, *, keep_end: bool = False) -> list[ResponseWindows]:
         """Encode each response in `n_windows` parts at most, each as long as fits.
 
-        With more than one a response that is too long for one part is parted between sentences where it can be.
+        With more than one a response that is too long for one part is parted between sentences where it can be. What is too
+        long for all of them loses its end or, with `keep_end`, what stands before its last part; there have to be two then.
         """
         times = 2 if self.text_format == "doubled" else 1
         opening, closing = self._first * times, self._last * times
@@ -129,8 +132,10 @@ class TextEncoder:
             bodies = [ids]
             if len(ids) > room:
                 bodies = [ids[:room], ids[room:]] if n_windows == 1 else self._packed_sentences(response, room)
-            parts = [[*opening, *body, *closing] for body in bodies[:n_windows]]
-            found.append(ResponseWindows(parts, sum(map(len, bodies[n_windows:]))))
+            kept, cut = bodies[:n_windows], bodies[n_windows:]
+            if cut and keep_end:
+                kept[-1], cut[-1] = cut[-1], kept[-1]
+            found.append(ResponseWindows([[*opening, *body, *closing] for body in kept], sum(map(len, cut))))
         return found
 
     def _packed_sentences(self, text: str, room: int) -> list[list[int]]:
@@ -183,6 +188,11 @@ class ResponseParts(NamedTuple):
         """
         judged: np.ndarray = (self.mean(values) + np.minimum.reduceat(values, self.starts)) / 2
         return judged
+
+
+def numbered(texts: Sequence[Any]) -> dict[Any, int]:
+    """Number the distinct ones of texts, or of what can be a key, in the order in which they first stand."""
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
 class EmbeddedTurns(NamedTuple):

@@ -37,7 +37,10 @@ ENCODER_HASHES = {
 PRETRAINED = pretrained_path()
 """Folder of the models in the box, each in a folder of its name."""
 
-SETTINGS_FILES = ("causalscore.json", "general.json", "language_model.json", "reconstruction.json", "slm.json")
+SETTINGS_FILES = (
+    *("assistant.json", "causalscore.json", "general.json"),
+    *("language_model.json", "reconstruction.json", "slm.json"),
+)
 """One of them comes last in the folder of a trained model, and holds what its weights hash to."""
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".joblib")

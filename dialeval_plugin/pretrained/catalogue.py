@@ -20,6 +20,10 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE, MANIFEST_FILE, file_hash
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.methods.assistant import model as assistant_model
+from dialeval_plugin.methods.assistant.judging import ASSISTANT_FOLDER
+from dialeval_plugin.methods.assistant.model import TrainedAssistant
+from dialeval_plugin.methods.assistant.scorer import ASSISTANT_MODEL
 from dialeval_plugin.methods.breakdown.model import LANGUAGE_MODEL_FOLDER
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
 from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
@@ -72,6 +76,7 @@ class Kind:
 
 
 KINDS = {
+    ASSISTANT_FOLDER.settings_file: Kind(ASSISTANT_MODEL, "model", TrainedAssistant, assistant_model.load_runtime),
     GENERAL_FOLDER.settings_file: Kind(GENERAL_MODEL, "model", TrainedGeneral, general_model.load_runtime),
     SLM_FOLDER.settings_file: Kind(SLM, "slm", TrainedSmallModel, slide_model.load_runtime),
     CAUSAL_FOLDER.settings_file: Kind(CAUSAL_MODEL, "model", CausalModel),

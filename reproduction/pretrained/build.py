@@ -60,6 +60,7 @@ class Recipe:
         scales: options of the scorer, for each of which there is a table of percentiles.
         bits: of each weight of the packed encoder.
         logs: corpora of chats with chatbots, of which the packed model learns acceptance.
+        answers: corpora of answers of assistants, of which `reproduction.assistant.sources` makes the files that are named.
     """
 
     command: str
@@ -69,13 +70,15 @@ class Recipe:
     scales: tuple[Mapping[str, str], ...] = ({},)
     bits: int = 6
     logs: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
 
     @property
     def training_files(self) -> list[str]:
         """The files below the data folder that something is learnt from, in order."""
         known = read_json(CORPORA)
-        talked = [file for corpus in self.logs for file in known[corpus]["files"]]
-        return list(dict.fromkeys([*(file.rpartition("=")[2] for _, file in self.files), *talked]))
+        talked = [file for corpus in (*self.logs, *self.answers) for file in known[corpus]["files"]]
+        named = () if self.answers else (file.rpartition("=")[2] for _, file in self.files)
+        return list(dict.fromkeys([*named, *talked]))
 
 
 def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
@@ -83,6 +86,13 @@ def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
     return tuple(("--corpus", f"{corpus}={file}") for corpus in corpora for file in known[corpus]["files"] if file not in HUMAN)
 
 
+def _assistant(*more: str) -> Recipe:
+    """The recipe of an evaluator of assistants, of the open corpora and those that are named."""
+    files = tuple((f"--{name}", f"{name}.jsonl") for name in ("preferences", "answers", "requests"))
+    return Recipe("assistant", files, scales=_LEVELS, answers=(*_OPEN_ANSWERS, *more))
+
+
+_OPEN_ANSWERS = ("preferences", "pandalm", "oasst", "halie", "taskmaster", "diasafety")
 _LEVELS = ({"level": "turn"}, {"level": "dialogue"})
 _OPEN_LOGS = "convai1", "dstc9"
 _CAUSES = ("DREAM", "msc", "ESConv")
@@ -110,6 +120,8 @@ RECIPES = {
         scales=_LEVELS,
         logs=_OPEN_LOGS,
     ),
+    "assistant": _assistant("alpaca_eval", "alpaca"),
+    "assistant-open": _assistant(),
     "slide": Recipe(
         "slm",
         tuple(("--data", file) for file in _DAILYDIALOG_PP),

@@ -31,6 +31,7 @@ from tests.test_damaged_folders import proxy_folder, reconstruction_folder  # no
 
 BACKENDS = ("torch", "onnx", "openvino", "openvino-int8")
 TRAINED: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {
+    "assistant": ("tiny_assistant", lambda folder: {"model": str(folder)}),
     "general": ("tiny_general", lambda folder: {"model": str(folder)}),
     "slide": ("tiny_slm", lambda folder: {"slm": str(folder), "variant": "slm"}),
     "sentence_similarity": ("tiny_encoder", lambda folder: {"encoder": str(folder)}),
@@ -44,7 +45,7 @@ TRAINED: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {
     ),
 }
 """By scorer: the fixture of a tiny model, and the options that name it."""
-ON_BACKENDS = ("general", "slide", "sentence_similarity")
+ON_BACKENDS = ("assistant", "general", "slide", "sentence_similarity")
 """Those that other backends run; the tiny model of causalscore is no regression over vectors."""
 CHOICES = [(name, backend) for name in TRAINED for backend in (BACKENDS if name in ON_BACKENDS else BACKENDS[:1])]
 CHOICES.append(("causalscore in the box", "torch"))

@@ -131,6 +131,8 @@ SCORERS: dict[str, Options] = {
     **dict.fromkeys(("g_eval", "llm_chiang"), lambda models: {"llm": models.llm, "mode": "weighted"}),
     **dict.fromkeys(("g_eval sampled", "llm_chiang sampled"), partial(_rated, mode="sampled", n_samples=2)),
     "causalscore": lambda models: {"model": models["causal_model"]},
+    "assistant": lambda models: {"model": models["assistant"]},
+    "assistant dialogue": lambda models: {"model": models["assistant"], "level": "dialogue"},
     "general": lambda models: {"model": models["general"]},
     "general references": lambda models: {"model": models["general"], "with_references": True},
     "general dialogue": lambda models: {"model": models["general"], "level": "dialogue"},

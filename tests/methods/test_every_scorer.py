@@ -109,6 +109,7 @@ READS_TURNS_BEFORE: dict[str, Options] = {
 OTHERS: dict[str, Options] = {
     "response_length": lambda folders: {},
     "random": lambda folders: {},
+    "assistant": lambda folders: {"model": folders.of("assistant"), "device": "cpu"},
     "causalscore": lambda folders: {"model": folders.of("causal_model"), "device": "cpu"},
     "general": lambda folders: {"model": folders.of("general"), "device": "cpu"},
     "glue_proxy": lambda folders: {
@@ -127,6 +128,7 @@ OF_DIALOGUES: dict[str, Options] = {
     "dialogue_likelihood dialogue pairs": lambda folders: {"model": folders.of("bert"), "device": "cpu"},
     "dialogue_reconstruction dialogue": lambda folders: {"model": folders.of("vhcr"), "device": "cpu"},
     "dialogue_reconstruction posterior": lambda folders: {"model": folders.of("vhcr"), "latent": "posterior", "device": "cpu"},
+    "assistant dialogue": lambda folders: {"model": folders.of("assistant"), "level": "dialogue", "device": "cpu"},
     "general dialogue": lambda folders: {"model": folders.of("general"), "level": "dialogue", "device": "cpu"},
     "dialogue_rating dialogue": lambda folders: {"llm": _judge(), "level": "dialogue"},
 }

@@ -25,6 +25,7 @@ from transformers.utils import logging as host_logging
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.methods.assistant.model import TrainedAssistant
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
@@ -63,6 +64,7 @@ def load_causal_model(name: str, device: str | None = None) -> CausalModel:
 
 OPENERS: dict[str, Callable[[str], Any]] = {
     "tiny_slm": TrainedSmallModel.load,
+    "tiny_assistant": TrainedAssistant.load,
     "tiny_general": TrainedGeneral.load,
     "tiny_causal_model": load_causal_model,
     "tiny_breakdown_models": open_model,
@@ -151,7 +153,7 @@ def test_d21_a_tensor_too_many_is_named(tiny_slm: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "[1]", "{}", '["a"'])
-@pytest.mark.parametrize("fixture", ["tiny_slm", "tiny_general", "tiny_causal_model"])
+@pytest.mark.parametrize("fixture", ["tiny_slm", "tiny_assistant", "tiny_general", "tiny_causal_model"])
 def test_d21_without_its_training_contexts_a_model_does_not_count_leaks_from_none(
     fixture: str, value: str | None, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

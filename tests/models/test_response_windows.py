@@ -50,6 +50,18 @@ def test_a_long_text_is_parted_between_its_sentences(encoder: TextEncoder) -> No
     assert ends <= {".", "!", "?"}
 
 
+def test_of_a_text_of_too_many_parts_the_end_may_be_kept(encoder: TextEncoder) -> None:
+    text = " ".join(SENTENCES * 9)
+    (whole,), (first,), (both,) = (
+        encoder.response_windows([text], n_windows, keep_end=keep_end)
+        for n_windows, keep_end in ((9, False), (3, False), (3, True))
+    )
+    assert len(whole.parts) == 5
+    assert first.parts == whole.parts[:3]
+    assert both.parts == [*whole.parts[:2], whole.parts[-1]]
+    assert both.n_cut == sum(len(part) - 2 for part in whole.parts[2:-1])
+
+
 def test_one_window_reads_as_many_first_tokens_as_fit(encoder: TextEncoder) -> None:
     text = " ".join(SENTENCES * 4)
     (cut,), (whole,) = encoder.counted_responses([text]), encoder.response_windows([text], 8)

@@ -9,6 +9,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertConfig, BertModel
 
+from dialeval_plugin.methods.assistant.head import AssistantHead
+from dialeval_plugin.methods.assistant.judging import AssistantConfig
+from dialeval_plugin.methods.assistant.model import TrainedAssistant
 from dialeval_plugin.methods.causalscore.classifiers import new_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel, CausalModelConfig
 from dialeval_plugin.methods.general.judging import GeneralConfig
@@ -63,3 +66,14 @@ def write_tiny_general(folder: Path, config: GeneralConfig | None = None) -> Pat
     mixing = Mixing(plain, {**plain, "knowledge": 0.5} if model.config.has_knowledge else None)
     TrainedGeneral(model, mixing, CoherenceWeights(0.6, 0.3, 0.1, 0.2), frozenset()).save(folder / "general")
     return folder / "general"
+
+
+def write_tiny_assistant(folder: Path, config: AssistantConfig | None = None) -> Path:
+    """Write an untrained evaluator of assistants over that encoder, with weights large enough that its answers differ."""
+    encoder = SentenceTransformer(str(write_tiny_encoder(folder)), device="cpu")
+    torch.manual_seed(4)
+    head = AssistantHead(16)
+    spread(head.parameters(), 0.3)
+    config = config or AssistantConfig("assistant", 40, 2, 40, 3)
+    TrainedAssistant(encoder, head, config, {"cut_off": 0.6}, frozenset()).save(folder / "assistant")
+    return folder / "assistant"

@@ -20,11 +20,10 @@ from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.core.files import parse_json
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.novelty import NOVELTY
-from dialeval_plugin.methods.general.scorer import NOT_BLAMED
 
 if TYPE_CHECKING:
     import gradio

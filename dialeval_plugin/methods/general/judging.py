@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from typing_extensions import TypedDict
 
-from dialeval_plugin.conversations.roles import assistant
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.core.dialogue import Turn, is_blank
-from dialeval_plugin.models.context_texts import EmbeddedTurns, ResponseParts, TextEncoder
+from dialeval_plugin.models.context_texts import EmbeddedTurns, ResponseParts, TextEncoder, numbered
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
@@ -104,7 +102,7 @@ class GeneralJudge:
         contexts, responses = self.texts.contexts([(text,) for text in texts]), self.texts.counted_responses(texts)
         # Of a short turn both are the same tokens.
         ids = [tuple(text.ids) for text in (*contexts, *responses)]
-        distinct = _numbered(ids)
+        distinct = numbered(ids)
         vectors = self.runtime.embed(list(distinct))[[distinct[row] for row in ids]]
         of_contexts, of_responses = np.split(vectors, [len(texts)])
         (mapped,) = self.runtime.run("of_contexts", of_contexts)
@@ -126,8 +124,8 @@ class GeneralJudge:
 
         Each part of a long response is judged after the whole context.
         """
-        contexts, responses = (_numbered([triple[place] for triple in triples]) for place in range(2))
-        facts = _numbered([triple[2] for triple in triples if triple[2]])
+        contexts, responses = (numbered([triple[place] for triple in triples]) for place in range(2))
+        facts = numbered([triple[2] for triple in triples if triple[2]])
         read_contexts, read_facts = self.texts.contexts(list(contexts)), self.texts.contexts(list(facts))
         windows = self.texts.response_windows(list(responses), self.config.max_response_windows)
         of_triples = [(contexts[context], responses[response], facts.get(fact, -1)) for context, response, fact in triples]
@@ -162,7 +160,7 @@ class GeneralJudge:
         distinct, facts = np.split(others, [len(response_ids)])
         # Each distinct text goes through the maps once, as it did through the encoder, and so does a pair of them through the
         # heads: where facts alone differ, what does not read them has the same value to the bit.
-        pairs = _numbered([(context, part) for context, part, _ in rows])
+        pairs = numbered([(context, part) for context, part, _ in rows])
         of_pair = np.array([pairs[context, part] for context, part, _ in rows])
         of_context, of_response = np.array(list(pairs)).T
         of_facts = np.array([fact for _, _, fact in rows])
@@ -204,22 +202,6 @@ def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralIn
         (tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))
     ]
     return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
-
-
-def judged_turns(turns: Sequence[Turn]) -> np.ndarray:
-    """Return which of the n visible turns but the first are judged, of shape (n - 1,), booleans.
-
-    They are those of the assistant, see `messages.assistant`; everybody's where nobody is known to be one, or where only the
-    first turn is the assistant's.
-    """
-    speakers = [turn.speaker for turn in turns if not is_blank(turn.text)][1:]
-    name = assistant(turns)
-    chosen = np.array([name is not None and speaker == name for speaker in speakers], dtype=bool)
-    return chosen if chosen.any() else np.ones(len(speakers), dtype=bool)
-
-
-def _numbered(texts: Sequence[Any]) -> dict[Any, int]:
-    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
 class _Mixing(TypedDict):

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 from scipy.special import expit, logit
 
+from dialeval_plugin.conversations.roles import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
-from dialeval_plugin.core.scorer import Scorer, read_percentiles
+from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.corpora import mini
@@ -58,7 +59,6 @@ BLAMES = {
     REFERENCE_SIMILARITY: "unlike the references",
 }
 """What is said of a response that a quality pulls down."""
-NOT_BLAMED = "nothing stands out"
 _EVEN = 0.5
 """What a quality has to be below to be blamed, as a probability, or as a share for novelty."""
 
@@ -114,7 +114,7 @@ class GeneralScorer(Scorer):
     `REFERENCE_WEIGHT` times what it is above `USUAL_SIMILARITY`.
 
     At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
-    nobody is known to be an assistant (`judging.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`,
+    nobody is known to be an assistant (`roles.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`,
     `novelty` and `cosine` are means over these `n_turns` turns. `coherence` says that all turns are in their original order and
     words (from mean, lowest and last fit, see `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`,
     `fluency`, `specificity`, `coherence` and `novelty`. The counts of tokens are sums over all turns.
@@ -270,7 +270,7 @@ class GeneralScorer(Scorer):
     def _explain_dialogue(self, dialogue: Dialogue) -> str:
         triples, _ = judging.triples_of_turns([visible_texts(dialogue.turns)])
         judgement = self._judge(triples)
-        judged = judging.judged_turns(dialogue.turns)
+        judged = judged_turns(dialogue.turns)
         worst = int(np.argmin(np.where(judged, self.main_score(judgement.log_odds, judgement.novelty), np.inf)))
         numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
         return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(judgement, worst, has_context=True)}"
@@ -400,7 +400,7 @@ class GeneralScorer(Scorer):
         coherence = self._coherence.probability(np.split(judgement.log_odds["fit"], starts))
         rows: list[Row] = []
         for number, dialogue in enumerate(dialogues):
-            judged = judging.judged_turns(dialogue.turns)
+            judged = judged_turns(dialogue.turns)
             row = {name: float(columns[name][number][judged].mean()) for name in of_turns}
             row |= {"coherence": float(coherence[number]), "n_turns": float(judged.sum())}
             row["general"] = fmean([row["general"], *(row[name] for name in _OF_DIALOGUES)])

@@ -12,12 +12,12 @@ from dialeval_plugin import load_metric
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
-from dialeval_plugin.core.scorer import percentile_settings
+from dialeval_plugin.core.scorer import NOT_BLAMED, percentile_settings
 from dialeval_plugin.methods.general.judging import TOKENS_CUT, GeneralConfig, GeneralJudge, GeneralJudgement
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.novelty import NOVELTY, NOVELTY_WEIGHT
-from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
+from dialeval_plugin.methods.general.scorer import BLAMES, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused
 from tests.tiny.models import write_tiny_general

@@ -11,6 +11,7 @@ from scipy.special import logit
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.scorer import NOT_BLAMED
 from dialeval_plugin.methods.general.mixing import OFFSET, Mixing
 from dialeval_plugin.methods.general.references import (
     REFERENCE_SIMILARITY,
@@ -19,7 +20,7 @@ from dialeval_plugin.methods.general.references import (
     nearest_similarity,
     reference_log_odds,
 )
-from dialeval_plugin.methods.general.scorer import BLAMES, NOT_BLAMED, GeneralScorer
+from dialeval_plugin.methods.general.scorer import BLAMES, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refusal
 

@@ -1,0 +1,150 @@
+"""Throughput and memory of the evaluator of assistants on one thread: answers of 300 words, each distinct, and each read whole.
+
+The last line is one JSON object:
+
+    BACKEND_per_s  answers per second of `Scorer.score`, by processor time
+    BACKEND_vs_torch  the same over those of torch in the same round, the median over rounds
+    vs_forward     answers per second with torch over those of the bare forward pass of the encoder over the distinct parts, in
+                   length-sorted batches of 64
+    peak_mb        highest resident memory of a process that scores, above what it has after loading the model
+    memory_growth  peak_mb with the largest number of answers over peak_mb with the smallest
+    first_score_s  seconds from the start of `dialeval score` to the end, for a chat log of ten answers
+
+The encoder is the packaged MiniLM with untrained heads, unless --model names a folder: speed does not depend on the weights.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before what reads it is imported
+
+import functools
+import importlib.util
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from measuring import interleaved, memory_figures, options_of, padded_batches, peak_mb, ratio, seconds
+
+from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.methods.assistant.head import AssistantHead
+from dialeval_plugin.methods.assistant.judging import AssistantConfig
+from dialeval_plugin.methods.assistant.model import TrainedAssistant
+from dialeval_plugin.methods.assistant.scorer import AssistantScorer
+from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.encoders import load_encoder, transformer_of, without_normalisation
+from dialeval_plugin.models.folders import PACKAGED_ENCODER
+from dialeval_plugin.models.runtimes.runtime import Backend
+
+torch.set_num_threads(1)
+
+N_WORDS = 300
+BACKENDS: dict[Backend, str] = {"torch": "torch", "onnx": "onnxruntime", "openvino": "openvino", "openvino-int8": "nncf"}
+
+
+def write_untrained_assistant(folder: Path) -> Path:
+    encoder = without_normalisation(load_encoder(PACKAGED_ENCODER, device="cpu"))
+    torch.manual_seed(0)
+    head = AssistantHead(transformer_of(encoder).config.hidden_size)
+    TrainedAssistant(encoder, head, AssistantConfig(), {}, frozenset()).save(folder)
+    return folder
+
+
+def answers(number: int) -> list[Example]:
+    """So many answers of `N_WORDS` words, of sentences of the embedded corpus that are drawn for each."""
+    sets = mini.read_response_sets()
+    said = [text for one in sets for text in (*one.positive, *one.adversarial)]
+    found = []
+    for place in range(number):
+        generator, words = random.Random(place), list[str]()
+        while len(words) < N_WORDS:
+            words += generator.choice(said).split()
+        found.append(Example.from_texts(sets[place % len(sets)].context, " ".join(words[:N_WORDS]), id=str(place)))
+    return found
+
+
+def measure_memory(model: str, sizes: Sequence[int]) -> list[float]:
+    """Highest resident memory while so many answers are scored, for each size."""
+    scorer = AssistantScorer(model, backend="openvino-int8")
+    scorer.score(answers(200))
+    return [peak_mb(functools.partial(_score_stream, scorer, size)) for size in sizes]
+
+
+def _score_stream(scorer: AssistantScorer, number: int) -> None:
+    made = answers(min(number, 2000))
+    stream = (Example.from_texts(one.context, f"{one.response.text} {n}") for n in range(number // len(made)) for one in made)
+    for _ in scorer.score_stream(stream):
+        pass
+
+
+def forward_only(model: str, examples: Sequence[Example]) -> Callable[[], None]:
+    """Return the bare forward pass over the distinct parts of answers, tokenised beforehand."""
+    trained = TrainedAssistant.load(model, device="cpu")
+    texts = TextEncoder(trained.encoder.tokenizer, "plain", 96, trained.config.max_response_tokens)
+    windows = texts.response_windows([one.response.text for one in examples], trained.config.max_response_parts)
+    batches = padded_batches({tuple(ids) for window in windows for ids in window.parts}, 64)
+
+    def run() -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                trained.encoder(batch)
+
+    return run
+
+
+def first_score(model: str, folder: Path) -> float:
+    """Seconds of the command, with a log of one chat."""
+    turns = [
+        {"role": role, "content": text}
+        for one in answers(10)
+        for role, text in (("user", one.context[-1].text), ("assistant", one.response.text))
+    ]
+    log = folder / "chat.jsonl"
+    log.write_text(json.dumps({"messages": turns}) + "\n", encoding="utf-8")
+    words = ["score", str(log), "--scorer", "assistant", "--option", f"model={model}", "--output", str(folder / "scores.jsonl")]
+    command = [sys.executable, "-m", "dialeval_plugin", *words]
+    return seconds(functools.partial(subprocess.run, command, check=True, capture_output=True))
+
+
+def main() -> None:
+    parser = options_of(__doc__, "a minute or two, with fewer answers", model="folder of a trained evaluator of assistants")
+    arguments = parser.parse_args()
+    if arguments.measure_memory:
+        print(*measure_memory(arguments.model, arguments.measure_memory))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        model = arguments.model or str(write_untrained_assistant(Path(scratch) / "assistant"))
+        examples, rounds = (answers(60), 3) if arguments.quick else (answers(512), 5)
+        scorers = {
+            name: AssistantScorer(model, backend=name, device="cpu" if name == "torch" else None)
+            for name, package in BACKENDS.items()
+            if importlib.util.find_spec(package)
+        }
+        work: dict[str, Callable[[], object]] = {
+            name: functools.partial(scorer.score, examples) for name, scorer in scorers.items()
+        }
+        times = interleaved({**work, "forward": forward_only(model, examples)}, rounds, time.process_time)
+        rates = {name: [len(examples) / value for value in values] for name, values in times.items()}
+        result: dict[str, float] = {}
+        for name in scorers:
+            result[f"{name}_per_s"] = round(statistics.median(rates[name]), 1)
+            result[f"{name}_vs_torch"] = round(ratio(rates[name], rates["torch"]), 2)
+            print(f"{name:14}{result[f'{name}_per_s']:8.1f} answers/s, {result[f'{name}_vs_torch']:5.2f} times torch")
+        sizes = (1000, 4000) if arguments.quick else (2000, 100_000)
+        memory = memory_figures(__file__, "--model", model, sizes=sizes, what="answers")
+        result |= {"vs_forward": round(ratio(rates["torch"], rates["forward"]), 3), **memory}
+        result["first_score_s"] = round(first_score(model, Path(scratch)), 1)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

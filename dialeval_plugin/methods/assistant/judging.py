@@ -1,0 +1,154 @@
+"""How the evaluator of assistants judges answers, whatever runs its model.
+
+On disk a model is a sentence-transformers folder, whole or compact, with `HEAD_FILE` and what `ModelFolder` writes;
+`assistant.json` holds the configuration and the thresholds of the defects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple, TypeAlias
+
+import numpy as np
+from annotated_types import Ge
+from typing_extensions import TypedDict
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.dialogue import Turn, is_blank
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.models.context_texts import ResponseWindows, TextEncoder, numbered
+from dialeval_plugin.models.folders import ModelFolder
+from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
+
+from .features import HEADS, Pooled, pooled, text_features
+
+HEAD_FILE = "assistant_head.safetensors"
+
+TOKENS_CUT = ("context_tokens_cut", "response_tokens_cut")
+
+_Tokens: TypeAlias = Annotated[int, Ge(3)]
+_Parts: TypeAlias = Annotated[int, Ge(2)]
+
+AssistantInput: TypeAlias = tuple[tuple[str, ...], str, str]
+"""The other turns before an answer, the question and the answer; the question is empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantConfig:
+    """What moves a score, apart from the weights; numbers of tokens include the special ones.
+
+    Attributes:
+        max_context_tokens: of a part of the question, and of all other turns together, of which the last are read.
+        max_question_parts: parts of a question that are read; of a longer one the first and the last.
+        max_response_tokens: of a part of an answer.
+        max_response_parts: parts of an answer that are read; of a longer one the first and the last.
+    """
+
+    recipe: str = "assistant"
+    max_context_tokens: _Tokens = 96
+    max_question_parts: _Parts = 4
+    max_response_tokens: _Tokens = 64
+    max_response_parts: _Parts = 24
+
+
+class AssistantJudgement(NamedTuple):
+    """What the model says of n answers."""
+
+    log_odds: dict[str, FloatArray]
+    """Calibrated, by `HEADS`, each of shape (n,)."""
+    tokens_cut: dict[str, FloatArray]
+    """By `TOKENS_CUT`: how many tokens before the answer, and of the answer, were not read, each of shape (n,)."""
+
+
+class AssistantJudge:
+    """Reads texts, has a runtime embed them, and judges what is pooled of their parts.
+
+    Args:
+        runtime: of an encoder and an `AssistantHead`.
+        config: of the model.
+
+    Raises:
+        InputError: the encoder reads fewer tokens than a part has.
+    """
+
+    def __init__(self, runtime: Runtime, config: AssistantConfig) -> None:
+        self.config = config
+        self.runtime = runtime
+        tokens = config.max_context_tokens
+        if (most := max(tokens, config.max_response_tokens)) > runtime.longest:
+            raise InputError(
+                f"assistant: {most} tokens do not fit into the encoder's {runtime.longest}. "
+                "Choose another encoder, or fewer tokens."
+            )
+        self._before = TextEncoder(runtime.tokenizer, "plain", tokens, tokens)
+        self._answers = TextEncoder(runtime.tokenizer, "plain", tokens, config.max_response_tokens)
+        self.contexts = VectorCache(runtime)
+
+    def judge(self, answers: Sequence[AssistantInput]) -> AssistantJudgement:
+        """Judge answers by what is `pooled` of them."""
+        read, tokens_cut = self.pooled(answers)
+        (log_odds,) = self.runtime.run("of_answers", *map(np.stack, zip(*read, strict=True)))
+        return AssistantJudgement(dict(zip(HEADS, log_odds.T.astype(np.float64), strict=True)), tokens_cut)
+
+    def pooled(self, answers: Sequence[AssistantInput]) -> tuple[list[Pooled], dict[str, FloatArray]]:
+        """Return what the heads read of answers, and by `TOKENS_CUT` what was not read.
+
+        Each distinct text, and each distinct part of one, is embedded once, all in one pass.
+        """
+        before, asked, said = (numbered(texts) for texts in zip(*answers, strict=True))
+        contexts = self._before.contexts(list(before))
+        questions = self._before.response_windows(list(asked), self.config.max_question_parts, keep_end=True)
+        responses = self._answers.response_windows(list(said), self.config.max_response_parts, keep_end=True)
+        of_questions, of_responses = ([tuple(ids) for text in texts for ids in text.parts] for texts in (questions, responses))
+        distinct = numbered(of_responses)
+        shared = [*(text.ids for text in contexts), *of_questions]
+        vectors, parts = map(unit, self.contexts.embed(shared, list(distinct)))
+        in_context, in_question = np.split(vectors, [len(contexts)])
+        by_question = _parted(in_question, questions)
+        by_response = _parted(parts[[distinct[ids] for ids in of_responses]], responses)
+        # Where nothing was said there are zeros.
+        of_answers = [
+            (in_context[before[turns]] * bool(turns), by_question[asked[question]] * bool(question), by_response[said[answer]])
+            for turns, question, answer in answers
+        ]
+        beside = np.concatenate([np.repeat(own.mean(0)[None], len(read), axis=0) for _, own, read in of_answers])
+        (evidence,) = self.runtime.run("of_parts", np.concatenate([read for *_, read in of_answers]), beside)
+        by_answer = np.split(evidence, np.cumsum([len(read) for *_, read in of_answers])[:-1])
+        found = [
+            pooled(*own, of_parts, text_features(*answer))
+            for own, of_parts, answer in zip(of_answers, by_answer, answers, strict=True)
+        ]
+        n_cut = [
+            (contexts[before[turns]].n_cut + questions[asked[question]].n_cut, responses[said[answer]].n_cut)
+            for turns, question, answer in answers
+        ]
+        return found, dict(zip(TOKENS_CUT, np.array(n_cut, dtype=np.float64).T, strict=True))
+
+
+def _parted(values: VectorArray, texts: Sequence[ResponseWindows]) -> list[VectorArray]:
+    """Part what there is of each part of texts, (parts, width), by text."""
+    return np.split(values, np.cumsum([len(text.parts) for text in texts])[:-1])
+
+
+def read_answer(turns: Sequence[Turn], answer: Turn) -> AssistantInput:
+    """Return what is judged of an answer after turns; the question is the last of them that somebody else has said.
+
+    Where nobody is known to be somebody else it is the last one. Turns without a visible character are left out.
+    """
+    visible = [turn for turn in turns if not is_blank(turn.text)]
+    if not visible:
+        return (), "", answer.text
+    places = [place for place, turn in enumerate(visible) if answer.speaker is None or turn.speaker != answer.speaker]
+    asked = visible.pop(places[-1] if places else -1)
+    return tuple(turn.text for turn in visible), asked.text, answer.text
+
+
+class _Settings(TypedDict):
+    """The fields of assistant.json that move a number."""
+
+    config: AssistantConfig
+    thresholds: dict[str, float]
+
+
+ASSISTANT_FOLDER = ModelFolder("assistant.json", _Settings, 1, "a trained evaluator of assistants", "dialeval train assistant")

@@ -1,0 +1,235 @@
+"""The scorer `assistant`: how good an answer of a language-model assistant is, and what is wrong with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from dialeval_plugin.conversations.roles import judged_turns
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn, is_blank, visible_texts
+from dialeval_plugin.core.journal import one_at_a_time
+from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer, read_percentiles
+from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
+from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.corpora import mini
+from dialeval_plugin.models.context_texts import longest_response
+from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
+
+from . import judging
+from .defects import DEFECTS
+from .features import ASKED_REFUSAL, HEADS, HELPFULNESS
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+
+ASSISTANT_MODEL = DefaultModel("assistant", "DIALEVAL_ASSISTANT", packaged="assistant")
+
+REFUSAL, WORST_TURN = "refusal", "worst_turn"
+JUDGED = tuple(defect.name for defect in DEFECTS if defect.name != REFUSAL)
+"""Defects that the main score counts; whether a refusal is one depends on what was asked."""
+TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
+DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
+
+_BLAMES = {defect.name: defect.blame for defect in DEFECTS}
+_UNHELPFUL = "helps less than a typical answer"
+_EVEN = 0.5
+_ANSWERS_AT_ONCE = 512
+"""Memory is not to grow with the turns of a window of dialogues."""
+
+
+@dataclass(frozen=True)
+class AssistantOptions(ModelOptions):
+    """Options of `assistant`.
+
+    Attributes:
+        model: folder or hub id of a model that `dialeval train assistant` made; see `DefaultModel`.
+        level: "turn" or "dialogue".
+        backend: what runs the model, see `Backend`.
+        dtype: in which the encoder multiplies, see `Precision`.
+        device: a torch device; by default a GPU where there is one.
+        revision: of a model on the hub.
+    """
+
+    level: Level = "turn"
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
+
+
+class AssistantScorer(Scorer):
+    """A small evaluator of answers of language-model assistants, of any length, trained on preferences and on spoiled answers.
+
+    Columns at level "turn", all but the last two probabilities in [0, 1]: `assistant`, that the answer helps and has none of
+    the defects but `refusal`, higher is better; `helpfulness`, that people prefer it to a typical answer of its length; by
+    name each of `defects.DEFECTS`, that the answer has it, lower is better; `refusal` is reported and not judged, since it
+    may be right, and `asked_refusal` is the probability that the question calls for one; `context_tokens_cut` and
+    `response_tokens_cut`, how many tokens of what stands before the answer, and of the answer, were not read.
+
+    The question is the last turn that somebody else has said. It is read in parts, up to `max_question_parts`, and the answer
+    up to `max_response_parts`; of a longer text the last part is its end, and what is missing stands before it. Of all other
+    turns together the last `max_context_tokens` are read.
+
+    At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
+    nobody is known to be an assistant (`judged_turns`): all columns are means over these `n_turns` turns, but for `worst_turn`,
+    the lowest `assistant` of them, and the counts of tokens, which are sums.
+
+    Raises:
+        MissingPrerequisite: there is no model.
+        ModelLoadError: the model is damaged, unsafe or of another kind.
+    """
+
+    name: ClassVar[str] = "assistant"
+    needs = ("trained model",)
+    packaged_model = "assistant"
+    levels = ("turn", "dialogue")
+    window: ClassVar[int] = _ANSWERS_AT_ONCE
+
+    @with_options(AssistantOptions)
+    def __init__(self, options: AssistantOptions) -> None:
+        self.level = options.level
+        self.folder = resolve(ASSISTANT_MODEL.find(options.model), revision=options.revision)
+        settings = judging.ASSISTANT_FOLDER.read_settings(self.folder)
+        self.thresholds: Mapping[str, float] = {name: settings["thresholds"].get(name, _EVEN) for name in _BLAMES}
+        """By defect the probability from which on an answer is said to have it."""
+
+        def load(choice: RuntimeChoice) -> TorchRuntime:
+            # torch is imported only where it runs the model, or writes what runs it.
+            from .model import load_runtime
+
+            return load_runtime(self.folder, choice)
+
+        choice = RuntimeChoice(options.backend, options.dtype, options.device)
+        runtime = open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=judging.HEAD_FILE)
+        self._model = judging.AssistantJudge(runtime, settings["config"])
+        self.model_hash: str = model_identity(self.folder)
+        self.percentiles = read_percentiles(self, self.folder)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the level's columns, the main one first."""
+        return TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
+
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Tokens of what stands before the answer, and of the answer."""
+        config = self._model.config
+        asked, answered = (
+            longest_response(n_parts, n_tokens)
+            for n_parts, n_tokens in (
+                (config.max_question_parts, config.max_context_tokens),
+                (config.max_response_parts, config.max_response_tokens),
+            )
+        )
+        lost = (
+            f"a question is longer than {asked}, or the turns before it than {config.max_context_tokens} tokens; "
+            "the question's middle, or the beginning of those turns, was not read",
+            f"an answer is longer than {answered}; its middle was not read",
+        )
+        return dict(zip(judging.TOKENS_CUT, lost, strict=True))
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        """Method, model and reading of the texts."""
+        config = self._model.config
+        return {
+            "method": self.name,
+            "model": self.model_hash,
+            "recipe": config.recipe,
+            "separator": "sep",
+            "speakers": "question",
+            "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
+            "question_windows": config.max_question_parts,
+            "response_windows": config.max_response_parts,
+            "truncation": "middle",
+            "judged": "assistant" if self.level == "dialogue" else None,
+            **self._model.runtime.signature_fields(),
+        }
+
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Also a dialogue without a turn that follows another."""
+        if isinstance(item, Dialogue):
+            return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
+        return super().unscorable(item)
+
+    def new_block(self) -> None:
+        """Forget the vectors of contexts and questions."""
+        self._model.contexts.clear()
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Judge answers, or those in dialogues; each distinct text is read once."""
+        answers = [self._answers(item) for item in items]
+        columns = self._judged([answer for of_item in answers for answer in of_item])
+        starts = np.cumsum([0, *map(len, answers)])
+        rows: list[Row] = []
+        for start, end in itertools.pairwise(starts):
+            own = {name: values[start:end] for name, values in columns.items()}
+            if self.level == "turn":
+                rows.append({name: float(value) for name, (value,) in own.items()})
+                continue
+            row = {name: float(values.sum() if name in judging.TOKENS_CUT else values.mean()) for name, values in own.items()}
+            rows.append({**row, WORST_TURN: float(own["assistant"].min()), "n_turns": float(end - start)})
+        return rows
+
+    @one_at_a_time
+    def explain(self, items: Sequence[Item]) -> list[str]:
+        """Name for each answer the defects that it has, as likely as their thresholds at least, the likeliest first.
+
+        A refusal is named last, with whether the question called for one, and in the end stands how helpful the answer is. Of a
+        dialogue the turn with the lowest score is explained.
+        """
+        explained = []
+        for item in items:
+            if (missing := self.unscorable(item)) is not None:
+                explained.append(missing.detail)
+                continue
+            columns = self._judged(self._answers(item))
+            worst = int(np.argmin(columns["assistant"]))
+            said = self._explain({name: float(values[worst]) for name, values in columns.items()})
+            if isinstance(item, Dialogue):
+                said = f"turn {_judged_places(item.turns)[worst] + 1} of {len(item.turns)}: {said}"
+            explained.append(said)
+        return explained
+
+    def _explain(self, row: Mapping[str, float]) -> str:
+        found = sorted((name for name in JUDGED if row[name] >= self.thresholds[name]), key=lambda name: -row[name])
+        said = [f"{_BLAMES[name]} ({_shown(name, row)})" for name in found]
+        if row[REFUSAL] >= self.thresholds[REFUSAL]:
+            asked = "as the question asks for" if row[ASKED_REFUSAL] >= _EVEN else "which the question does not call for"
+            said.append(f"{_BLAMES[REFUSAL]}, {asked} ({_shown(REFUSAL, row)}; {_shown(ASKED_REFUSAL, row)})")
+        if not said:
+            said.append(NOT_BLAMED if row[HELPFULNESS] >= _EVEN else _UNHELPFUL)
+        return "; ".join([*said, _shown(HELPFULNESS, row)])
+
+    def _answers(self, item: Item) -> list[judging.AssistantInput]:
+        """What is judged of an item: one answer, or those of a dialogue."""
+        if isinstance(item, Dialogue):
+            return [judging.read_answer(item.turns[:place], item.turns[place]) for place in _judged_places(item.turns)]
+        return [judging.read_answer(item.context, item.response)]
+
+    def _judged(self, answers: Sequence[judging.AssistantInput]) -> dict[str, FloatArray]:
+        """Judge answers: their columns at level "turn", each of shape (n,)."""
+        parts: dict[str, list[FloatArray]] = {name: [] for name in TURN_COLUMNS}
+        for start in range(0, len(answers), _ANSWERS_AT_ONCE):
+            log_odds, tokens_cut = self._model.judge(answers[start : start + _ANSWERS_AT_ONCE])
+            main = expit(log_odds[HELPFULNESS]) * np.prod([expit(-log_odds[name]) for name in JUDGED], axis=0)
+            shares = {name: expit(values) for name, values in log_odds.items()}
+            for name, values in {"assistant": main, **shares, **tokens_cut}.items():
+                parts[name].append(values)
+        return {name: np.concatenate(values) for name, values in parts.items()}
+
+
+def _judged_places(turns: Sequence[Turn]) -> list[int]:
+    """Places of the turns of a dialogue that are judged."""
+    _, *later = (place for place, turn in enumerate(turns) if not is_blank(turn.text))
+    return [place for place, chosen in zip(later, judged_turns(turns), strict=True) if chosen]
+
+
+def _shown(name: str, row: Mapping[str, float]) -> str:
+    return f"{name.replace('_', ' ')} {row[name]:.2f}"
