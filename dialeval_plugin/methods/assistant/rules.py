@@ -53,14 +53,14 @@ def _word_set(name: str) -> frozenset[str]:
 
 _ENGLISH = _FREQUENT["en"] | _word_set("english")
 _OPEN_WORDS = _word_set("open_words")
-_NAMED = re.compile(
+NAMED_LANGUAGE = re.compile(
     r"\b(?:translat\w*|languages?|traduc\w*|überset\w*|latin|tagalog|swahili|esperanto|klingon|"
     + "|".join(name for one in LANGUAGES.values() for name in one["names"])
     + r")\b"
 )
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:'[^\W_]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”')\]*_]*\s+|\n+|(?<=[。！？])")
-_ITEM = re.compile(r"\s*(?:[-*•+]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s+")
+_ITEM = re.compile(r"\A\s*(?:[-*•+]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s+")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
 _CLOSERS = " \t\r\n*_~`\"”’')]}>»"
 _COUNTS = {
@@ -141,7 +141,7 @@ class _Reading:
     @cached_property
     def may_be_foreign(self) -> bool:
         """Whether the user speaks of a language."""
-        return self.asks(_NAMED)
+        return self.asks(NAMED_LANGUAGE)
 
     @cached_property
     def user_language(self) -> str:
@@ -174,9 +174,9 @@ def _has_end(text: str) -> bool:
 
 
 def _open_end(reading: _Reading) -> float:
-    """Whether the answer ends in a word or a mark that something has to follow."""
-    text = reading.response.rstrip(" \t\r\n*_")
-    if re.fullmatch(r"[-*•+#]+|\(?\d{1,3}[.)]|[A-Za-z][.)]", reading.last.strip()) and len(reading.lines) > 1:
+    """Whether the answer ends in an ellipsis, or in a word or a mark that something has to follow."""
+    text, last = reading.response.rstrip(" \t\r\n*_"), reading.last.strip(" .…")
+    if text.endswith(("...", "…")) or (re.fullmatch(r"[-*•+#]+|\(?\d{1,3}[.)]?|[A-Za-z][.)]", last) and len(reading.lines) > 1):
         return 1.0
     is_open = text.endswith((*",:([{–—&", " /")) or (text[-1:].isalpha() and reading.words[-1] in _OPEN_WORDS)
     return float(is_open and len(reading.words) > 3)
@@ -192,28 +192,33 @@ def _prose_without_end(reading: _Reading) -> float:
     ]
     n_words = len(_words(reading.last))
     if peers and (is_item or n_words > 3):
-        return _share(sum(map(_has_end, peers)), len(peers))
-    return 1.0 if re.search(r"[a-z]{2}[.!?][\"”)]? [A-Z]", reading.last) else n_words / 40
+        return _share(sum(_has_end(line) or line.rstrip()[-1] == ":" for line in peers), len(peers))
+    return 1.0 if re.search(r"[a-z]{2}[.!?][\"”)]? [A-Z]", reading.last) else n_words / 25
 
 
-def _unlike_items(reading: _Reading) -> float:
-    """How many of the items of a list have a colon or twice the length, where the last one has not."""
-    items = [line for line in reading.lines if _ITEM.match(line)]
-    if len(items) < 3 or reading.last != items[-1]:
-        return 0.0
-    others = items[-20:-1]
-    n_colons = 0 if ":" in reading.last else sum(":" in line for line in others)
-    return max(n_colons, sum(len(line) > 2 * len(reading.last) for line in others)) / len(others)
-
-
-def _unclosed_bracket(reading: _Reading) -> float:
+def _unlike_lines(reading: _Reading) -> float:
+    """How many items of a list or rows of a table have a colon, more cells or twice the length, where the last has not."""
     last = reading.last
-    is_open = (last.rfind(start) > last.rfind(end) and last.count(start) > last.count(end) for start, end in ("()", "[]", "{}"))
-    return float(any(is_open) or last.count("**") % 2 == 1)
+    items = [line for line in reading.lines[-21:-1] if (line[0] == "|" if last[:1] == "|" else _ITEM.match(line))]
+    if len(items) < 2 or not (last[0] == "|" or _ITEM.match(last)):
+        return 0.0
+    shorter = sum(len(line) > 2 * len(last) for line in items)
+    return max(
+        shorter,
+        *(
+            sum(line.count(sign) > last.count(sign) for line in items) if n else 0
+            for sign, n in ((":", ":" not in last), ("|", True))
+        ),
+    ) / len(items)
 
 
-def _unclosed_quote(reading: _Reading) -> float:
-    return float(reading.last.count('"') % 2 == 1 or reading.last.count("“") > reading.last.count("”"))
+def _unclosed(reading: _Reading) -> float:
+    """Whether the last line opens a bracket, a quotation or bold letters, and does not close them."""
+    last = reading.last
+    is_open = any(
+        last.count(start) > last.count(end) and last.rfind(start) > last.rfind(end) for start, end in ("()", "[]", "{}", "“”")
+    )
+    return float(is_open or last.count('"') % 2 == 1 or last.count("**") % 2 == 1)
 
 
 _ANNOUNCED = re.compile(rf"\b(\d{{1,2}}|{'|'.join(_COUNTS)}) (?:\w+ ){{0,2}}(?:\w+s|people|criteria)\b")
@@ -304,7 +309,6 @@ def _reasoning(reading: _Reading) -> float:
 _SPEAKER, _ASKER, _DIALOGUE, _QUESTIONS, _USER_VOICE = map(
     _pattern, ("speaker", "asker", "dialogue", "questions", "user_voice")
 )
-_SPEAKER_START = re.compile(r"\W{0,9}(?:assistant|ai|bot|chatbot|chatgpt|system|model|user|human|customer)\W{0,3}:")
 
 
 def _speaker_labels(reading: _Reading) -> float:
@@ -386,14 +390,11 @@ _KEY = re.compile(r"[\"'][\w .-]{1,40}[\"']\s*:")
 
 
 def _error_phrase(reading: _Reading) -> float:
-    """Patterns of error messages, by how much of the answer they are; less where the user writes about them."""
+    """What a program prints instead of a text, or patterns of error messages, by how much of the answer they are."""
+    if _EMPTY.fullmatch(reading.lower[:200]):
+        return float(not reading.asks(_ABOUT_ERRORS))
     found = len(_ERROR.findall(reading.lower))
     return min(1.0, 20 * found / (len(reading.words) + 10)) * (0.3 if reading.asks(_ABOUT_ERRORS) else 1.0)
-
-
-def _empty_value(reading: _Reading) -> float:
-    """Whether the answer is empty, or what a program prints instead of a text."""
-    return float(_EMPTY.fullmatch(reading.lower[:200]) is not None and not reading.asks(_ABOUT_ERRORS))
 
 
 def _raw_data(reading: _Reading) -> float:
@@ -447,22 +448,15 @@ _DISCOURSE = _content(["however", "actually", "fact", "said", "time", "truth", "
 _ABOUT_TRUTH = re.compile(r"\bopposites?\b|\bfalse\b|\btrue\b")
 
 
-def _has_twin(reading: _Reading, mark: Callable[[tuple[str, ...]], object]) -> float:
-    """Whether two sentences have the same content words and other marks."""
-    marks: dict[frozenset[str], object] = {}
+def _contradicting_twin(reading: _Reading) -> float:
+    """Whether two sentences have the same content words, but other numbers, or only one of them a negation."""
+    seen: dict[frozenset[str], object] = {}
     for words in reading.sentence_words:
         key = frozenset(word for word in _content(words) - _DISCOURSE if not word[0].isdigit() and not _NEGATION.search(word))
-        if len(key) > 2 and marks.setdefault(key, mark(words)) != mark(words):
+        says = (any(map(_NEGATION.search, words)), [word for word in words if word[0].isdigit()])
+        if len(key) > 2 and seen.setdefault(key, says) != says:
             return 1.0
     return 0.0
-
-
-def _negated_repeat(reading: _Reading) -> float:
-    return _has_twin(reading, lambda words: any(map(_NEGATION.search, words)))
-
-
-def _changed_numbers(reading: _Reading) -> float:
-    return _has_twin(reading, lambda words: tuple(word for word in words if word[0].isdigit()))
 
 
 # Gibberish.
@@ -545,10 +539,9 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "no_end_mark": lambda reading: float(not _has_end(reading.last)),
         "open_end": _open_end,
         "prose_without_end": _prose_without_end,
-        "unlike_items": _unlike_items,
+        "unlike_lines": _unlike_lines,
         "unclosed_code": lambda reading: float(len(_FENCE.findall(reading.response)) % 2),
-        "unclosed_bracket": _unclosed_bracket,
-        "unclosed_quote": _unclosed_quote,
+        "unclosed": _unclosed,
         "missing_items": _missing_items,
         "looping_tail": _looping_tail,
         "repeated_ngrams": _repeated_ngrams,
@@ -562,7 +555,6 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
             "user" not in reading.asked and bool(_SPOKEN_REASONING.search(reading.lower[:600]))
         ),
         "speaker_labels": _speaker_labels,
-        "speaker_start": lambda reading: float(bool(_SPEAKER_START.match(reading.lower)) and not reading.asks(_SPEAKER)),
         "user_voice": _user_voice,
         "refusal_opening": lambda reading: float(_REFUSAL.search(reading.lower[:250]) is not None),
         "refusal_anywhere": lambda reading: reading.share_of_sentences(_REFUSAL),
@@ -572,7 +564,6 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "other_language": lambda reading: _foreign(reading, reading.words),
         "foreign_part": _foreign_part,
         "error_phrase": _error_phrase,
-        "empty_value": _empty_value,
         "raw_data": _raw_data,
         "question_covered": _question_covered,
         "own_words": _own_words,
@@ -581,8 +572,7 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "copied_question": lambda reading: _copied(reading.words, reading.question_words),
         "whole_question": lambda reading: _copied(reading.question_words, reading.words, 4),
         "only_questions": _only_questions,
-        "negated_repeat": _negated_repeat,
-        "changed_numbers": _changed_numbers,
+        "contradicting_twin": _contradicting_twin,
         "takes_back": lambda reading: float(reading.has(_TAKES_BACK) and not reading.asks(_ABOUT_TRUTH)),
         "odd_letters": lambda reading: _unlikely(letter_classes(reading.prose), _LETTER_PAIRS, 160),
         "odd_order": lambda reading: _unlikely(_classes_of(reading.sentence_words), _WORD_PAIRS, 1 << 30),

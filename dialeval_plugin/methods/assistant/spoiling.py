@@ -1,6 +1,7 @@
 """Answers that have a defect, made from real ones: what the heads of defects are trained and calibrated on.
 
-No language model takes part. Sentences of other languages and set phrases are the package's own.
+phrases.json has forms of spoiled answers by defect, and the phrases that fill them. A name in braces stands for a phrase
+of that name, or for what is made of the answer and its context here. No language model takes part.
 """
 
 from __future__ import annotations
@@ -11,286 +12,190 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
-from .rules import LANGUAGES, language_of, split_sentences, topic_words
+from .defects import DEFECTS
+from .rules import LANGUAGES, NAMED_LANGUAGE, language_of, split_sentences, topic_words
 
-_PHRASES: Mapping[str, list[str]] = json.loads(Path(__file__).with_name("phrases.json").read_text(encoding="utf-8"))
-_LABELS = (
-    ("User", "Assistant"),
-    ("Human", "Assistant"),
-    ("Human", "AI"),
-    ("Q", "A"),
-    ("Customer", "Agent"),
-    ("You", "Me"),
-    ("user", "assistant"),
-)
-_NAMES = re.compile(
-    r"\btranslat|\blanguages?\b|" + "|".join(rf"\b{name}" for one in LANGUAGES.values() for name in one["names"])
-)
-_AUXILIARY = re.compile(r"\b(is|are|was|were|can|could|will|would|should|must|has|have|does|do|did)\b(?! not\b|n['’]t)")
+_FILE = json.loads(Path(__file__).with_name("phrases.json").read_text(encoding="utf-8"))
+_FORMS: Mapping[str, list[str]] = _FILE["forms"]
+_PHRASES: Mapping[str, list[str]] = _FILE["phrases"]
+
+_NAME = re.compile(r"\{(\w+)\}")
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|should|must|has|have|does|do|did)\b")
+_NEGATED = re.compile(r" not\b|\bnever |n['’]t\b")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\d)")
-_GAPS = (" ", "\n", "\n\n")
+_TURNED = {"I": "you", "me": "you", "my": "your", "you": "I", "your": "my"}
+_CODES = ("400", "401", "404", "429", "500", "502", "503", "504")
+_PIECES = ("()", "});", "<br", "0x7f", "##", "_id", "://", "]]", "ﬁ", "Ã©", "▁the", "\\n")
 
 
-class _Case(NamedTuple):
-    context: Sequence[str]
-    response: str
-    others: Sequence[str]
-    rng: np.random.Generator
+class _Spoiling:
+    """Makes texts of one answer and its context; "" where that cannot be done."""
 
-    def pick(self, options: Sequence[str]) -> str:
-        return options[int(self.rng.integers(len(options)))]
+    def __init__(self, context: Sequence[str], response: str, others: Sequence[str], rng: np.random.Generator) -> None:
+        self._context, self._others, self._rng = context, others, rng
+        self._response = response.strip()
+        self._question = context[-1].strip() if context else ""
+        self._words = self._response.split(" ")
+        self._sentences = split_sentences(response)
+        self._used: set[str] = set()
 
-    def chance(self, share: float) -> bool:
-        return bool(self.rng.random() < share)
+    def made(self, defect: str) -> str:
+        return self._filled(self._pick(_FORMS[defect]))
 
-    def number(self, lowest: int, highest: int) -> int:
+    def _filled(self, form: str) -> str:
+        """Put phrases and values in the places of their names; "" where one of them is missing."""
+        parts = _NAME.split(form)
+        for place in range(1, len(parts), 2):
+            name = parts[place]
+            if name in _PHRASES:
+                phrase = self._pick([one for one in _PHRASES[name] if one not in self._used] or _PHRASES[name])
+                self._used.add(phrase)
+                parts[place] = self._filled(phrase)
+            else:
+                parts[place] = _VALUES[name](self) if name in _VALUES else f"{{{name}}}"
+            if not parts[place]:
+                return ""
+        return "".join(parts)
+
+    def _pick(self, options: Sequence[str]) -> str:
+        return options[int(self._rng.integers(len(options)))] if options else ""
+
+    def _number(self, lowest: int, highest: int) -> int:
         """From lowest to highest, both included."""
-        return int(self.rng.integers(lowest, highest + 1))
+        return int(self._rng.integers(lowest, max(lowest, highest) + 1))
 
-    def phrase(self, kind: str) -> str:
-        return self.filled(self.pick(_PHRASES[kind]))
+    def _permuted(self, texts: Sequence[str]) -> list[str]:
+        return [texts[place] for place in self._rng.permutation(len(texts))]
 
-    def filled(self, phrase: str) -> str:
-        """Put the topic of the question and numbers into a phrase."""
-        question = self.context[-1] if self.context else ""
-        topic = topic_words(question, self.number(1, 4)) or "that"
-        request = " ".join(question.split()[: self.number(6, 14)]) or "that"
-        return phrase.format(
-            topic=topic,
-            Topic=topic[:1].upper() + topic[1:],
-            request=request.rstrip(".?!"),
-            code=self.pick(["400", "401", "404", "429", "500", "502", "503", "504"]),
-            number=self.number(12, 4999),
-            small=self.number(1, 60),
-            id="".join(self.pick(string.hexdigits) for _ in range(12)),
-        )
+    def _replaced(self, share: float, word: Callable[[str], str]) -> str:
+        """The answer with a share of its words replaced."""
+        return " ".join(word(one) if self._rng.random() < share else one for one in self._words)
 
-    def phrases(self, kind: str, lowest: int, highest: int) -> str:
-        """Different phrases of a kind, in a drawn order."""
-        places = self.rng.permutation(len(_PHRASES[kind]))[: self.number(lowest, highest)]
-        return " ".join(self.filled(_PHRASES[kind][place]) for place in places)
+    # Of the question.
 
+    def topic(self) -> str:
+        return topic_words(self._question, self._number(1, 4)) or "that"
 
-def _cut_off(case: _Case) -> str | None:
-    words = [found.end() for found in re.finditer(r"\S+", case.response)]
-    if len(words) < 8:
-        return None
-    end = words[case.number(max(3, len(words) // 4), len(words) - 2)]
-    text = case.response[:end].rstrip(" .!?…:;\"”')*`")
-    if case.chance(0.3) and text[-3:].isalpha():
-        text = text[: -case.number(1, 2)]
-    return text + ("..." if case.chance(0.05) else "")
+    def request(self) -> str:
+        return " ".join(self._question.split()[: self._number(6, 14)]).rstrip(".?!") or "that"
 
+    def question(self) -> str:
+        return self._question if len(self._question.split()) > 2 else ""
 
-def _looping(case: _Case) -> str | None:
-    sentences, words = split_sentences(case.response), case.response.split()
-    if not sentences or len(words) < 3:
-        return None
-    kind, times = case.number(0, 5), case.number(3, 15)
-    if kind == 0:
-        return f"{case.response}{case.pick(_GAPS)}" + " ".join([sentences[-1]] * times)
-    if kind == 1:
-        place = case.number(0, len(sentences) - 1)
-        return " ".join([*sentences[: place + 1], *[sentences[place]] * times])
-    if kind == 2:
-        length = case.number(1, min(8, len(words)))
-        end = case.number(max(length, len(words) // 2), len(words))
-        return " ".join([*words[:end], *words[end - length : end] * case.number(4, 40)])
-    if kind == 3:
-        return "\n\n".join([case.response] * case.number(2, 4))
-    if kind == 4:
-        last = case.response.rsplit("\n", 1)[-1].strip("-*0123456789. ") or words[-1]
-        return case.response + "".join(f"\n{number}. {last}" for number in range(1, times + 1))
-    return case.response + case.pick([case.pick("!.aeo?0") * case.number(30, 200), f" {words[-1]}" * case.number(8, 80)])
+    def first(self) -> str:
+        return " ".join(split_sentences(self.question())[:2])
 
+    def turned(self) -> str:
+        first = re.sub(r"\b(?:I|me|my|you|your)\b", lambda found: _TURNED[found[0]], self.first())
+        return first[:1].lower() + first[1:]
 
-def _leaked(case: _Case) -> str:
-    kind = case.number(0, 3)
-    if kind == 0:
-        text = case.response + case.pick(["", "\n", " "]) + case.pick(_PHRASES["leaked_end"])
-        return text + case.pick(["", f"\n{case.phrase('user_turns')}"])
-    if kind == 1:
-        return case.pick(_PHRASES["leaked_start"]) + case.response
-    thought = case.phrase("reasoning")
-    if kind == 2:
-        tag = case.pick(["think", "thinking", "reasoning", "thought"])
-        return (
-            f"<{tag}>\n{thought}\n</{tag}>\n\n{case.response}" if case.chance(0.7) else f"{thought}\n</{tag}>\n{case.response}"
-        )
-    return f"{thought}\n\n{case.response}"
+    def earlier(self) -> str:
+        return self._pick([turn for turn in self._context[-2::-2] if len(turn.split()) > 3])
 
+    # Of other answers and languages.
 
-def _second_voice(case: _Case) -> str:
-    turn = case.phrase("user_turns")
-    user, assistant = _LABELS[case.number(0, len(_LABELS) - 1)]
-    answer = case.pick(case.others) if case.others else case.phrase("boilerplate")
-    answer = " ".join(answer.split()[: case.number(5, 60)])
-    gap = case.pick(["\n", "\n\n"])
-    kind = case.number(0, 3)
-    if kind == 0:
-        return f"{case.response}{gap}{user}: {turn}"
-    if kind == 1:
-        return f"{case.response}{gap}{turn}{gap}{answer}"
-    if kind == 2:
-        return f"{case.response}{gap}**{user}:** {turn}{gap}**{assistant}:** {answer}"
-    return f"{case.response}{gap}{user}: {turn}{gap}{assistant}: {answer}"
+    def other(self) -> str:
+        return self._pick(self._others)
 
+    def other_opening(self) -> str:
+        return " ".join(self.other().split()[: self._number(5, 60)])
 
-def _refusal(case: _Case) -> str:
-    return " ".join([case.phrase("refusal"), *[case.phrase("refusal_end")] * case.chance(0.5)])
+    def foreign(self) -> str:
+        if NAMED_LANGUAGE.search(" ".join(self._context).lower()):
+            return ""
+        own = language_of(self._response)
+        sentences = LANGUAGES[self._pick([code for code in LANGUAGES if code != own])]["sentences"]
+        return " ".join(self._permuted(sentences)[: self._number(1, len(sentences))])
 
+    # Of the answer.
 
-def _boilerplate(case: _Case) -> str:
-    return case.phrases("boilerplate", 2, 6)
+    def opening(self) -> str:
+        """Its first third or half."""
+        return " ".join(self._words[: max(1, len(self._words) // self._number(2, 3))])
 
+    def cut(self) -> str:
+        ends = [found.end() for found in re.finditer(r"[^\s.!?:|`]+(?= +\S)", self._response)]
+        ends = ends[len(ends) // 4 :] if len(ends) > 7 else []
+        text = self._response[: ends[self._number(0, len(ends) - 1)]].rstrip(",;\"”')*") if ends else ""
+        is_word = re.search(r"[^\W\d_]{4}\Z", text) is not None
+        return text[: -self._number(1, 2)] if is_word and self._rng.random() < 0.3 else text
 
-def _wrong_language(case: _Case) -> str | None:
-    asked = " ".join(case.context).lower()
-    if _NAMES.search(asked):
-        return None
-    own = language_of(case.response)
-    code = case.pick([code for code in LANGUAGES if code != own])
-    sentences = list(LANGUAGES[code]["sentences"])
-    drawn = [sentences[place] for place in case.rng.permutation(len(sentences))[: case.number(1, len(sentences))]]
-    own_part = split_sentences(case.response)[: case.number(1, 2)] if case.chance(0.2) else []
-    return " ".join([*own_part, *drawn])
+    def repeated_sentence(self) -> str:
+        return " ".join([self._pick(self._sentences[-2:])] * self._number(3, 15))
 
+    def repeated_words(self) -> str:
+        start = self._number(0, len(self._words) - 2)
+        return " ".join(self._words[start : start + self._number(1, 8)] * self._number(4, 40))
 
-def _error_message(case: _Case) -> str:
-    message = case.phrase("error_message")
-    words = case.response.split(" ")
-    return " ".join([*words[: len(words) // case.number(2, 5)], f"\n\n{message}"]) if case.chance(0.15) else message
+    def repeated_items(self) -> str:
+        item = self._sentences[-1].lstrip("-*0123456789. ") if self._sentences else ""
+        return "\n".join(f"{number}. {item}" for number in range(1, self._number(4, 15))) if item else ""
 
+    def repeated_sign(self) -> str:
+        return self._pick(["!", ".", "?", "a", "e", "o", "0", "ha", " ok", "\n-"]) * self._number(30, 200)
 
-def _off_topic(case: _Case) -> str | None:
-    return case.pick(case.others) if case.others else None
+    def _changed(self, pattern: re.Pattern[str], change: Callable[[str], str]) -> tuple[str, str]:
+        """A sentence that has a pattern, and the sentence with the first place of it changed."""
+        fitting = [one for one in self._sentences if 4 < len(one.split()) < 60 and one[-1] not in "?:"]
+        sentence = self._pick([one for one in fitting if pattern.search(one)])
+        return sentence, pattern.sub(lambda found: change(found[0]), sentence, count=1)
 
+    def _denied(self) -> tuple[str, str]:
+        sentence, positive = self._changed(_NEGATED, lambda _: " ")
+        if sentence and self._rng.random() < 0.5:
+            return sentence, " ".join(positive.split())
+        sentence, denied = self._changed(_AUXILIARY, lambda verb: f"{verb} {self._pick(['not', 'not', 'never'])}")
+        return ("", "") if _NEGATED.search(sentence) else (sentence, denied)
 
-def _stale(case: _Case) -> str | None:
-    earlier = [turn for turn in case.context[-2::-2] if len(turn.split()) > 3 and turn != case.response]
-    return case.pick(earlier) if earlier else None
+    def _recounted(self) -> tuple[str, str]:
+        return self._changed(_NUMBER, lambda number: str(int(number[:9]) * self._number(2, 9) + self._number(1, 9)))
+
+    def denied(self) -> str:
+        return self._denied()[1]
+
+    def recounted(self) -> str:
+        return self._recounted()[1] or self._denied()[1]
+
+    def beside(self) -> str:
+        """The answer with a sentence denied or with another number right behind it."""
+        sentence, changed = self._denied() if self._rng.random() < 0.7 else self._recounted()
+        return self._response.replace(sentence, f"{sentence} {self._pick(_PHRASES['contrast'])}{changed}", 1) if changed else ""
+
+    def shuffled(self) -> str:
+        return " ".join(self._permuted(self._words)) if len(self._words) > 3 else ""
+
+    def shuffled_windows(self) -> str:
+        width = self._number(4, 9)
+        windows = (self._words[start : start + width] for start in range(0, len(self._words), width))
+        return " ".join(word for window in windows for word in self._permuted(window)) if len(self._words) > 3 else ""
+
+    def random_letters(self) -> str:
+        return self._replaced(0.6, lambda word: "".join(self._pick(string.ascii_lowercase) for _ in word))
+
+    def mixed_letters(self) -> str:
+        return self._replaced(0.9, lambda word: "".join(self._permuted(word)))
+
+    def other_words(self) -> str:
+        pool = " ".join(self._others).split() or self._words[::-1]
+        return self._replaced(0.6, lambda _: self._pick(pool))
+
+    def tokens(self) -> str:
+        pool = [*_PIECES, *(sentence.split()[0] for one in LANGUAGES.values() for sentence in one["sentences"])]
+        return self._replaced(0.7, lambda _: self._pick(pool))
 
 
-def _echo(case: _Case) -> str | None:
-    question = case.context[-1].strip() if case.context else ""
-    if len(question.split()) < 3 or question == case.response.strip():
-        return None
-    first = " ".join(split_sentences(question)[:2])
-    turned = re.sub(
-        r"\b(?:I|me|my|you|your)\b",
-        lambda found: {"I": "you", "me": "you", "my": "your", "you": "I", "your": "my"}[found[0]],
-        first,
-    )
-    return case.pick(
-        [
-            question,
-            question,
-            question,
-            f"You asked: {question}",
-            f'"{first}"',
-            f"{first} {first}",
-            f"So {turned[:1].lower()}{turned[1:]}",
-            f"Your question is: {first}",
-            f"{question}\n\n{question}",
-        ]
-    )
-
-
-def _contradiction(case: _Case) -> str | None:
-    """Deny a sentence or change its number, beside it or at the end, or take everything back."""
-    fitting = [one for one in split_sentences(case.response) if 4 < len(one.split()) < 60 and not one.endswith(("?", ":"))]
-    deniable = [one for one in fitting if _AUXILIARY.search(one)]
-    counted = [one for one in fitting if _NUMBER.search(one)]
-    if not fitting:
-        return None
-    if counted and case.chance(0.3):
-        sentence = case.pick(counted)
-        changed = _NUMBER.sub(lambda found: str(int(found[0][:9]) * case.number(2, 9) + case.number(1, 9)), sentence, count=1)
-    elif deniable and case.chance(0.8):
-        sentence = case.pick(deniable)
-        changed = _AUXILIARY.sub(lambda found: f"{found[0]} {case.pick(['not', 'not', 'never'])}", sentence, count=1)
-    else:
-        return f"{case.response} {case.phrase('takes_back')}"
-    opening = case.pick(_PHRASES["contradicting_openings"])
-    if opening and not changed.startswith(("I ", "I'")):
-        changed = opening + changed[:1].lower() + changed[1:]
-    if case.chance(0.4):
-        return case.response.replace(sentence, f"{sentence} {changed}", 1)
-    return f"{case.response}{case.pick(_GAPS)}{changed}"
-
-
-def _gibberish(case: _Case) -> str | None:
-    words = case.response.split(" ")
-    if len(words) < 4:
-        return None
-    kind = case.number(0, 5)
-    rng = case.rng
-    if kind == 0:
-        mixed = [words[place] for place in rng.permutation(len(words))]
-    elif kind == 1:
-        window = case.number(4, 8)
-        mixed = [
-            words[start + place]
-            for start in range(0, len(words), window)
-            for place in rng.permutation(min(window, len(words) - start))
-        ]
-    elif kind == 2:
-        mixed = ["".join(case.pick(string.ascii_lowercase) for _ in word) if case.chance(0.6) else word for word in words]
-    elif kind == 3:
-        pool = " ".join(case.others).split() or words[::-1]
-        mixed = [case.pick(pool) if case.chance(0.6) else word for word in words]
-    elif kind == 4:
-        mixed = ["".join(word[place] for place in rng.permutation(len(word))) for word in words]
-    else:
-        tokens = [sentence.split()[0] for one in LANGUAGES.values() for sentence in one["sentences"]] + [
-            "()",
-            "});",
-            "<br",
-            "0x7f",
-            "##",
-            "_id",
-            "://",
-            "]]",
-        ]
-        mixed = [case.pick(tokens) if case.chance(0.7) else word for word in words]
-    text = " ".join(mixed)
-    return text if case.chance(0.7) else " ".join([*words[: len(words) // 2], *mixed[len(words) // 2 :]])
-
-
-def _insult(case: _Case) -> str:
-    insult = case.phrases("insults", 1, 2)
-    kind = case.number(0, 4)
-    if kind == 0:
-        return insult
-    if kind == 1:
-        return f"{insult} {case.response}"
-    if kind == 2:
-        sentences = split_sentences(case.response)
-        place = case.number(0, len(sentences))
-        return " ".join([*sentences[:place], insult, *sentences[place:]])
-    return f"{case.response}{case.pick(_GAPS)}{insult}"
-
-
-_SPOILERS: Mapping[str, Callable[[_Case], str | None]] = MappingProxyType(
+_VALUES: Mapping[str, Callable[[_Spoiling], str]] = MappingProxyType(
     {
-        "cut_off": _cut_off,
-        "looping": _looping,
-        "leaked": _leaked,
-        "second_voice": _second_voice,
-        "refusal": _refusal,
-        "boilerplate": _boilerplate,
-        "wrong_language": _wrong_language,
-        "error_message": _error_message,
-        "off_topic": _off_topic,
-        "stale": _stale,
-        "echo": _echo,
-        "contradiction": _contradiction,
-        "gibberish": _gibberish,
-        "insult": _insult,
+        **{name: value for name, value in vars(_Spoiling).items() if name[0] != "_" and name != "made"},
+        "response": lambda spoiling: spoiling._response,
+        "Topic": lambda spoiling: spoiling.topic().capitalize(),
+        "code": lambda spoiling: spoiling._pick(_CODES),
+        "number": lambda spoiling: str(spoiling._number(12, 4999)),
+        "small": lambda spoiling: str(spoiling._number(1, 60)),
+        "id": lambda spoiling: "".join(spoiling._pick(string.hexdigits) for _ in range(12)),
     }
 )
 
@@ -305,9 +210,9 @@ def spoiled(context: Sequence[str], response: str, others: Sequence[str], rng: n
         rng: draws the variants; the same state gives the same texts.
 
     Returns:
-        A spoiled answer by the name of its defect; a defect is left out where the answer is too short for it or the context
-        has no room for it.
+        A spoiled answer by the name of its defect. A defect is left out where the answer or its context has not what the
+        drawn variant takes: where the answer has too few words to be cut off, or there is no earlier answer to be stale.
     """
-    case = _Case(context, response, others, rng)
-    drawn = {name: spoil(case) for name, spoil in _SPOILERS.items()}
-    return {name: text for name, text in drawn.items() if text is not None and text.strip() != response.strip()}
+    spoiling = _Spoiling(context, response, others, rng)
+    made = {defect.name: spoiling.made(defect.name) for defect in DEFECTS}
+    return {name: text for name, text in made.items() if text and text.split() != response.split()}
