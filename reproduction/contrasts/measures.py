@@ -95,10 +95,21 @@ def order_pairs(scorer: Scorer, pairs: Iterable[ContrastPair]) -> list[OrderedPa
     """Score both items of each pair, which are of the scorer's level, and return the pairs in their order."""
     pairs = list(pairs)
     values = scorer.score([item for pair in pairs for item in (pair.better, pair.worse)]).values
-    sign = -1 if scorer.orientation == "lower" else 1
+    return ordered_by(pairs, values[::2], values[1::2], is_lower_better=scorer.orientation == "lower")
+
+
+def ordered_by(
+    pairs: Sequence[ContrastPair],
+    better: Sequence[float | None],
+    worse: Sequence[float | None],
+    *,
+    is_lower_better: bool = False,
+) -> list[OrderedPair]:
+    """Return the pairs in their order by the scores of both items of each."""
+    sign = -1 if is_lower_better else 1
     return [
-        OrderedPair(pair.id, pair.kind, better is not None and worse is not None and _is_above(sign * better, sign * worse))
-        for pair, better, worse in zip(pairs, values[::2], values[1::2], strict=True)
+        OrderedPair(pair.id, pair.kind, one is not None and other is not None and _is_above(sign * one, sign * other))
+        for pair, one, other in zip(pairs, better, worse, strict=True)
     ]
 
 
