@@ -360,20 +360,23 @@ def _other_script(reading: _Reading) -> float:
     return 2 * _share(sum(count for script, count in found.items() if script not in known), sum(found.values()))
 
 
-def _shares_of_languages(words: Sequence[str]) -> dict[str, float]:
-    """Share of the words that are frequent ones, by the code of the language."""
+def _shares_of_languages(words: Sequence[str], n_words: int = 0) -> dict[str, float]:
+    """Share of the words that are frequent ones, by the code of the language; of so many words, or of these."""
     counts = Counter(code for word in words for code in _LANGUAGES_OF.get(word, ()))
-    return {code: counts[code] / max(1, len(words)) for code in _FREQUENT}
+    return {code: counts[code] / max(1, n_words or len(words)) for code in _FREQUENT}
 
 
 def _foreign(reading: _Reading, words: Sequence[str]) -> float:
     """How much more of the words are frequent ones of another language than of the user's."""
     if len(words) < 4 or reading.may_be_foreign:
         return 0.0
-    found = _shares_of_languages(words)
-    own = found.pop(reading.user_language)
-    most = max(found.values())
-    n_accented = 0 if reading.user_language != "en" else sum(not word.isascii() for word in words)
+    is_english = reading.user_language == "en"
+    found = _shares_of_languages(
+        [word for word in words if len(word) > 1 and not (is_english and word in _ENGLISH)], len(words)
+    )
+    own = _share(sum(word in _ENGLISH for word in words), len(words)) if is_english else found[reading.user_language]
+    most = max(share for code, share in found.items() if code != reading.user_language)
+    n_accented = sum(not word.isascii() for word in words) if is_english else 0
     return max(4 * (most - own) if most > 0.1 else 0.0, 3 * n_accented / len(words) - own)
 
 
@@ -385,8 +388,9 @@ def _foreign_part(reading: _Reading) -> float:
 # Error messages and raw data.
 
 _ERROR, _CALL, _WANTS_DATA, _ABOUT_ERRORS = map(_pattern, ("error", "call", "wants_data", "about_errors"))
-_EMPTY = re.compile(r"\W*(?:null|none|undefined|nan|\[?object object\]?|n/a|<empty>|error|no response|failed)?\W*")
-_KEY = re.compile(r"[\"'][\w .-]{1,40}[\"']\s*:")
+_BRACKETS = r"[\s\"'\[\](){}<>.?!…-]*"
+_EMPTY = re.compile(rf"{_BRACKETS}(?:null|none|undefined|nan|object object|n/a|empty|error|no response|failed)?{_BRACKETS}")
+_KEY = re.compile(r"[\"'][\w .-]{1,40}[\"']\s?:\s?(?:[\"'{\[\d-]|null|true|false)")
 
 
 def _error_phrase(reading: _Reading) -> float:
@@ -402,7 +406,7 @@ def _raw_data(reading: _Reading) -> float:
     call = float(reading.has(_CALL))
     if reading.asks(_WANTS_DATA):
         return call / 2 if "tool" not in reading.asked and "```" not in reading.response else 0.0
-    starts = 0.5 * (re.match(r"\s*[\[{<]\s*[\"{<\w]", reading.response) is not None)
+    starts = 0.5 * (re.match(r"\s*(?:[\[{]\s*[\"'{\[]|<\w)", reading.response) is not None)
     return max(call, starts, 8 * len(_KEY.findall(reading.response)) / (len(reading.words) + 1))
 
 
@@ -450,13 +454,21 @@ _ABOUT_TRUTH = re.compile(r"\bopposites?\b|\bfalse\b|\btrue\b")
 
 def _contradicting_twin(reading: _Reading) -> float:
     """Whether two sentences have the same content words, but other numbers, or only one of them a negation."""
-    seen: dict[frozenset[str], object] = {}
+    seen: dict[frozenset[str], tuple[bool, list[str]]] = {}
     for words in reading.sentence_words:
         key = frozenset(word for word in _content(words) - _DISCOURSE if not word[0].isdigit() and not _NEGATION.search(word))
         says = (any(map(_NEGATION.search, words)), [word for word in words if word[0].isdigit()])
-        if len(key) > 2 and seen.setdefault(key, says) != says:
+        other = seen.setdefault(key, says) if len(key) > 2 else says
+        if other[0] != says[0] or (other[1] != says[1] and len(key) > 3):
             return 1.0
     return 0.0
+
+
+def _takes_back(reading: _Reading) -> float:
+    """Whether a sentence says that what was said is wrong: 1 for the last two, less before, where the user may be wrong."""
+    if reading.asks(_ABOUT_TRUTH) or not reading.has(_TAKES_BACK):
+        return 0.0
+    return 1.0 if any(_TAKES_BACK.search(_lower(one)) for one in reading.sentences[1:][-2:]) else 0.4
 
 
 # Gibberish.
@@ -471,7 +483,8 @@ def _pair_table(name: str) -> tuple[dict[str, int], FloatArray]:
 
 _CLASSES, _WORD_PAIRS = _pair_table("word_pairs.txt")
 _LETTER_PAIRS = _pair_table("letter_pairs.txt")[1]
-_SUFFIXES = [name[1:] for name in _CLASSES if name[0] == "-" and len(name) > 1]
+WORD_CLASSES: tuple[str, ...] = tuple(_CLASSES)
+_SUFFIXES = [name[1:] for name in WORD_CLASSES if name[0] == "-" and len(name) > 1]
 
 
 @lru_cache(maxsize=1 << 15)
@@ -573,7 +586,7 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "whole_question": lambda reading: _copied(reading.question_words, reading.words, 4),
         "only_questions": _only_questions,
         "contradicting_twin": _contradicting_twin,
-        "takes_back": lambda reading: float(reading.has(_TAKES_BACK) and not reading.asks(_ABOUT_TRUTH)),
+        "takes_back": _takes_back,
         "odd_letters": lambda reading: _unlikely(letter_classes(reading.prose), _LETTER_PAIRS, 160),
         "odd_order": lambda reading: _unlikely(_classes_of(reading.sentence_words), _WORD_PAIRS, 1 << 30),
         "odd_order_part": lambda reading: _unlikely(_classes_of(reading.sentence_words), _WORD_PAIRS, 24),

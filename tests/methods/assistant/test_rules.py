@@ -56,7 +56,7 @@ def feature(name: str, response: str, *context: str) -> float:
         ("whole_question", "You asked: how do I boil an egg?"),
         ("only_questions", "How do I boil an egg?"),
         ("contradicting_twin", "Eggs are boiled in hot water. However, eggs are not boiled in hot water."),
-        ("contradicting_twin", "Boil the egg for 8 minutes. Boil the egg for 3 minutes."),
+        ("contradicting_twin", "Boil the brown egg for 8 minutes. Boil the brown egg for 3 minutes."),
         ("takes_back", "Boil it for eight minutes. Actually, none of that is true."),
         ("odd_letters", "Bqxo tkr zgh fvr ewjnq mpndtws, zkjr xpo wqgg vlprk qnfx."),
         ("odd_order", "The of egg water into put a and boil it the minutes for is eight to wait the and of."),
