@@ -1,25 +1,25 @@
-"""The heads of the evaluator of assistants: networks on an answer's vectors and on its numbers, blended after training."""
+"""The heads of the evaluator of assistants: networks on an answer's vectors and on its words, blended after training."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from .features import HEADS, HELPFULNESS, N_EVIDENCE, N_NUMBERS
+from .features import HEADS, HELPFULNESS, N_EVIDENCE, N_NUMBERS, TEXT_FEATURES
 
 _WIDTH = 96
 
 
 class AssistantHead(nn.Module):
-    """Log odds of all heads, by two experts, one on vectors and one on numbers, each with a loss of its own.
+    """Log odds of all heads, by two experts, each with a loss of its own: one on vectors, one on what rules and counts tell.
 
-    In one network the numbers would settle what is easy, and the encoder would learn from the rest alone. Of the parts of an
+    In one network the rules would settle what is easy, and the encoder would learn from the rest alone. Of the parts of an
     answer the vectors' expert reads the mean, the first and the last, and of each of `N_EVIDENCE` maps the highest value in any
     part, so that it sees one bad part in a long answer.
     """
 
-    number_mean: Tensor
-    number_scale: Tensor
+    text_mean: Tensor
+    text_scale: Tensor
     blend: Tensor
 
     def __init__(self, hidden_size: int) -> None:
@@ -29,17 +29,18 @@ class AssistantHead(nn.Module):
         self.answer, self.asked, self.ends = (nn.Linear(hidden_size, _WIDTH) for _ in range(3))
         self.vectors = nn.Sequential(
             nn.Dropout(0.1),
-            nn.Linear(8 * _WIDTH + N_EVIDENCE, 2 * _WIDTH),
+            nn.Linear(8 * _WIDTH + N_EVIDENCE + N_NUMBERS - len(TEXT_FEATURES), 2 * _WIDTH),
             nn.GELU(),
             nn.Dropout(0.1),
             nn.Linear(2 * _WIDTH, len(HEADS)),
         )
-        self.numbers = nn.Sequential(
-            nn.Dropout(0.05), nn.Linear(N_NUMBERS, 64), nn.GELU(), nn.Dropout(0.1), nn.Linear(64, len(HEADS))
+        # Preferences between answers are noisier than defects.
+        self.texts, self.preference = (
+            nn.Sequential(nn.Linear(len(TEXT_FEATURES), 64), nn.GELU(), nn.Dropout(dropout), nn.Linear(64, n_outputs))
+            for dropout, n_outputs in ((0.1, len(HEADS)), (0.3, 1))
         )
-        self.preference = nn.Sequential(nn.Dropout(0.1), nn.Linear(N_NUMBERS, 48), nn.GELU(), nn.Dropout(0.3), nn.Linear(48, 1))
-        self.register_buffer("number_mean", torch.zeros(N_NUMBERS))
-        self.register_buffer("number_scale", torch.ones(N_NUMBERS))
+        self.register_buffer("text_mean", torch.zeros(len(TEXT_FEATURES)))
+        self.register_buffer("text_scale", torch.ones(len(TEXT_FEATURES)))
         # Weights of both experts and an offset, fitted on validation.
         self.register_buffer("blend", torch.tensor([[0.5, 0.5, 0.0]] * len(HEADS)).T.contiguous())
 
@@ -60,16 +61,18 @@ class AssistantHead(nn.Module):
         answer, asked, before = self.answer(mean), self.asked(question), self.answer(context)
         opening, ending = self.ends(first), self.ends(last)
         compared = [answer, asked, answer * asked, (answer - asked).abs(), answer * before, before, opening, ending]
-        by_vectors = self.vectors(torch.cat([*compared, evidence], dim=-1))
-        shown = ((numbers - self.number_mean) / self.number_scale).clamp(-3, 3)
-        by_numbers = self.numbers(shown)
-        place = HEADS.index(HELPFULNESS)
-        by_numbers = torch.cat([by_numbers[:, :place], self.preference(shown), by_numbers[:, place + 1 :]], dim=-1)
-        return by_vectors, by_numbers
+        counted, cosines = numbers[:, : len(TEXT_FEATURES)], numbers[:, len(TEXT_FEATURES) :]
+        return self.vectors(torch.cat([*compared, evidence, cosines], dim=-1)), self.by_text(counted)
+
+    def by_text(self, counted: Tensor) -> Tensor:
+        """Log odds of the expert on texts, (n, number of `HEADS`), by `TEXT_FEATURES`."""
+        shown = ((counted - self.text_mean) / self.text_scale).clamp(-3, 3)
+        of_heads, place = self.texts(shown), HEADS.index(HELPFULNESS)
+        return torch.cat([of_heads[:, :place], self.preference(shown), of_heads[:, place + 1 :]], dim=-1)
 
     def of_answers(
         self, mean: Tensor, first: Tensor, last: Tensor, question: Tensor, context: Tensor, evidence: Tensor, numbers: Tensor
     ) -> tuple[Tensor]:
         """Judge answers by what `features.Pooled` has of each: calibrated log odds, (n, number of `HEADS`)."""
-        by_vectors, by_numbers = self.experts(mean, first, last, question, context, evidence, numbers)
-        return (by_vectors * self.blend[0] + by_numbers * self.blend[1] + self.blend[2],)
+        by_vectors, by_text = self.experts(mean, first, last, question, context, evidence, numbers)
+        return (by_vectors * self.blend[0] + by_text * self.blend[1] + self.blend[2],)

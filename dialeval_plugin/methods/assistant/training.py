@@ -1,0 +1,595 @@
+"""Training the evaluator of assistants: preferences between answers, answers spoiled by rule, and requests to be declined."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import torch
+from annotated_types import Interval
+from torch import Tensor
+from torch.nn import functional
+from torch.optim.lr_scheduler import LambdaLR
+from typing_extensions import NotRequired, TypedDict
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.files import checked, read_json_lines
+from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora.identity import opening_key
+from dialeval_plugin.models import encoders
+from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.models.logistic import logistic_regression
+from dialeval_plugin.models.runtimes.runtime import VectorArray
+from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
+from dialeval_plugin.training.run import (
+    TrainingOptions,
+    TrainingResult,
+    TrainingRun,
+    adamw,
+    data_hash,
+    seconds_of,
+)
+
+from .defects import DEFECTS
+from .features import ASKED_REFUSAL, HEADS, HELPFULNESS, pooled, text_features
+from .head import AssistantHead
+from .judging import ASSISTANT_FOLDER, AssistantConfig
+from .model import TrainedAssistant
+from .spoiling import spoiled
+
+T = TypeVar("T")
+Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+
+_STAGE = "assistant"
+_NO_ANSWER = "."
+_DEFECTS = tuple(defect.name for defect in DEFECTS)
+_LENGTH_EDGES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+_KEPT_TOKENS = 8192
+_MAX_TRAINING_PARTS = 6
+_FALSE_ALARMS = 0.01
+"""Share of good answers at most that a defect is found in, as far as validation can tell."""
+
+
+class RatedAnswer(NamedTuple):
+    """An answer that others of its group are better or worse than."""
+
+    context: tuple[str, ...]
+    answer: str
+    score: float
+    """On a scale on which a difference of 1 is e to 1 that people, or a judge, prefer the higher one."""
+    group: str
+
+
+class KnownAnswer(NamedTuple):
+    """An answer with the defects that it is known to have, or not to have; without any named it is a good one."""
+
+    context: tuple[str, ...]
+    answer: str
+    defects: Mapping[str, float]
+
+
+class Request(NamedTuple):
+    """What users ask, and whether an assistant should decline it: 1 or 0."""
+
+    context: tuple[str, ...]
+    asked_refusal: float
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantSources:
+    """What an evaluator of assistants learns from."""
+
+    preferences: tuple[RatedAnswer, ...]
+    answers: tuple[KnownAnswer, ...]
+    requests: tuple[Request, ...] = ()
+
+    @classmethod
+    def read(cls, preferences: Sequence[Path], answers: Sequence[Path], requests: Sequence[Path] = ()) -> AssistantSources:
+        """Read JSON lines.
+
+        Each line of a preference file has `context`, `response`, `score` and `group`; of answers `context`, `response` and,
+        where something is known to be wrong or right with it, `defects`; of requests `context` and `asked_refusal`.
+
+        Raises:
+            InputError: a line lacks one of them.
+        """
+        return cls(
+            tuple(
+                RatedAnswer(tuple(row["context"]), row["response"], row["score"], row["group"])
+                for row in _rows(preferences, _RatedRow)
+            ),
+            tuple(
+                KnownAnswer(tuple(row["context"]), row["response"], row.get("defects", {})) for row in _rows(answers, _KnownRow)
+            ),
+            tuple(Request(tuple(row["context"]), row["asked_refusal"]) for row in _rows(requests, _RequestRow)),
+        )
+
+
+class _RatedRow(TypedDict):
+    context: list[str]
+    response: str
+    score: float
+    group: str
+
+
+class _KnownRow(TypedDict):
+    context: list[str]
+    response: str
+    defects: NotRequired[dict[str, Share]]
+
+
+class _RequestRow(TypedDict):
+    context: list[str]
+    asked_refusal: Share
+
+
+def _rows(files: Sequence[Path], shape: type[T]) -> Iterator[T]:
+    for file in files:
+        for line in read_json_lines(file):
+            yield checked(line.value, shape, line.where, advice="`dialeval train assistant --help` names the fields.")
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantRecipe:
+    """Everything that moves the weights, apart from data, backbone and seed.
+
+    Attributes:
+        n_steps: of the optimizer.
+        rated_answers: of one group that a step reads.
+        good_answers: that a step reads, each as it is and `spoiled` times.
+        length_control: 0 takes preferences as they are; 1 weighs them so that of answers that differ in length by so much the
+            longer one is preferred as often as the shorter one. At 1 what goes with length turns against it.
+        frozen: share of the encoder's layers, the lowest, that stay as they are.
+    """
+
+    n_steps: int = 700
+    rated_answers: int = 8
+    good_answers: int = 4
+    spoiled: int = 2
+    known_answers: int = 2
+    requests: int = 8
+    length_control: float = 0.25
+    learning_rate: float = 6e-5
+    head_learning_rate: float = 1e-3
+    frozen: float = 1 / 3
+    warm_up: float = 0.06
+    max_validation_answers: int = 150
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantTrainingOptions(TrainingOptions):
+    """What a training depends on, apart from its data.
+
+    Attributes:
+        backbone: a sentence-transformers folder, a transformers checkpoint, or a hub id.
+        max_minutes: the steps, without what is fitted after them, are over by then.
+        checkpoint_steps: after how many steps what was learnt is kept and the losses are reported.
+    """
+
+    backbone: str = PACKAGED_ENCODER
+    recipe: AssistantRecipe = field(default_factory=AssistantRecipe)
+    validation_fraction: float = 0.12
+    max_minutes: float | None = None
+    checkpoint_steps: int = 25
+
+
+class _Text(NamedTuple):
+    """An answer in a step, with what each head should say of it; NaN where nothing is known."""
+
+    context: tuple[str, ...]
+    answer: str
+    labels: FloatArray
+
+
+def train(
+    sources: AssistantSources,
+    output: Path,
+    options: AssistantTrainingOptions = AssistantTrainingOptions(),
+    *,
+    device: str | None = None,
+    progress: bool = False,
+) -> TrainingResult:
+    """Train an evaluator of assistants and write it to the folder `output`, which must not hold a finished model.
+
+    Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last one.
+    """
+    recipe = options.recipe
+    max_seconds = seconds_of(options.max_minutes)
+    with TrainingRun.open(output, ASSISTANT_FOLDER, options, progress=progress) as run:
+        training, validation = (_part(sources, options, of_validation=flag) for flag in (False, True))
+        run.start(data=data_hash(sources.preferences, sources.answers, sources.requests))
+        draws = _Draws(training, recipe, options.seed)
+        model = _Model(options.backbone, AssistantConfig(), device or run.device)
+        run.stage("texts", model.head, lambda: _fit_texts(run, model.head, draws))
+        fit = functools.partial(_fit, run, model, options, draws, max_seconds)
+        run.stage(_STAGE, model, lambda: fit_in_main_process(run, fit))
+        run.say(f"calibrating on {len(validation.answers)} answers and {len(validation.preferences)} preferences")
+        figures = _calibrate(model, validation, recipe, options.seed)
+        record = {
+            "backbone_hash": content_hash(resolve(options.backbone)),
+            "counts": {
+                part: {
+                    "rated_answers": len(one.preferences),
+                    "known_answers": len(one.answers),
+                    "requests": len(one.requests),
+                }
+                for part, one in (("training", training), ("validation", validation))
+            },
+            "steps": run.history[-1].step,
+            "validation": figures,
+        }
+        read = [(row.context, row.answer) for row in sources.preferences] + [
+            (row.context, row.answer) for row in sources.answers
+        ]
+        known = frozenset(opening_key([*context, answer]) for context, answer in read)
+        thresholds = dict.fromkeys(_DEFECTS, 0.5)
+        trained = TrainedAssistant(model.encoder, model.head, model.config, thresholds, known)
+        return run.publish(trained.save, record)
+
+
+def _part(sources: AssistantSources, options: AssistantTrainingOptions, *, of_validation: bool) -> AssistantSources:
+    """Training or validation rows: all of one opening turn are on one side."""
+
+    def is_wanted(context: tuple[str, ...]) -> bool:
+        digest = hashlib.sha256(f"{options.seed} {context[0] if context else ''}".encode()).digest()
+        return (int.from_bytes(digest[:4], "big") < options.validation_fraction * 2**32) is of_validation
+
+    return AssistantSources(
+        tuple(row for row in sources.preferences if is_wanted(row.context)),
+        tuple(row for row in sources.answers if is_wanted(row.context)),
+        tuple(row for row in sources.requests if is_wanted(row.context)),
+    )
+
+
+class _Model(torch.nn.Module):
+    """The encoder with its heads, while they are trained."""
+
+    def __init__(self, backbone: str, config: AssistantConfig, device: str) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = encoders.without_normalisation(encoders.load_encoder(backbone, device=device))
+        self.head = AssistantHead(encoders.transformer_of(self.encoder).config.hidden_size).to(self.encoder.device)
+        self._before, self._answers = (
+            TextEncoder(self.encoder.tokenizer, "plain", config.max_context_tokens, tokens)
+            for tokens in (config.max_context_tokens, config.max_response_tokens)
+        )
+
+    def experts(self, texts: Sequence[_Text], *, sampled: np.random.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Log odds of both experts; `sampled` draws which parts of long answers are read, the first and the last always."""
+        questions = [text.context[-1] if text.context else "" for text in texts]
+        earlier = [tuple(text.context[:-1]) for text in texts]
+        asked, told, said = (
+            list(dict.fromkeys(questions)),
+            list(dict.fromkeys(earlier)),
+            list(dict.fromkeys(text.answer for text in texts)),
+        )
+        windows = self._answers.response_windows(said, self.config.max_response_parts, keep_end=True)
+        parts = [_some(window.parts, sampled) for window in windows]
+        question_parts = [
+            window.parts for window in self._before.response_windows(asked, self.config.max_question_parts, keep_end=True)
+        ]
+        flat = [
+            *(text.ids for text in self._before.contexts(told)),
+            *(part for question in question_parts for part in question),
+            *(part for answer in parts for part in answer),
+        ]
+        vectors = functional.normalize(encoders.embed(self.encoder, flat, kept_tokens=_KEPT_TOKENS).float(), dim=-1)
+        sizes = [len(told), *map(len, question_parts), *map(len, parts)]
+        of_context, *others = torch.split(vectors, sizes)
+        of_question, of_answer = others[: len(asked)], others[len(asked) :]
+        rows: list[tuple[Tensor, ...]] = []
+        zeros = vectors.new_zeros(vectors.shape[1])
+        for text, question, before in zip(texts, questions, earlier, strict=True):
+            answer = of_answer[said.index(text.answer)]
+            mean_question = of_question[asked.index(question)].mean(0) if question else zeros
+            context = of_context[told.index(before)] if before else zeros
+            (evidence,) = self.head.of_parts(answer, mean_question.expand_as(answer))
+            arrays = [_array(value) for value in (context, mean_question[None], answer, evidence)]
+            read = pooled(arrays[0], arrays[1], arrays[2], arrays[3], _counted(text))
+            numbers = torch.tensor(read.numbers, device=vectors.device)
+            rows.append((answer.mean(0), answer[0], answer[-1], mean_question, context, evidence.amax(0), numbers))
+        return self.head.experts(*map(torch.stack, zip(*rows, strict=True)))
+
+
+def _array(vectors: Tensor) -> VectorArray:
+    array: VectorArray = vectors.detach().float().cpu().numpy()
+    return array
+
+
+def _some(parts: list[list[int]], sampled: np.random.Generator | None) -> list[list[int]]:
+    if sampled is None or len(parts) <= _MAX_TRAINING_PARTS:
+        return parts
+    inner = sampled.choice(np.arange(1, len(parts) - 1), _MAX_TRAINING_PARTS - 2, replace=False)
+    return [parts[place] for place in (0, *sorted(inner.tolist()), len(parts) - 1)]
+
+
+def _labels(**known: float) -> FloatArray:
+    labels = np.full(len(HEADS), np.nan)
+    for name, value in known.items():
+        labels[HEADS.index(name)] = value
+    return labels
+
+
+def _clean(answer: KnownAnswer) -> _Text:
+    return _Text(answer.context, answer.answer, _labels(**dict.fromkeys(_DEFECTS, 0.0)))
+
+
+def _spoiled_texts(answer: KnownAnswer, others: Sequence[str], rng: np.random.Generator, most: int | None) -> list[_Text]:
+    """A good answer as it is, and spoiled in different ways; of a spoiled one nothing is said of other defects."""
+    made = spoiled(answer.context, answer.answer, others, rng)
+    names = list(made)
+    if most is not None:
+        names = [names[place] for place in rng.permutation(len(names))[:most]]
+    return [_clean(answer), *(_Text(answer.context, made[name], _labels(**{name: 1.0})) for name in names)]
+
+
+class _Draws:
+    """What each step reads, by its number alone."""
+
+    def __init__(self, sources: AssistantSources, recipe: AssistantRecipe, seed: int) -> None:
+        self.recipe, self._seed = recipe, seed
+        groups: dict[str, list[RatedAnswer]] = defaultdict(list)
+        for row in sources.preferences:
+            groups[row.group].append(row)
+        # A group of n answers is read as often as its size asks for, but not in proportion: people's are few.
+        self._groups = [rows for rows in groups.values() if len({row.score for row in rows}) > 1]
+        sizes = np.array([math.sqrt(len(rows)) for rows in self._groups])
+        self._shares = sizes / sizes.sum()
+        self._good = [answer for answer in sources.answers if not answer.defects]
+        self._known = [answer for answer in sources.answers if answer.defects]
+        self._requests = sources.requests
+        self._length_weights = self._weigh_lengths()
+
+    def rng(self, step: int) -> np.random.Generator:
+        return np.random.default_rng((self._seed, step))
+
+    def rated(self, rng: np.random.Generator) -> list[RatedAnswer]:
+        rows = self._groups[int(rng.choice(len(self._groups), p=self._shares))]
+        places = rng.permutation(len(rows))[: self.recipe.rated_answers]
+        return [rows[place] for place in places]
+
+    def texts(self, rng: np.random.Generator) -> list[_Text]:
+        recipe = self.recipe
+        drawn = [self._good[place] for place in rng.choice(len(self._good), recipe.good_answers, replace=False)]
+        others = [self._good[place].answer for place in rng.choice(len(self._good), 8, replace=False)]
+        found = []
+        for answer in drawn:
+            found += _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, recipe.spoiled)
+        for place in rng.permutation(len(self._known))[: recipe.known_answers]:
+            known = self._known[place]
+            found.append(_Text(known.context, known.answer, _labels(**known.defects)))
+        for place in rng.permutation(len(self._requests))[: recipe.requests]:
+            request = self._requests[place]
+            # What it asks for is a matter of the request alone.
+            found.append(_Text(request.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: request.asked_refusal})))
+        return found
+
+    def all_texts(self, seed: int) -> tuple[list[_Text], list[tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]]]:
+        """All answers, of each group and of each good answer a sample, and pairs by their places among them."""
+        rng = np.random.default_rng(seed)
+        texts: list[_Text] = []
+        pairs = []
+        for rows in self._groups:
+            chosen = [rows[place] for place in rng.permutation(len(rows))[: 2 * self.recipe.rated_answers]]
+            better, worse, probability, weights = self.pairs(chosen)
+            # Each group counts the same but for the root of its size.
+            keep = rng.permutation(len(better))[: 4 * len(chosen)]
+            pairs.append((better[keep] + len(texts), worse[keep] + len(texts), probability[keep], weights[keep]))
+            texts += [_Text(row.context, row.answer, _labels()) for row in chosen]
+        for answer in self._good:
+            others = [self._good[place].answer for place in rng.choice(len(self._good), 8, replace=False)]
+            texts += _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, 6)
+        texts += [_Text(known.context, known.answer, _labels(**known.defects)) for known in self._known]
+        return texts, pairs
+
+    def _weigh_lengths(self) -> FloatArray:
+        counts = np.zeros((2, len(_LENGTH_EDGES) + 1))
+        rng = np.random.default_rng(self._seed)
+        for rows in self._groups:
+            places = rng.permutation(len(rows))[: 2 * self.recipe.rated_answers]
+            chosen = [rows[place] for place in places]
+            *_, difference = _pairs(chosen)
+            np.add.at(counts, ((difference > 0).astype(int), np.digitize(np.abs(difference), _LENGTH_EDGES)), 1)
+        weights: FloatArray = np.minimum(8, counts.sum(0) / 2 / np.maximum(1, counts)) ** self.recipe.length_control
+        return weights
+
+    def pairs(self, rows: Sequence[RatedAnswer]) -> tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]:
+        """Places of the better and of the worse answers, how probable it is that they are, and weights by length."""
+        better, worse, margin, difference = _pairs(rows)
+        weights = self._length_weights[(difference > 0).astype(int), np.digitize(np.abs(difference), _LENGTH_EDGES)]
+        return better, worse, 1 / (1 + np.exp(-margin)), weights
+
+
+def _pairs(rows: Sequence[RatedAnswer]) -> tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]:
+    scores = np.array([row.score for row in rows])
+    lengths = np.log([max(1, len(row.answer.split())) for row in rows])
+    better, worse = np.nonzero(scores[:, None] - scores[None] > 0.5)
+    return better, worse, scores[better] - scores[worse], lengths[better] - lengths[worse]
+
+
+def _fit(run: TrainingRun, model: _Model, options: AssistantTrainingOptions, draws: _Draws, max_seconds: float) -> None:
+    recipe, bfloat16 = options.recipe, run.options.precision == "bfloat16"
+    encoders.freeze(encoders.transformer_of(model.encoder), recipe.frozen)
+    for part in (model.head.texts, model.head.preference):
+        part.requires_grad_(False)
+    optimizer = adamw((model.encoder, recipe.learning_rate), (model.head, recipe.head_learning_rate))
+    loop = TrainingLoop(run, _STAGE, model, optimizer, clip=1.0, n_steps=recipe.n_steps)
+
+    def share() -> float:
+        return min(1.0, max(loop.n_steps / recipe.n_steps, loop.elapsed / max_seconds))
+
+    def rate(_: int) -> float:
+        part, warm_up = share(), recipe.warm_up
+        return max(part / warm_up if part < warm_up else (1 - part) / (1 - warm_up), 1 / recipe.n_steps)
+
+    schedule = LambdaLR(loop.optimizer, rate)
+    terms: defaultdict[str, list[float]] = defaultdict(list)
+    is_over = loop.n_steps > 0 and share() >= 1
+    while not is_over:
+        loop.seed(loop.n_steps + 1)
+        rng = draws.rng(loop.n_steps + 1)
+        rated = draws.rated(rng)
+        texts = [*(_Text(row.context, row.answer, _labels()) for row in rated), *draws.texts(rng)]
+        texts += _exchanged(texts)
+        with torch.autocast(model.encoder.device.type, torch.bfloat16, enabled=bfloat16):
+            by_vectors, _ = model.experts(texts, sampled=rng)
+        losses = _losses(by_vectors, texts, draws.pairs(rated))
+        loss = torch.stack(list(losses.values())).sum()
+        loop.step(loss)
+        schedule.step()
+        for name, term in {"loss": loss, **losses}.items():
+            terms[f"training_{name}"].append(term.item())
+        is_over = share() >= 1
+        if is_over or loop.n_steps % options.checkpoint_steps == 0:
+            loop.keep({name: sum(values) / len(values) for name, values in terms.items()}, epoch=loop.n_steps / recipe.n_steps)
+            terms.clear()
+
+
+def _exchanged(texts: Sequence[_Text]) -> list[_Text]:
+    """Answers of a step after contexts of its good answers: what is off topic, of texts that are embedded already."""
+    contexts = dict.fromkeys(text.context for text in texts if text.labels[HEADS.index("off_topic")] == 0)
+    answers = {text.context: text.answer for text in texts if text.answer != _NO_ANSWER}
+    off_topic = _labels(off_topic=1.0)
+    return [_Text(context, answer, off_topic) for context in contexts for other, answer in answers.items() if other != context]
+
+
+def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
+    """Train the expert on texts, which needs no encoder: what it reads is counted once, and read many times."""
+    texts, pairs = draws.all_texts(run.options.seed)
+    run.say(f"texts: counting what rules find in {len(texts)} answers")
+    counted = torch.tensor(np.stack([_counted(text) for text in texts]), dtype=torch.float32)
+    head.text_mean.copy_(counted.mean(0))
+    head.text_scale.copy_(counted.std(0).clamp(min=0.02))
+    labels = torch.tensor(np.stack([text.labels for text in texts]), dtype=torch.float32)
+    better, worse, probability, weights = (torch.as_tensor(np.concatenate(each)) for each in zip(*pairs, strict=True))
+    labelled = torch.nonzero((~labels.isnan()).any(1))[:, 0]
+    optimizer = torch.optim.AdamW([*head.texts.parameters(), *head.preference.parameters()], lr=2e-3, weight_decay=0.05)
+    place, n_steps = HEADS.index(HELPFULNESS), 2500
+    schedule = LambdaLR(optimizer, lambda step: 1 - step / n_steps)
+    for _ in range(n_steps):
+        rows = labelled[torch.randint(len(labelled), (512,))]
+        of_pairs = torch.randint(len(better), (512,))
+        loss = _defect_loss(head.by_text(counted[rows]), labels[rows])
+        difference = head.by_text(counted[better[of_pairs]])[:, place] - head.by_text(counted[worse[of_pairs]])[:, place]
+        loss = loss + _preference_loss(difference, probability[of_pairs], weights[of_pairs])
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+    run.report("texts", {"training_loss": loss.item()}, step=n_steps)
+
+
+def _counted(text: _Text) -> FloatArray:
+    return text_features(text.context[:-1], text.context[-1] if text.context else "", text.answer)
+
+
+def _losses(
+    by_vectors: Tensor, texts: Sequence[_Text], pairs: tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]
+) -> dict[str, Tensor]:
+    log_odds = by_vectors.float()
+    labels = torch.tensor(np.stack([text.labels for text in texts]), dtype=torch.float32, device=log_odds.device)
+    losses = {"defects": _defect_loss(log_odds, labels)}
+    better, worse, probability, weights = (torch.as_tensor(array, device=log_odds.device) for array in pairs)
+    if len(better):
+        of_preference = log_odds[:, HEADS.index(HELPFULNESS)]
+        losses["preference"] = _preference_loss(of_preference[better] - of_preference[worse], probability, weights)
+    return losses
+
+
+def _defect_loss(log_odds: Tensor, labels: Tensor) -> Tensor:
+    """Mean over answers of the sum over what is known of them; a defect counts more, being rarer than its absence."""
+    known, labels = ~labels.isnan(), labels.nan_to_num()
+    each = functional.binary_cross_entropy_with_logits(log_odds, labels, reduction="none")
+    return (each * known * (1 + 3 * labels)).sum() / len(labels)
+
+
+def _preference_loss(difference: Tensor, probability: Tensor, weights: Tensor) -> Tensor:
+    each = functional.binary_cross_entropy_with_logits(difference, probability.float(), reduction="none")
+    return (each * weights.float()).mean()
+
+
+def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe, seed: int) -> dict[str, object]:
+    """Blend the experts of each head on validation; returns what each blend tells apart there."""
+    rng = np.random.default_rng(seed)
+    good = [answer for answer in sources.answers if not answer.defects]
+    drawn = [good[place] for place in rng.permutation(len(good))[: 3 * recipe.max_validation_answers]]
+    chosen, clean = drawn[: recipe.max_validation_answers], drawn[recipe.max_validation_answers :]
+    texts = [_clean(answer) for answer in clean]
+    for answer in chosen:
+        others = [good[place].answer for place in rng.choice(len(good), 8) if good[place] is not answer]
+        texts += _spoiled_texts(answer, others, rng, None)
+    known = [answer for answer in sources.answers if answer.defects]
+    texts += [_Text(one.context, one.answer, _labels(**one.defects)) for one in known[: 2 * recipe.max_validation_answers]]
+    texts += [_Text(one.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: one.asked_refusal})) for one in sources.requests]
+    experts, labels = _validation_experts(model, texts), np.stack([text.labels for text in texts])
+    figures: dict[str, object] = {}
+    for place, name in enumerate(HEADS):
+        if name == HELPFULNESS:
+            continue
+        rows = ~np.isnan(labels[:, place])
+        columns = np.column_stack([experts[rows, place], np.ones(rows.sum())])
+        target = labels[rows, place]
+        if not 0 < target.sum() < len(target):
+            continue
+        even = np.where(target == 1, 0.5 / target.mean(), 0.5 / (1 - target.mean()))
+        weights = logistic_regression(columns, target, start=np.array([0.5, 0.5, 0.0]), row_weights=even)
+        log_odds = columns @ weights
+        if name in _DEFECTS:
+            weights[2] -= max(0.0, float(np.quantile(log_odds[target == 0], 1 - _FALSE_ALARMS)))
+            log_odds = columns @ weights
+        model.head.blend[:, place] = torch.tensor(weights, dtype=torch.float32)
+        figures[name] = {
+            "found": float((log_odds[target == 1] > 0).mean()),
+            "false_alarms": float((log_odds[target == 0] > 0).mean()),
+            "n": [int(target.sum()), int((1 - target).sum())],
+        }
+    figures[HELPFULNESS] = _calibrate_preferences(model, sources, recipe, rng)
+    return figures
+
+
+def _calibrate_preferences(
+    model: _Model, sources: AssistantSources, recipe: AssistantRecipe, rng: np.random.Generator
+) -> dict[str, float]:
+    groups: dict[str, list[RatedAnswer]] = defaultdict(list)
+    for row in sources.preferences:
+        groups[row.group].append(row)
+    chosen = [[rows[place] for place in rng.permutation(len(rows))[: recipe.rated_answers]] for rows in groups.values()]
+    chosen = chosen[: recipe.max_validation_answers]
+    experts = _validation_experts(model, [_Text(row.context, row.answer, _labels()) for rows in chosen for row in rows])
+    place = HEADS.index(HELPFULNESS)
+    differences, margins, start = [], [], 0
+    for rows in chosen:
+        better, worse, margin, _ = _pairs(rows)
+        values = experts[start : start + len(rows), place]
+        differences.append(values[better] - values[worse])
+        margins.append(margin)
+        start += len(rows)
+    difference, margin = np.concatenate(differences), np.concatenate(margins)
+    probability = 1 / (1 + np.exp(-margin))
+    both = np.concatenate([difference, -difference])
+    weights = logistic_regression(
+        both,
+        np.repeat([1.0, 0.0], len(difference)),
+        start=np.array([0.5, 0.5]),
+        row_weights=np.concatenate([probability, probability]),
+    )
+    centre = float(np.median(experts[:, place] @ weights))
+    model.head.blend[:, place] = torch.tensor([*weights, -centre], dtype=torch.float32)
+    return {"pairs": float(len(difference)), "right": float(((difference @ weights) > 0).mean())}
+
+
+def _validation_experts(model: _Model, texts: Sequence[_Text]) -> np.ndarray:
+    """Log odds of both experts, (n, number of `HEADS`, 2)."""
+    found = []
+    with torch.inference_mode():
+        for start in range(0, len(texts), 64):
+            found.append(torch.stack(model.experts(texts[start : start + 64]), dim=-1).double().cpu().numpy())
+    return np.concatenate(found)
