@@ -37,7 +37,8 @@ def table(sequences: Iterable[Sequence[int] | npt.NDArray[np.intp]], names: Sequ
     """Return lines of a name and how much more often, than by chance, each class follows it."""
     counts = np.zeros((len(names), len(names)))
     for places in sequences:
-        np.add.at(counts, (np.asarray(places[:-1]), np.asarray(places[1:])), 1)
+        classes = np.asarray(places, dtype=np.intp)
+        np.add.at(counts, (classes[:-1], classes[1:]), 1)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
     logarithms = np.clip(np.log((counts + smoothing) / (expected + smoothing)), -LIMIT, LIMIT)
     rows = ("".join(chr(73 + round(10 * value)) for value in row) for row in logarithms)

@@ -168,7 +168,9 @@ class _Reading:
 
 
 def _has_end(text: str) -> bool:
-    """Whether a line ends as a sentence, a row of a table, a formula or an emoji does."""
+    """Whether a line ends as a sentence, a row of a table, a formula, an address, a hashtag, a field or an emoji does."""
+    if re.search(r"(?:#\w+|://\S+|=(?:[^a-z]|\b[a-z]\b)*)\Z", text.rstrip(_CLOSERS)[-200:]) or text.rstrip(" *_").endswith("]"):
+        return True
     last = text.rstrip(_CLOSERS)[-1:]
     return not last or last in ".!?…|。！？؟।;" or unicodedata.category(last) in ("So", "Sm", "Sk", "Cs", "Mn")
 
@@ -191,7 +193,7 @@ def _prose_without_end(reading: _Reading) -> float:
         line for line in reading.lines[-21:-1] if (_ITEM.match(line) is not None) == is_item and (is_item or len(line) > 60)
     ]
     n_words = len(_words(reading.last))
-    if peers and (is_item or n_words > 3):
+    if peers and (is_item or n_words > 3 or not _ENGLISH.isdisjoint(_words(reading.last))):
         return _share(sum(_has_end(line) or line.rstrip()[-1] == ":" for line in peers), len(peers))
     return 1.0 if re.search(r"[a-z]{2}[.!?][\"”)]? [A-Z]", reading.last) else n_words / 25
 
@@ -549,7 +551,7 @@ _ABOUT_RUDENESS = re.compile(rf"\binsult|\brude\b|\broast\b|\bsong\b|\blyrics\b|
 
 _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
     {
-        "no_end_mark": lambda reading: float(not _has_end(reading.last)),
+        "no_end_mark": lambda reading: max(_open_end(reading), float(not _has_end(reading.last))),
         "open_end": _open_end,
         "prose_without_end": _prose_without_end,
         "unlike_lines": _unlike_lines,
