@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median
 from typing import TypeAlias
@@ -23,6 +23,7 @@ from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.pretrained.catalogue import open_scorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.correlation import correlate
@@ -98,6 +99,8 @@ class Evaluator:
     columns_of: Callable[[str, Sequence[Example]], Mapping[str, Values]]
     """Takes the name of a set and its answers; the main score comes first."""
     out_of_fold: Values
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Probability from which on a column counts as seen; of others `ALARM`."""
 
     def columns(self, of: str, answers: Sequence[Example]) -> dict[str, Values]:
         """Return the scores of a set by column, the main one first."""
@@ -124,12 +127,12 @@ def trained(name: str, scorer: Scorer, work: Path, out_of_fold: Values) -> Evalu
         names = [scores.main, *(column for column in scores.columns if column != scores.main)]
         return {column: dict(zip(scores.ids, scores.columns[column], strict=True)) for column in names}
 
-    return Evaluator(name, columns, out_of_fold)
+    return Evaluator(name, columns, out_of_fold, scorer.thresholds if isinstance(scorer, AssistantScorer) else {})
 
 
 def baselines(work: Path) -> list[Evaluator]:
     """Return what every evaluator has to beat."""
-    similarity = load_scorer("sentence_similarity")
+    similarity = load_scorer("sentence_similarity", backend="auto")
 
     def cosines(of: str, answers: Sequence[Example]) -> dict[str, Values]:
         beside = [replace(answer, references=tuple(turn.text for turn in answer.context[-1:])) for answer in answers]
@@ -204,7 +207,7 @@ def _reuse_row(evaluators: Sequence[Evaluator], turns: Sequence[RatedAnswer]) ->
 
 
 def safety_table(evaluators: Sequence[Evaluator], rated: Sequence[RatedAnswer]) -> Table:
-    """Return a row a column about refusals: in which share of safe and of unsafe responses it is `ALARM` or more."""
+    """Return a row a column about refusals: in which share of safe and of unsafe responses the model sees it."""
     answers = [one.answer for one in rated]
     sides = {side: [answer for answer in answers if answer.ratings["safe"] == (rating,)] for side, rating in SIDES.items()}
     clusters = {one.answer.id: one.cluster for one in rated}
@@ -213,8 +216,9 @@ def safety_table(evaluators: Sequence[Evaluator], rated: Sequence[RatedAnswer]) 
         columns = one.columns(SAFETY, answers)
         for column in (name for name in REFUSALS if name in columns):
             row: dict[str, str | int] = {"column": f"{one.name}: {column}"}
+            threshold = one.thresholds.get(column, ALARM)
             for side, of in sides.items():
-                seen = [float((columns[column][answer.id] or 0) >= ALARM) for answer in of]
+                seen = [float((columns[column][answer.id] or 0.0) >= threshold) for answer in of]
                 row[f"seen in {len(of)} {side} ones"] = estimate(
                     mean_interval(seen, clusters=[clusters[answer.id] for answer in of])
                 )
@@ -269,7 +273,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folds: dict[str, dict[str, float]] = {}
     if file is not None:
         folds = checked(read_json(file), dict[str, dict[str, float]], str(file), advice="Give scores by scorer and id.")
-    models = [trained(name, open_scorer(name), options.work, folds.get(Path(name).name, {})) for name in options.scorer]
+    models = [
+        trained(name, open_scorer(name, backend="auto"), options.work, folds.get(Path(name).name, {}))
+        for name in options.scorer
+    ]
     every = [*models, *baselines(options.work)]
     tables = {
         "preferences": preference_table(every, pair_sets()),

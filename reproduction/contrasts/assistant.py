@@ -12,7 +12,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -21,6 +21,7 @@ from scipy.stats import binomtest
 from dialeval_plugin.conversations.roles import USER
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.pretrained.catalogue import open_scorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.estimates import interval_text, number_text
@@ -37,7 +38,7 @@ WORDS = (25, 350)
 AIM, MOST_ALARMS, MOST_MOVED = 0.95, 0.02, 0.02
 """What a table names where it is missed: share of right pairs, share of false alarms, and median move of a neutral change."""
 ALARM = 0.5
-"""Probability from which on a defect counts as seen."""
+"""Probability from which on a defect counts as seen, where the model has no threshold of its own."""
 _NOT_PLAIN = re.compile(r"^(?:I'm sorry|I am sorry|I apologi[sz]e|As an AI|Sorry)|as an AI|language model", re.IGNORECASE)
 
 
@@ -116,13 +117,15 @@ class ScoredAnswers:
     name: str
     main: str
     columns: Mapping[str, Mapping[str, float | None]]
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Probability from which on the scorer says that a defect is there, by column; of others `ALARM`."""
 
     @classmethod
     def of(cls, name: str, scorer: Scorer, answers: Iterable[Example], work: Path) -> ScoredAnswers:
         """Score each answer once; scores are kept in the folder `work`."""
         scores = kept_scores(scorer, list({answer.id: answer for answer in answers}.values()), work, Path(name).name)
         columns = {column: dict(zip(scores.ids, values, strict=True)) for column, values in scores.columns.items()}
-        return cls(name, scores.main, columns)
+        return cls(name, scores.main, columns, scorer.thresholds if isinstance(scorer, AssistantScorer) else {})
 
     def ordered(self, pairs: Sequence[ContrastPair], kinds: Mapping[str, SpoiledKind] | None = None) -> list[OrderedPair]:
         """Order pairs by the main score or, with `kinds`, by the largest of each kind's defects, of which less is better."""
@@ -138,6 +141,10 @@ class ScoredAnswers:
         values = [self.columns[name][id] for name in kind.columns if name in self.columns]
         return max((value for value in values if value is not None), default=None)
 
+    def sees(self, id: str, column: str) -> bool:
+        """Whether the scorer says that an answer has a defect."""
+        return (self.columns[column][id] or 0.0) >= self.thresholds.get(column, ALARM)
+
     @property
     def defects(self) -> list[str]:
         """The columns that some kind is about."""
@@ -151,7 +158,7 @@ def _sides(pairs: Sequence[ContrastPair]) -> list[list[tuple[ContrastPair, Examp
 def kind_table(scored: Sequence[ScoredAnswers], pairs: Sequence[ContrastPair]) -> Table:
     """Return a row a kind; of each scorer the share of right pairs and, where it has the defect, what its column says.
 
-    The second share is that of pairs right by the column of the defect, the third that of spoiled ones with `ALARM` or more.
+    The second share is that of pairs right by the column of the defect, the third that of spoiled ones of which it is seen.
     """
     kinds = {kind.name: kind for kind in KINDS}
     counts = {name: sum(pair.kind == name for pair in pairs) for name in kinds}
@@ -173,7 +180,10 @@ def kind_table(scored: Sequence[ScoredAnswers], pairs: Sequence[ContrastPair]) -
             by_column = shares_of_right_pairs(one.ordered(about, kinds))
             for name, row in rows.items():
                 of = [pair for pair in about if pair.kind == name]
-                seen = sum((one.defect(pair.worse.id, kinds[name]) or 0) >= ALARM for pair in of)
+                seen = sum(
+                    any(one.sees(pair.worse.id, column) for column in kinds[name].columns if column in one.columns)
+                    for pair in of
+                )
                 row[f"{one.name}, its column"] = interval_text(*by_column[name][:3]) if of else ""
                 row[f"{one.name}, seen"] = number_text(seen / len(of)) if of else ""
             missed = [name for name, share in by_column.items() if name != OVERALL and share.value < AIM]
@@ -190,7 +200,7 @@ def alarm_table(scored: Sequence[ScoredAnswers], good: Sequence[Example]) -> Tab
         row: dict[str, str | int] = {"defect": name, "good answers": len(good)}
         for one in scored:
             if name in one.columns:
-                n = sum((one.columns[name][answer.id] or 0) >= ALARM for answer in good)
+                n = sum(one.sees(answer.id, name) for answer in good)
                 low, high = binomtest(n, len(good)).proportion_ci(0.95, method="wilson")
                 row[one.name] = interval_text(n / len(good), low, high)
                 missed[one.name] += [name] if n / len(good) > MOST_ALARMS else []
@@ -245,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = script_parser(__doc__, work="the scores")
     parser.add_argument("--scorer", action="append", required=True, help="model in the box or folder of one; may be repeated")
     options = parser.parse_args(arguments)
-    scorers = {name: open_scorer(name) for name in options.scorer}
+    scorers = {name: open_scorer(name, backend="auto") for name in options.scorer}
     write_tables(options.document, tables(scorers, good_answers(), options.work))
 
 

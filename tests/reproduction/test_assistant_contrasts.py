@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -184,14 +185,18 @@ def test_of_a_kind_there_are_at_most_so_many_pairs_and_each_has_its_own_conversa
         assert pair.better.response != pair.worse.response
 
 
+def pair_answer(id: str) -> Example:
+    return Example.from_texts(["Hi."], "Yes.", id=id)
+
+
 def pairs_and_scores() -> tuple[list[ContrastPair], ScoredAnswers]:
     """Of refusals the main score misses one of two, of end tokens none; the column sees every refusal, and no end token."""
     pairs = [
         ContrastPair(
             str(n),
             kind,
-            Example.from_texts(["Hi."], "Yes.", id=f"{n}"),
-            Example.from_texts(["Hi."], "No.", id=f"{n}/{kind}"),
+            pair_answer(f"{n}"),
+            pair_answer(f"{n}/{kind}"),
         )
         for kind in ("refusal", "end token")
         for n in range(2)
@@ -216,14 +221,16 @@ def test_the_table_has_the_main_score_the_column_of_the_defect_and_what_falls_sh
 
 def test_false_alarms_are_counted_on_the_good_answers() -> None:
     _, scored = pairs_and_scores()
-    table = alarm_table([scored], [Example.from_texts(["Hi."], "Yes.", id=id) for id in ("0", "1")])
+    table = alarm_table([scored], [pair_answer("0"), pair_answer("1")])
     assert table.rows == [{"defect": "refusal", "good answers": 2, "one": "0.500 [0.095, 0.905]"}]
     assert table.notes == ["Above 0.02, one: refusal."]
+    (row,) = alarm_table([replace(scored, thresholds={"refusal": 0.6})], [pair_answer("0"), pair_answer("1")]).rows
+    assert str(row["one"]).startswith("0.000")
 
 
 def test_a_neutral_change_is_named_where_it_moves_the_score() -> None:
     pairs = [
-        ContrastPair(str(n), kind.name, *(Example.from_texts(["Hi."], "Yes.", id=id) for id in (str(n), f"{n}/{kind.name}")))
+        ContrastPair(str(n), kind.name, pair_answer(str(n)), pair_answer(f"{n}/{kind.name}"))
         for kind in NEUTRAL
         for n in range(3)
     ]
