@@ -56,6 +56,8 @@ BUCKETS: Mapping[str, Callable[[AnswerPair], bool]] = {
     f"within {CLOSE:.0%} of length": lambda pair: pair.is_close,
     f"{LONG} words and more each": lambda pair: pair.is_long,
 }
+PEOPLE = ("PandaLM", "OpenAssistant")
+"""The sets of pairs that people ordered."""
 QUALITIES = {
     "halie": "overall",
     "taskmaster": "reward",
@@ -76,16 +78,14 @@ Values: TypeAlias = Mapping[str, "float | None"]
 def pair_sets() -> dict[str, list[AnswerPair]]:
     """Read the pairs of each row of the table: people's, and what GPT-4 turbo prefers among AlpacaEval's answers.
 
-    Of AlpacaEval a pair of an instruction is drawn, or one of close length, and of its special pairs every fourth instruction's
-    or second's.
+    Of AlpacaEval one pair of every second instruction is drawn, of any length and of close length, and a fourth of the others.
     """
-    people = {"PandaLM": pandalm_pairs(), "OpenAssistant": oasst_pairs()}
     return {
-        "people: PandaLM and OpenAssistant": [pair for pairs in people.values() for pair in pairs],
-        **people,
+        "PandaLM": pandalm_pairs(),
+        "OpenAssistant": oasst_pairs(),
         "chosen and rejected (LLaMA-Factory's excerpt)": dpo_pairs(),
-        "AI: AlpacaEval": alpaca_eval_pairs(1),
-        "AI: AlpacaEval, close lengths": alpaca_eval_pairs(1, close=True),
+        "AI: AlpacaEval": alpaca_eval_pairs(1)[::2],
+        "AI: AlpacaEval, close lengths": alpaca_eval_pairs(1, close=True)[::2],
         "AI: one model, asked for short or long": length_variant_pairs()[::4],
         "GPT-3.5 above NullModel": null_model_pairs()[::4],
     }
@@ -151,13 +151,17 @@ def baselines(work: Path) -> list[Evaluator]:
 def preference_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequence[AnswerPair]]) -> Table:
     """Return a row a set and a bucket of lengths, and a column an evaluator: in which share it prefers what was preferred.
 
-    A tie counts as half, and a pair of which an answer has no score is left out.
+    The first rows are of all sets of `PEOPLE` together. A tie counts as half, and a pair of which an answer has no score is
+    left out.
     """
     rows: list[TableRow] = []
-    for name, pairs in sets.items():
-        answers = [answer for pair in pairs for answer in (pair.preferred, pair.other)]
-        scores = {one.name: one.main(name, answers) for one in evaluators}
-        folds = {one.name: " †" if one.is_out_of_fold(answers) else "" for one in evaluators}
+    answers = {name: [one for pair in pairs for one in (pair.preferred, pair.other)] for name, pairs in sets.items()}
+    of_sets = {name: {one.name: one.main(name, of) for one in evaluators} for name, of in answers.items()}
+    together = {"people, all": [name for name in PEOPLE if name in sets]}
+    for title, names in {**together, **{name: [name] for name in sets}}.items():
+        pairs = [pair for name in names for pair in sets[name]]
+        scores = {one.name: {id: of for name in names for id, of in of_sets[name][one.name].items()} for one in evaluators}
+        has_folds = {one.name: any(one.is_out_of_fold(answers[name]) for name in names) for one in evaluators}
         for bucket, holds in BUCKETS.items():
             of = [pair for pair in pairs if holds(pair)]
             shares = {
@@ -167,8 +171,8 @@ def preference_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequenc
                 for evaluator, values in scores.items()
             }
             if of:
-                cells = {evaluator: f"{share}{folds[evaluator]}" for evaluator, share in shares.items()}
-                rows.append({"pairs of": name, "which": bucket, "n": len(of), **cells})
+                cells = {evaluator: f"{share}{' †' if has_folds[evaluator] else ''}" for evaluator, share in shares.items()}
+                rows.append({"pairs of": title, "which": bucket, "n": len(of), **cells})
     return _table(rows, ("pairs of", "which"), _fold_notes(rows))
 
 

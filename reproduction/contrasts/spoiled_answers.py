@@ -266,18 +266,14 @@ def _tool_call(answer: Example, others: Others, rng: random.Random) -> str:
 # Of other questions.
 
 
-def _like_length(answer: Example, others: Others, rng: random.Random) -> str:
+def _off_topic(answer: Example, others: Others, rng: random.Random) -> str:
     """An answer to another prompt, of a length near this one's."""
     n = len(answer.response.text)
     return min(rng.sample(list(others.answers), 12), key=lambda text: abs(len(text) - n))
 
 
-def _off_topic(answer: Example, others: Others, rng: random.Random) -> str:
-    return _like_length(answer, others, rng)
-
-
 def _half_off_topic(answer: Example, others: Others, rng: random.Random) -> str | None:
-    parts, other = sentences(answer.response.text), sentences(_like_length(answer, others, rng))
+    parts, other = sentences(answer.response.text), sentences(_off_topic(answer, others, rng))
     if len(parts) < 4 or len(other) < 4:
         return None
     return " ".join([*parts[: len(parts) // 2], *other[len(other) // 2 :]])

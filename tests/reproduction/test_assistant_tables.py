@@ -44,12 +44,15 @@ def test_shares_are_given_by_lengths_and_a_tie_counts_as_half() -> None:
     pairs = pairs_of(12)
     scores = {one.id: 0.5 for pair in pairs for one in (pair.preferred, pair.other)}
     scores |= {f"{k}+": 0.9 for k in range(6, 12)}
-    rows = write.preference_table([evaluator(scores)], {"set": pairs}).rows
-    assert [(row["which"], row["n"], str(row["one"]).split()[0]) for row in rows] == [
+    rows = write.preference_table([evaluator(scores)], {"PandaLM": pairs}).rows
+    expected = [
         ("all", 12, "0.750"),
         ("within 10% of length", 6, "0.500"),
         ("100 words and more each", 6, "1.000"),
     ]
+    for title in ("people, all", "PandaLM"):
+        of = [row for row in rows if row["pairs of"] == title]
+        assert [(row["which"], row["n"], str(row["one"]).split()[0]) for row in of] == expected
 
 
 def test_scores_of_folds_take_the_place_of_the_model_s_own_and_are_marked() -> None:
