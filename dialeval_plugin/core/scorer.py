@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import logging
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,17 +21,14 @@ from dialeval_plugin.version import __version__
 from .dialogue import Dialogue, Example, Item, Level, is_blank
 from .errors import DialevalError, InputError, ModelLoadError
 from .journal import CallLock
-from .language import WARNED_FROM, is_foreign
 from .percentiles import PERCENTILE, PercentileTable, read_tables
-from .scores import BLANK_RESPONSE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
+from .scope import WARNED_FROM, Scope, out_of_scope_text
+from .scores import BLANK_RESPONSE, IN_SCOPE, Orientation, Reason, Row, Scores, Unscored, finite_or_unscored
 from .signature import RUNTIME_FIELDS, Signature, SignatureValue
 
 logger = logging.getLogger(__name__)
 
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-_FOREIGN = "foreign texts"
-_PACKAGED = re.compile(r"[\w.-]+@[0-9a-f]{16,}")
-"""A model in the box, all of which know English alone, as signatures call it."""
 
 NOT_BLAMED = "nothing stands out"
 """An explanation where no quality is to blame."""
@@ -76,6 +72,9 @@ class Scorer(ABC):
     percentiles: PercentileTable | None = None
     """Where a score stands among those of people's own responses; a run then has the column `percentile`. A scorer with a model
     of its own says `read_percentiles` when it is made."""
+    scope: Scope | None = None
+    """What its model knows; a run then has the column `in_scope`. A scorer with a model of its own says `Scope.read` when it is
+    made."""
     window: ClassVar[int] = 2048
     """How many examples `score_batch` gets at once: enough to fill batches of texts of one length, few enough for memory."""
 
@@ -122,8 +121,29 @@ class Scorer(ABC):
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Everything configured that can move a number; it names the method first."""
 
+    def scope_of(self, items: Sequence[Item]) -> list[str | None]:
+        """Return for each item in words why it is beyond what the model knows; None where it is not.
+
+        The words before a bracket name the kind, by which a run counts. By default they come from `scope` and the texts alone.
+        """
+        return [None if self.scope is None else self.scope.beyond(item) for item in items]
+
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """Return for each item as text why it has its score; an InputError where the scorer cannot say so."""
+        """Return for each item as text why it has its score, no score, or one that says nothing since it is out of scope.
+
+        Raises:
+            InputError: the scorer cannot say so.
+        """
+        found = []
+        for item, reason in zip(items, self.scope_of(items), strict=True):
+            missing = self.unscorable(item)
+            found.append(missing.detail if missing else f"out of scope: {reason}" if reason else None)
+        with self.lock:
+            said = iter(self.explain_known([item for item, why in zip(items, found, strict=True) if why is None]))
+        return [next(said) if why is None else why for why in found]
+
+    def explain_known(self, items: Sequence[Item]) -> list[str]:
+        """Explain items that can be scored and are in scope, see `explain`."""
         raise InputError(f"{self.name}: has nothing to explain. Leave --explain out.")
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
@@ -178,6 +198,8 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False) -> Sco
             rows += score_block(scorer, items[start : start + size], bar.update)
     scores = scores_of(scorer, items, scorer.normalise_rows(rows))
     warn_of_losses(scorer, scores.n_total, scores.unscored_by_reason, n_cut(scorer, scores))
+    if len(scores.out_of_scope) > WARNED_FROM * scores.n_scored:
+        logger.warning("%s: %s", scorer.name, out_of_scope_text(scores.out_of_scope_by_kind, scores.n_scored))
     return scores
 
 
@@ -203,11 +225,21 @@ def score_block(scorer: Scorer, items: Sequence[Item], advance: Callable[[int], 
 
 
 def scores_of(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Scores:
-    """Return the table of the final rows of items, with percentiles where the scorer has a table of them."""
+    """Return the table of the final rows of items, with percentiles and what is in scope where the scorer knows of them.
+
+    A score of what is out of scope has no percentile.
+    """
     scores = Scores.from_rows(rows, items, scorer.columns, run_signature(scorer), scorer.level, scorer.orientation)
+    columns, values, reasons = dict(scores.columns), scores.values, {}
+    if scorer.scope is not None:
+        found = enumerate(zip(values, scorer.scope_of(items), strict=True))
+        reasons = {place: reason for place, (value, reason) in found if value is not None and reason is not None}
     if scorer.percentiles is not None:
-        scores = replace(scores, columns={**scores.columns, PERCENTILE: scorer.percentiles.of(scores.values)})
-    return scores
+        known = [None if place in reasons else value for place, value in enumerate(values)]
+        columns[PERCENTILE] = scorer.percentiles.of(known)
+    if scorer.scope is not None:
+        columns[IN_SCOPE] = tuple(None if value is None else float(place not in reasons) for place, value in enumerate(values))
+    return replace(scores, columns=columns, out_of_scope=reasons)
 
 
 def refuse_parts(scorer: Scorer) -> None:
@@ -220,10 +252,8 @@ def refuse_parts(scorer: Scorer) -> None:
 
 
 def n_cut(scorer: Scorer, scores: Scores) -> Counter[str]:
-    """Of each column that counts what did not fit into a window: in how many rows something did not; and of foreign texts."""
-    is_packaged = any(_PACKAGED.fullmatch(str(value)) for value in scorer.signature_fields().values())
-    n_foreign = sum(map(is_foreign, scores.items)) if is_packaged else 0
-    return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.cuts} | {_FOREIGN: n_foreign})
+    """Of each column that counts what did not fit into a window: in how many rows something did not."""
+    return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.cuts})
 
 
 def warn_of_losses(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cut: Mapping[str, int]) -> None:
@@ -233,9 +263,6 @@ def warn_of_losses(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cu
     for column, lost in scorer.cuts.items():
         if cut[column]:
             logger.warning("%s: in %d of %d examples %s", scorer.name, cut[column], n_total, lost)
-    if cut[_FOREIGN] > WARNED_FROM * n_total:
-        text = "%s: %d of %d examples do not look like English, the only language that its model was trained and measured on"
-        logger.warning(text, scorer.name, cut[_FOREIGN], n_total)
 
 
 def run_signature(scorer: Scorer) -> Signature:

@@ -80,14 +80,22 @@ def share_of(value: float, scale: tuple[float, float]) -> float:
 
 WHY_UNSCORED = ("unscored", "detail")
 """Fields of a row that say why it has no score."""
+IN_SCOPE, OUT_OF_SCOPE = "in_scope", "out_of_scope"
+"""Name of the column, 1 or 0, and of the field of a row that says why it is 0."""
+
+
+def kind_of(reason: str) -> str:
+    """Return what a reason for being out of scope has in common with all of its kind: what stands before a bracket."""
+    return reason.partition(" (")[0]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores:
     """A table with one row an example, in the order of the examples; the column `main` is *the* score.
 
-    `columns` has one value a row, None in rows that are unscored; `unscored` is by the row's index. `items` are what was
-    scored, where that is known. It has a length, iterates over `rows()`, and a notebook shows it as a table.
+    `columns` has one value a row, None in rows that are unscored; `unscored` is by the row's index, and so is `out_of_scope`,
+    why the column `in_scope` is 0. `items` are what was scored, where that is known. It has a length, iterates over `rows()`,
+    and a notebook shows it as a table.
     """
 
     main: str
@@ -98,6 +106,7 @@ class Scores:
     level: Level = "turn"
     orientation: Orientation = "higher"
     items: tuple[Item, ...] = field(default=(), compare=False)
+    out_of_scope: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def from_rows(
@@ -172,6 +181,11 @@ class Scores:
         """Reason to number of rows, reasons in alphabetical order."""
         return dict(sorted(Counter(item.reason.value for item in self.unscored.values()).items()))
 
+    @property
+    def out_of_scope_by_kind(self) -> dict[str, int]:
+        """Kind of reason to number of rows, kinds in alphabetical order."""
+        return dict(sorted(Counter(map(kind_of, self.out_of_scope.values())).items()))
+
     def mean(self, column: str | None = None) -> float | None:
         """Mean of a column over the rows that have a value in it; None where none has."""
         scored = [value for value in self.columns[column or self.main] if value is not None]
@@ -192,7 +206,8 @@ class RowMaker:
     """Makes rows of scores for people and files, those of a stream block after block.
 
     A row has `id`; `conversation`, `message` (its number), `role` and `source` of what is scored, and the source's fields that
-    were kept, where they are known; the columns; `unscored` and `detail` where there is no score. With text it also has
+    were kept, where they are known; the columns; `out_of_scope`, why the model does not know what it judged; `unscored` and
+    `detail` where there is no score. With text it also has
     `preceding`, the turns since the previous row of its conversation (of a single response, all before it), and of a response
     its `text`: the rows of a conversation then hold it once.
     """
@@ -209,6 +224,8 @@ class RowMaker:
             if scores.items:
                 row |= self._about(scores.items[index])
             row |= {name: values[index] for name, values in scores.columns.items()}
+            if index in scores.out_of_scope:
+                row[OUT_OF_SCOPE] = scores.out_of_scope[index]
             if (missing := scores.unscored.get(index)) is not None:
                 row |= zip(WHY_UNSCORED, (missing.reason.value, missing.detail), strict=True)
             yield row

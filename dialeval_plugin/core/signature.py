@@ -17,11 +17,12 @@ from types import MappingProxyType
 SignatureValue = str | int | float | bool | None
 
 PERCENTILES_FILE = "percentiles.json"
+SCOPE_FILE = "scope.json"
 GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
 MANIFEST_FILE = "manifest.json"
-ABOUT = frozenset({PERCENTILES_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
-"""Files of a model folder that say something of the model: where scores stand, what some are, where it is from, its files."""
+ABOUT = frozenset({PERCENTILES_FILE, SCOPE_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
+"""Files of a model folder that say something of the model: where scores stand, what it knows, some scores, where it is from."""
 RUNTIME_FIELDS = ("backend", "instructions", "dtype")
 """Fields of a signature that say what ran a model; the first alone where that moves no digit that anybody looks at."""
 EXPORTS = "exported"

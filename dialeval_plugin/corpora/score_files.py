@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, cast
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read_json, read_json_lines, read_text
-from dialeval_plugin.core.scores import SCHEMA_VERSION, Orientation
+from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation
 from dialeval_plugin.core.signature import text_hash
 
 from .columns import Columns
@@ -44,7 +44,7 @@ RANDOM = "appropriate, random negatives"
 ADVERSARIAL = "appropriate, adversarial negatives"
 """Qualities of DailyDialog++: 1 for the positive responses, 0 for those negatives, and no rating for the others."""
 
-_NO_SCORES = frozenset({"message", "percentile", "place"})
+_NO_SCORES = frozenset({"message", "percentile", IN_SCOPE, "place"})
 """Columns of numbers that `dialeval score` writes beside the scores."""
 _SPEECH = frozenset(
     {"messages", "conversations", "turns", "dialogue", "dialog", "context", "response", "content", "text", "value", "prompt"}

@@ -231,6 +231,8 @@ class Verdict(NamedTuple):
     """Why there is no score: a value of `scores.Reason`."""
     percentile: float | None = None
     """Of the score among those of people's own responses, in [0, 100]; None where the scorer has no table of them."""
+    out_of_scope: str | None = None
+    """Why the scorer's model does not know what it judged; None where it does, or where nobody has looked."""
 
 
 class ChoiceLikelihood(tuple[float, bool]):

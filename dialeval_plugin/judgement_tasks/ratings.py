@@ -40,6 +40,8 @@ class Judged(NamedTuple):
     """The task's other scores, for whoever reads the logged samples."""
     percentile: float | None = None
     """Of the score among those of people's own responses, for the same reader; None where the scorer has no table of them."""
+    out_of_scope: str | None = None
+    """Why the scorer's model does not know what it judged, for the same reader."""
 
     def by(self, variant: str) -> Judged:
         """Return the same document judged by a variant's score."""

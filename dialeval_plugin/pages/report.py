@@ -21,7 +21,7 @@ import numpy as np
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, parse_json, read_json, to_json, write_text
-from dialeval_plugin.core.scores import SHA256, meta_file
+from dialeval_plugin.core.scores import IN_SCOPE, OUT_OF_SCOPE, SHA256, kind_of, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.corpora.score_files import UNKNOWN, ScoredRow, ScoredRows, conversation_of, read_scored_rows
@@ -35,7 +35,20 @@ MOST_CONVERSATIONS = 10_000
 MOST_CHARACTERS = 30_000_000
 """Of all texts on a page: a browser opens some 50 MB in a few seconds."""
 
-_ROW = ("id", "conversation", "message", "role", "source", "preceding", "text", "percentile", "unscored", "detail", "place")
+_ROW = (
+    "id",
+    "conversation",
+    "message",
+    "role",
+    "source",
+    "preceding",
+    "text",
+    "percentile",
+    "unscored",
+    "detail",
+    "place",
+    IN_SCOPE,
+)
 """Fields of a row that are neither a scorer's columns nor kept from the source."""
 _SHORT = 60
 """Characters of the longest value of a field by which conversations are chosen; longer ones are notes to read."""
@@ -109,6 +122,7 @@ def write_report(
         level=data["level"],
         signature=[part.partition(":") for part in (scored.signature or "").split("|") if part],
         unscored=dict(sorted(unscored.items())),
+        out_of_scope=Counter(kind_of(str(reason)) for row in scored.rows if (reason := row.fields.get(OUT_OF_SCOPE))),
         left_out=meta.get("left_out"),
         sources=list(sources),
         n_conversations=len(conversations),
@@ -173,7 +187,9 @@ class _Fields(NamedTuple):
             elif all(map(is_number, values)):
                 found.columns.append(name)
             else:
-                is_note = name in {"explanation", "reason"} or any(len(word) > _SHORT for one in values for word in _words(one))
+                is_note = name in {"explanation", "reason", OUT_OF_SCOPE} or any(
+                    len(word) > _SHORT for one in values for word in _words(one)
+                )
                 (found.notes if is_note else found.kept).append(name)
         return found
 

@@ -15,6 +15,8 @@ import numpy as np
 from dialeval_plugin.conversations.messages import left_out_text
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.percentiles import PERCENTILE
+from dialeval_plugin.core.scope import out_of_scope_text
+from dialeval_plugin.core.scores import OUT_OF_SCOPE
 from dialeval_plugin.terminal.plain_text import one_line
 
 N_BINS = 10
@@ -40,7 +42,7 @@ class WorstRow(NamedTuple):
 
 
 def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) -> str:
-    """Return a line for people, what was left out of the input, and a line for whoever repeats the run.
+    """Return a line for people, what was out of scope or left out of the input, and a line for whoever repeats the run.
 
     Args:
         meta: what belongs to all rows, as it lies beside a file of scores.
@@ -51,6 +53,8 @@ def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) ->
     over = f" {interval}" if interval else ""
     n = f", {n_clusters} conversations" if interval else ""
     lines = [f"{meta['main']}: {mean}{over}, {meta['n_scored']} of {meta['n_total']} scored{n}"]
+    if beyond := out_of_scope_text(meta.get(OUT_OF_SCOPE, {}), meta["n_scored"]):
+        lines.append(beyond)
     if meta["left_out"]:
         lines.append(f"left out: {left_out_text(meta['left_out'])}")
     return "\n".join([*lines, meta["signature"]])

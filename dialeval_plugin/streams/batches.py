@@ -15,6 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import refuse_parts, score_block, scores_of
+from dialeval_plugin.core.scores import OUT_OF_SCOPE
 
 UNSCORED = "unscored"
 SIGNATURE = "signature"
@@ -55,7 +56,8 @@ class ScoreBatches:
         """Score a batch, a column a field.
 
         Returns:
-            The batch's columns and the scorer's, NaN where a row has no score; `unscored`, the reason or None; `signature`.
+            The batch's columns and the scorer's, NaN where a row has no score; `unscored`, the reason or None, and so
+            `out_of_scope` where the scorer knows its scope; `signature`.
 
         Raises:
             InputError: a row is malformed or has several responses to score, or a column has a name that a score needs.
@@ -67,6 +69,8 @@ class ScoreBatches:
         ]
         added = {name: np.array(values, dtype=np.float64) for name, values in scores.columns.items()}
         added[UNSCORED] = np.array(unscored, dtype=object)
+        if self._scorer.scope is not None:
+            added[OUT_OF_SCOPE] = np.array([scores.out_of_scope.get(place) for place in range(scores.n_total)], dtype=object)
         added[SIGNATURE] = np.array([str(scores.signature)] * scores.n_total, dtype=object)
         if taken := sorted(added.keys() & batch.keys()):
             raise InputError(f"column {taken[0]!r}: is there already, and {self._scorer.name} writes one. Rename it.")

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, is_stream, parse_json, read_json, to_json, write_lines, write_text
 from dialeval_plugin.core.journal import not_written, sole_process
-from dialeval_plugin.core.scores import SHA256, WHY_UNSCORED, meta_file
+from dialeval_plugin.core.scores import IN_SCOPE, OUT_OF_SCOPE, SHA256, WHY_UNSCORED, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.scored_input import Shard
 
@@ -117,7 +117,8 @@ def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> No
 def _fields(meta: Mapping[str, Any]) -> list[str]:
     """The columns of a table of scores."""
     place = [] if meta["shard"] is None else [PLACE]
-    return [*place, *ABOUT, *meta["keep"], *(TEXT if meta["with_text"] else ()), *meta["columns"], *WHY_UNSCORED]
+    why = (OUT_OF_SCOPE, *WHY_UNSCORED) if IN_SCOPE in meta["columns"] else WHY_UNSCORED
+    return [*place, *ABOUT, *meta["keep"], *(TEXT if meta["with_text"] else ()), *meta["columns"], *why]
 
 
 def _cell(value: Any) -> Any:
@@ -269,6 +270,7 @@ _ONE_RUN = {
     "signature": "was scored otherwise",
     "source": "is of another source",
     "percentiles": "has percentiles of another table",
+    "scope": "has other limits of what its model knows",
     "keep": "has other fields of its source",
     "with_text": "has texts, or none, other",
 }
@@ -280,7 +282,7 @@ def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What belongs to the rows of all shards together."""
     n_scored = sum(meta["n_scored"] for meta in metas)
     total = math.fsum(meta["mean"] * meta["n_scored"] for meta in metas if meta["mean"] is not None)
-    unscored: Counter[str] = sum((Counter(meta["unscored"]) for meta in metas), Counter())
+    unscored, beyond = (sum((Counter(meta.get(name, {})) for meta in metas), Counter()) for name in ("unscored", OUT_OF_SCOPE))
     left_out: Counter[str] = Counter()
     for meta in metas:  # each shard read the whole source
         left_out |= Counter(meta["left_out"])
@@ -291,5 +293,6 @@ def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "n_total": sum(meta["n_total"] for meta in metas),
         "n_scored": n_scored,
         "unscored": dict(sorted(unscored.items())),
+        OUT_OF_SCOPE: dict(sorted(beyond.items())),
         "left_out": dict(left_out),
     }

@@ -28,7 +28,17 @@ from dialeval_plugin.core.scorer import (
     scores_of,
     warn_of_losses,
 )
-from dialeval_plugin.core.scores import SCHEMA_VERSION, WHY_UNSCORED, Reason, Row, RowMaker, Scores, Unscored
+from dialeval_plugin.core.scores import (
+    IN_SCOPE,
+    OUT_OF_SCOPE,
+    SCHEMA_VERSION,
+    WHY_UNSCORED,
+    Reason,
+    Row,
+    RowMaker,
+    Scores,
+    Unscored,
+)
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.terminal.progress import Progress, say
@@ -82,7 +92,7 @@ class ScoreRun:
             refuse_parts(self.scorer)
         if self.output is not None:
             check_suffix(self.output, self.shard)
-        own = {PLACE, *ABOUT, *TEXT, *self.scorer.columns, PERCENTILE, *WHY_UNSCORED}
+        own = {PLACE, *ABOUT, *TEXT, *self.scorer.columns, PERCENTILE, IN_SCOPE, OUT_OF_SCOPE, *WHY_UNSCORED}
         if taken := [name for name in self.source.options.keep if name in own]:
             raise InputError(
                 f"--keep {taken[0]}: a row has a field of this name anyway. Rename it in the input, or leave it out."
@@ -186,15 +196,16 @@ class ScoreRun:
 
     def _about(self) -> dict[str, Any]:
         """What the rows of one run have in common, whatever its source holds."""
-        percentiles = self.scorer.percentiles
+        percentiles, scope = self.scorer.percentiles, self.scorer.scope
         return {
             "schema_version": SCHEMA_VERSION,
             "signature": str(run_signature(self.scorer)),
             "percentiles": None if percentiles is None else percentiles.digest,
+            "scope": None if scope is None else scope.digest,
             "shard": None if self.shard is None else str(self.shard),
             "keep": list(self.source.options.keep),
             "with_text": self.with_text,
-            "columns": [*self.scorer.columns, *([] if percentiles is None else [PERCENTILE])],
+            "columns": [*self.scorer.columns, *([PERCENTILE] if percentiles else []), *([IN_SCOPE] if scope else [])],
         }
 
     def meta(self, summary: RunningSummary) -> dict[str, Any]:
@@ -211,14 +222,15 @@ class ScoreRun:
             "n_total": summary.n_total,
             "n_scored": summary.n_scored,
             "unscored": summary.unscored_by_reason,
+            OUT_OF_SCOPE: dict(sorted(summary.out_of_scope.items())),
             "complete": n_unscored <= self.max_unscored * summary.n_total,
         }
 
 
 def run_identity(scorer: Scorer) -> str:
-    """Return what tells scores of one scorer from those of another: its signature, and its table of percentiles."""
-    signature = str(run_signature(scorer))
-    return signature if scorer.percentiles is None else f"{signature}|percentiles:{scorer.percentiles.digest}"
+    """Return what tells scores of one scorer from those of another: its signature, its table of percentiles, and its scope."""
+    beside = {"percentiles": scorer.percentiles, "scope": scorer.scope}
+    return "|".join([str(run_signature(scorer)), *(f"{name}:{found.digest}" for name, found in beside.items() if found)])
 
 
 def _of_source(source: Source) -> dict[str, Any]:

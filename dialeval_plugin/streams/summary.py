@@ -40,6 +40,8 @@ class RunningSummary:
         self.n_total = 0
         self._unscored: Counter[str] = Counter()
         self.cut: Counter[str] = Counter()
+        self.out_of_scope: Counter[str] = Counter()
+        """Rows by the kind of reason."""
         self._worst: list[tuple[float, int, WorstRow]] = []
         self.bars: Bars | None = None
         self._sums: list[float] = []
@@ -61,6 +63,7 @@ class RunningSummary:
         self.n_total += scores.n_total
         self._unscored += Counter(scores.unscored_by_reason)
         self.cut += n_cut(self._scorer, scores)
+        self.out_of_scope += Counter(scores.out_of_scope_by_kind)
         self._sums.append(math.fsum(values))
         shown = values if percentiles is None else [value for value in percentiles if value is not None]
         if shown and self.bars is None:

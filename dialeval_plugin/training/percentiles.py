@@ -9,6 +9,7 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank
 from dialeval_plugin.core.percentiles import PERCENTILE, PercentileTable, write_table
 from dialeval_plugin.core.scorer import Scorer, percentile_settings
+from dialeval_plugin.core.scores import IN_SCOPE
 from dialeval_plugin.core.signature import PERCENTILES_FILE
 from dialeval_plugin.models.manifest import changing
 
@@ -47,7 +48,7 @@ def write_percentiles(
     """
     scores = scorer.score(_sample(scorer, dialogues, n, random.Random(f"{seed} percentiles")))
     table = PercentileTable.of_scores(
-        {name: values for name, values in scores.columns.items() if name != PERCENTILE},
+        {name: values for name, values in scores.columns.items() if name not in {PERCENTILE, IN_SCOPE}},
         column=scores.main,
         level=scorer.level,
         orientation=scorer.orientation,
@@ -59,9 +60,14 @@ def write_percentiles(
     return table
 
 
-def _sample(scorer: Scorer, dialogues: Sequence[Dialogue], n: int, generator: random.Random) -> list[Item]:
+def _sample(scorer: Scorer, dialogues: Sequence[Dialogue], n: int, generator: random.Random) -> Sequence[Item]:
     if scorer.level == "dialogue":
         return [dialogues[place] for place in _places(len(dialogues), n, generator)]
+    return sampled_responses(dialogues, n, generator)
+
+
+def sampled_responses(dialogues: Sequence[Dialogue], n: int, generator: random.Random) -> list[Example]:
+    """Return a sample of at most n visible turns, from the second of each dialogue on, with those before them, in order."""
     visible = [tuple(turn for turn in dialogue.turns if not is_blank(turn.text)) for dialogue in dialogues]
     pairs = [(number, place) for number, turns in enumerate(visible) for place in range(1, len(turns))]
     return [

@@ -2,16 +2,17 @@
 
 For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with
 one thread, in bfloat16 where the processor has instructions for it, and the folder is packed into
-`dialeval_plugin/pretrained/MODEL`, with acceptance where the recipe names logs, percentiles of human responses, golden scores,
-`provenance.json` and its card, README.md, whose figures `reproduction.pretrained.write` fills in. A model that is trained
-already in the working folder is packed again and not trained again; with `--packed` the weights in the box stay too, and what
-comes after packing is made anew. Two builds of one commit on one machine end with the same bytes.
+`dialeval_plugin/pretrained/MODEL`, with acceptance where the recipe names logs, percentiles of human responses, limits of what
+it knows, golden scores, `provenance.json` and its card, README.md, whose figures `reproduction.pretrained.write` fills in. A
+model that is trained already in the working folder is packed again and not trained again; with `--packed` the weights in the
+box stay too, and what comes after packing is made anew. Two builds of one commit on one machine end with the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typing import Any
 import torch
 
 from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
+from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.signature import ABOUT, PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.registry import read_dialogues
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
@@ -31,7 +33,8 @@ from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
-from dialeval_plugin.training.percentiles import write_percentiles
+from dialeval_plugin.training.percentiles import sampled_responses, write_percentiles
+from dialeval_plugin.training.scope import write_scope
 from reproduction.data import data_folder
 from reproduction.documents import put_between
 from reproduction.general.logs import write_logs
@@ -44,6 +47,19 @@ REPORTED_CHATS = (*REPORTED, "convai2")
 """The same of chats with chatbots."""
 HUMAN = ("dailydialog/validation/dialogues_validation.txt", "dream/dev.json", "esconv/valid.txt")
 """Dialogues between people whose responses make the scale of the percentiles; no model is trained on them."""
+CHATS = (
+    *HUMAN,
+    "dailydialog/train/dialogues_train.txt",
+    "dream/train.json",
+    "esconv/train.txt",
+    "personachat/valid_self_original_no_cands.txt",
+    "topical_chat/valid_freq.json",
+    "empathetic_dialogues/afraid.csv",
+    "empathetic_dialogues/caring.csv",
+)
+"""Dialogues that bound what all models of chats know: each was measured on chats of other kinds than it learnt from. Those with
+chatbots are left out, since some are in other languages."""
+RESPONSES_OF_A_FILE = 2000
 CARDS = Path(__file__).with_name("cards")
 """What each model's card says, but for what is computed."""
 
@@ -249,6 +265,7 @@ def finish(name: str, packed: Path, target: Path, trained: Mapping[str, Any]) ->
     sources = {file: file_hash(data / file) for file in HUMAN}
     for options in recipe.scales:
         write_percentiles(open_scorer(str(packed), **options), packed, dialogues, sources)
+    scope_of_chats(packed)
     write_golden(packed)
     said = provenance(name, packed, trained)
     write_text(packed / PROVENANCE_FILE, to_json(said, indent=1) + "\n")
@@ -257,6 +274,13 @@ def finish(name: str, packed: Path, target: Path, trained: Mapping[str, Any]) ->
     shutil.rmtree(target, ignore_errors=True)
     packed.rename(target)
     return file_hashes(target)
+
+
+def scope_of_chats(folder: Path) -> Scope:
+    """Write what a model of chats knows into its folder."""
+    data, generator = data_folder(), random.Random("scope")
+    items = [item for file in CHATS for item in sampled_responses(read_dialogues(data / file), RESPONSES_OF_A_FILE, generator)]
+    return write_scope(folder, items, {file: file_hash(data / file) for file in CHATS})
 
 
 def keep_calibration(folder: Path) -> None:

@@ -63,6 +63,7 @@ class JudgedTurn:
         percentile: share of people's own responses with a lower score, of a hundred.
         heads: probability by each quality, of `HEADS`.
         reason: of a low score, in words; "" of others.
+        out_of_scope: why the model does not know what it judged; "" where it does.
         unscored: why a turn that was to be scored has no score.
     """
 
@@ -73,6 +74,7 @@ class JudgedTurn:
     percentile: float | None = None
     heads: Mapping[str, float] | None = None
     reason: str = ""
+    out_of_scope: str = ""
     unscored: str = ""
 
 
@@ -119,7 +121,9 @@ def judge(conversation: Conversation) -> list[JudgedTurn]:
     percentiles = scores.columns.get(PERCENTILE, (None,) * len(examples))
     for place, example in enumerate(examples):
         percentile = percentiles[place]
-        if scores.values[place] is not None and (percentile is None or percentile < LOW):
+        if scores.values[place] is None or place in scores.out_of_scope:
+            continue
+        if percentile is None or percentile < LOW:
             reasons[place] = _reason(example)
     numbers = conversation.responses()
     judged = {
@@ -144,7 +148,8 @@ def _judged(conversation: Conversation, number: int, scores: Scores, place: int,
     values = {name: scores.columns[name][place] for name in HEADS if name in scores.columns}
     heads = {name: value for name, value in values.items() if value is not None and not math.isnan(value)}
     percentile = scores.columns[PERCENTILE][place] if PERCENTILE in scores.columns else None
-    return JudgedTurn(number + 1, turn.speaker, turn.text, scores.values[place], percentile, heads, reason)
+    beyond = scores.out_of_scope.get(place, "")
+    return JudgedTurn(number + 1, turn.speaker, turn.text, scores.values[place], percentile, heads, reason, beyond)
 
 
 def drawn(turns: Sequence[JudgedTurn]) -> str:
@@ -172,7 +177,9 @@ def _bubble(turn: JudgedTurn) -> str:
 
 def _verdict(turn: JudgedTurn, score: float) -> str:
     level = "low" if turn.reason else "high" if turn.percentile is not None and turn.percentile >= HIGH else "middle"
-    said = "" if turn.percentile is None else f"higher than {turn.percentile:.0f} % of people's own responses"
+    said = f"out of scope: {html.escape(turn.out_of_scope)}" if turn.out_of_scope else ""
+    if turn.percentile is not None:
+        said = f"higher than {turn.percentile:.0f} % of people's own responses"
     why = f'<div class="why">Low: {html.escape(turn.reason)}.</div>' if turn.reason else ""
     meters = "".join(
         f'<div class="head" title="{_HEAD_WORDS[name]}"><span>{name}</span>'

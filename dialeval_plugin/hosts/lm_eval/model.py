@@ -219,7 +219,8 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             for place, (each, value, unit) in enumerate(zip(own, scores.values, units, strict=True)):
                 missing = scores.unscored.get(place)
                 judged = self._verdict(value, unit, missing.reason.value if missing else None)
-                self._judged[each] = judged._replace(verdict=judged.verdict._replace(percentile=percentiles[place]))
+                verdict = judged.verdict._replace(percentile=percentiles[place], out_of_scope=scores.out_of_scope.get(place))
+                self._judged[each] = judged._replace(verdict=verdict)
         results = []
         for request in requests:
             key = _key(request)

@@ -12,6 +12,7 @@ from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.options import ModelOptions, Share, check_choice, check_value, with_options
 from dialeval_plugin.core.resources import bibtex
+from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Row, Unscored, finite_or_unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -130,6 +131,7 @@ class DialogueBreakdownScorer(Scorer):
         )
         models = self.detector.models
         self._hashes = [model_identity(opened.folder) for opened in models]
+        self.scope = Scope.read(models[0].folder)
         stored = None if options.transductive else _load_calibration(options.calibration, models)
         self.extremes = None if stored is None else _extremes(stored, options.method, options.context, self.aggregation)
         self.max_tokens = _max_tokens(models, options.max_tokens, stored)

@@ -11,9 +11,9 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.resources import bibtex
+from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -116,7 +116,7 @@ class CausalScorer(Scorer):
                 "causalscore: the variant 'preceding_2' needs a model that was trained without annotated causes, and this one "
                 "was not. Train one with `dialeval train independence --labels preceding_2`, or choose another variant."
             )
-        self.percentiles = read_percentiles(self, folder)
+        self.percentiles, self.scope = read_percentiles(self, folder), Scope.read(folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -177,22 +177,14 @@ class CausalScorer(Scorer):
                 n_beyond = n_pairs[place] if n_pairs[place] > MOST_PAIRS else 0
                 yield Dependence(turns[place], single.dependent, chosen, double.dependent, n_cut, n_beyond)
 
-    @one_at_a_time
-    def explain(self, items: Sequence[Item]) -> list[str]:
+    def explain_known(self, items: Sequence[Item]) -> list[str]:
         """Return for each response its history as text, a line a turn, with the dependent turns marked by `*`.
 
         Before each turn stands its unconditional probability and, where it was a candidate cause, the mean of its
         conditional ones.
         """
         examples = cast("Sequence[Example]", items)
-        judged = [example for example in examples if not is_blank(example.response.text)]
-        found = self.dependence(judged)
-        return [
-            f"{example.id}: the response has no visible character"
-            if is_blank(example.response.text)
-            else _explanation(example, next(found))
-            for example in examples
-        ]
+        return list(map(_explanation, examples, self.dependence(examples)))
 
     def _n_pairs(self, probabilities: FloatArray) -> int:
         """How many pairs are looked through for those that the score asks for."""

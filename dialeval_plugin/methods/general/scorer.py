@@ -19,6 +19,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_bla
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
@@ -166,7 +167,7 @@ class GeneralScorer(Scorer):
             )
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
         self._seen = {} if self._rated is None or options.score_fitted else self._rated.seen(leave_out)
-        self.percentiles = read_percentiles(self, self.folder)
+        self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
 
     def _runtime(self, options: GeneralOptions) -> Runtime:
         def load(choice: RuntimeChoice) -> TorchRuntime:
@@ -246,8 +247,7 @@ class GeneralScorer(Scorer):
                 )
         return self._turn_rows(examples)
 
-    @one_at_a_time
-    def explain(self, items: Sequence[Item]) -> list[str]:
+    def explain_known(self, items: Sequence[Item]) -> list[str]:
         """Name for each response the quality that pulls its score down most, in words, and the probabilities of all.
 
         How far one pulls is its weight times its log odds, less those of people's median response where the folder has a
@@ -257,9 +257,7 @@ class GeneralScorer(Scorer):
         """
         explained = []
         for item in items:
-            if (missing := self.unscorable(item)) is not None:
-                explained.append(missing.detail)
-            elif isinstance(item, Dialogue):
+            if isinstance(item, Dialogue):
                 explained.append(self._explain_dialogue(item))
             else:
                 (similarity,) = self._reference_similarity([item])

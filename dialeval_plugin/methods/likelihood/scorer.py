@@ -14,6 +14,7 @@ from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import ModelOptions, check_choice, with_options
 from dialeval_plugin.core.resources import bibtex
+from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -106,7 +107,7 @@ class DialogueLikelihoodScorer(Scorer):
             layout = self.layout or "separated"
             self.evaluator = CausalEvaluator(opened, self.context, layout, options.alignment, options.max_tokens)
         self.range = _range(self.aggregation)
-        self.percentiles = read_percentiles(self, opened.folder)
+        self.percentiles, self.scope = read_percentiles(self, opened.folder), Scope.read(opened.folder)
 
     def _refuse_unused(self) -> None:
         options, is_pair, is_causal = self.options, self.family == "next_sentence", self.family == "causal_lm"

@@ -11,6 +11,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.resources import bibtex
+from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import Scorer, read_percentiles, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
 
@@ -66,6 +67,7 @@ class SlideScorer(Scorer):
             self.folder, self.model_hash = self.slm.folder, self.slm.model_hash
             self.positive_from = self.slm.threshold(self.variant)
             self.percentiles = self.slm.percentiles = read_percentiles(self, self.folder)
+            self.scope = Scope.read(self.folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -122,12 +124,9 @@ class SlideScorer(Scorer):
         }
         return [self.fusion.rows(row, answers.get(place), self._fused) for place, row in enumerate(rows)]
 
-    @one_at_a_time
-    def explain(self, items: Sequence[Item]) -> list[str]:
+    def explain_known(self, items: Sequence[Item]) -> list[str]:
         """Return for each item what the small model says of it."""
-        missing = [self.unscorable(item) for item in items]
-        said = iter(self.small.explain([item for item, why in zip(items, missing, strict=True) if why is None]))
-        return [next(said) if why is None else why.detail for why in missing]
+        return self.small.explain(items)
 
     @one_at_a_time
     def small_model_rows(self, items: Sequence[Item]) -> list[Row]:

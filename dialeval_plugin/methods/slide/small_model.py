@@ -148,7 +148,7 @@ class SlmScorer(Scorer):
         distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
         return {**row, "slm": slm_score(distance_range.normalise(distance, clip=self.options.clip), probability)}
 
-    def explain(self, items: Sequence[Item]) -> list[str]:
+    def explain_known(self, items: Sequence[Item]) -> list[str]:
         """Probability and distance of each response and, with a table of percentiles, people's median ones."""
         medians = {} if self.percentiles is None else self.percentiles.medians
         return [

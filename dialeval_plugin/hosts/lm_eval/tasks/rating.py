@@ -74,7 +74,9 @@ def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     The score is None where the model gives no rating of the scale any probability: such a document is unscored.
     """
     verdict = _judgement(doc, results)
-    judged = Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored, percentile=verdict.percentile)
+    judged = Judged(
+        verdict.score, doc["rating"], doc["cluster"], verdict.unscored, (), verdict.percentile, verdict.out_of_scope
+    )
     return dict.fromkeys(printed("rating"), judged)
 
 

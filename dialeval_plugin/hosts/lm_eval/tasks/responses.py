@@ -75,7 +75,9 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     if doc["is_absent"]:
         return {}
     verdict = judgement(doc, results)
-    judged = Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored, percentile=verdict.percentile)
+    judged = Judged(
+        verdict.score, doc["rating"], doc["cluster"], verdict.unscored, (), verdict.percentile, verdict.out_of_scope
+    )
     return dict.fromkeys(printed("rating"), judged)
 
 
