@@ -20,9 +20,8 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.core.language import language_name
 from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.core.scope import Scope, out_of_scope_text
+from dialeval_plugin.core.scope import Scope, language_name, out_of_scope_text
 from dialeval_plugin.core.scores import kind_of
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
