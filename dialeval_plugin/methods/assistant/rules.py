@@ -59,7 +59,7 @@ NAMED_LANGUAGE = re.compile(
     + r")\b"
 )
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:'[^\W_]+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"”')\]*_]*\s+|\n+|(?<=[。！？])")
+_SENTENCE_END = re.compile(r"([.!?。！？][\"”’')\]*_]*)\s+|([。！？])")
 _ITEM = re.compile(r"\A\s*(?:[-*•+]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s+")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
 _CLOSERS = " \t\r\n*_~`\"”’')]}>»"
@@ -92,7 +92,7 @@ def split_sentences(text: str) -> list[str]:
         >>> split_sentences("It is 3.5 m. Really?  Yes!")
         ['It is 3.5 m.', 'Really?', 'Yes!']
     """
-    return [part.strip() for part in _SENTENCE_END.split(text) if part and part.strip()]
+    return [line.strip() for line in _SENTENCE_END.sub(r"\1\2\n", text).split("\n") if line.strip()]
 
 
 def language_of(text: str) -> str:
