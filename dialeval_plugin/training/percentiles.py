@@ -20,7 +20,7 @@ N_ITEMS = 4000
 def write_percentiles(
     scorer: Scorer,
     folder: Path,
-    dialogues: Sequence[Dialogue],
+    dialogues: Sequence[Dialogue] | Sequence[Example],
     sources: Mapping[str, str],
     *,
     n: int = N_ITEMS,
@@ -28,13 +28,14 @@ def write_percentiles(
 ) -> PercentileTable:
     """Score what people said and write where a score stands among theirs into the model's folder.
 
-    At level "turn" every visible turn from the second on is scored after those before it, at level "dialogue" the dialogues. A
-    file that is there keeps its tables of other columns, levels and settings: call this once for each.
+    At level "turn" every visible turn from the second on is scored after those before it, or the examples are, at level
+    "dialogue" the dialogues. A file that is there keeps its tables of other columns, levels and settings: call this once for
+    each.
 
     Args:
         scorer: with the model and the options that the table is for.
         folder: of the model.
-        dialogues: of people, which the model was not trained on.
+        dialogues: of people, or responses, which the model was not trained on.
         sources: name and SHA-256 of each file that they are from.
         n: at most so many are scored, a seeded sample.
         seed: of the sample.
@@ -60,9 +61,10 @@ def write_percentiles(
     return table
 
 
-def _sample(scorer: Scorer, dialogues: Sequence[Dialogue], n: int, generator: random.Random) -> Sequence[Item]:
-    if scorer.level == "dialogue":
-        return [dialogues[place] for place in _places(len(dialogues), n, generator)]
+def _sample(scorer: Scorer, given: Sequence[Dialogue] | Sequence[Example], n: int, generator: random.Random) -> Sequence[Item]:
+    dialogues = [one for one in given if isinstance(one, Dialogue)]
+    if scorer.level == "dialogue" or not dialogues:
+        return [given[place] for place in _places(len(given), n, generator)]
     return sampled_responses(dialogues, n, generator)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.files import read_json_lines, to_json, write_text
+from dialeval_plugin.core.scope import STATISTICS
 from reproduction.assistant.data import (
     NULL_MODEL,
     AnswerPair,
@@ -48,6 +49,11 @@ GOOD_MODELS = (
     "Mixtral-8x7B-Instruct-v0.1_concise",
 )
 """Models of AlpacaEval whose answers are spoiled."""
+SCALE = ("assistant/oasst_en_100_tree.jsonl", "assistant/rated_taskmaster_reward.jsonl.gz")
+"""Files of `scale_answers`."""
+SCOPE = (*SCALE, "assistant/dpo_en_demo.json", "assistant/kto_en_demo.json")
+"""Files of `scope_answers`."""
+_MOSTLY = 0.5
 _CERTAIN = 12.0
 _DECIDED = 1.5
 """Log odds of a pair that people order."""
@@ -119,6 +125,26 @@ def answers(*, only_open: bool) -> list[dict[str, Any]]:
             if is_insult or one.answer.ratings["safe"] == (1.0,):
                 rows.append({**_row(one.answer), "defects": {"insult": float(is_insult)}})
     return rows
+
+
+def scale_answers() -> list[Example]:
+    """Good answers that nothing is learnt from, of `SCALE`: the scale of the percentiles.
+
+    They are OpenAssistant's best ones, and every ninth right turn of Taskmaster's agents, which are short.
+    """
+    best = [one.answer for one in best_answers() if one.group == "oasst" and is_reported(one.cluster)]
+    right = [one for one in taskmaster_answers() if one.answer.ratings["reward"] == (1.0,) and is_reported(one.cluster)]
+    return [*best, *(one.answer for one in right[::9])]
+
+
+def scope_answers() -> list[Example]:
+    """Good answers in English prose, of `SCOPE`: what the models know."""
+    answers = [one.answer for one in (*best_answers(), *taskmaster_answers()[::6])]
+    return [answer for answer in answers if _measured("english", answer) >= 0 and _measured("code", answer) < _MOSTLY]
+
+
+def _measured(name: str, answer: Example) -> float:
+    return STATISTICS[name].measure(answer.response.text, [turn.text for turn in answer.context][::-1])
 
 
 def requests(*, only_open: bool) -> list[dict[str, Any]]:

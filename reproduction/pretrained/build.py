@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from dialeval_plugin.core.dialogue import Dialogue, Example, Level
 from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.signature import ABOUT, PROVENANCE_FILE, file_hash, file_hashes
@@ -35,6 +36,8 @@ from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
 from dialeval_plugin.training.percentiles import sampled_responses, write_percentiles
 from dialeval_plugin.training.scope import write_scope
+from reproduction.assistant.sources import SCALE, SCOPE, scale_answers, scope_answers
+from reproduction.assistant.sources import write as write_answers
 from reproduction.data import data_folder
 from reproduction.documents import put_between
 from reproduction.general.logs import write_logs
@@ -105,7 +108,7 @@ def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
 def _assistant(*more: str) -> Recipe:
     """The recipe of an evaluator of assistants, of the open corpora and those that are named."""
     files = tuple((f"--{name}", f"{name}.jsonl") for name in ("preferences", "answers", "requests"))
-    return Recipe("assistant", files, scales=_LEVELS, answers=(*_OPEN_ANSWERS, *more))
+    return Recipe("assistant", files, ("--steps", "450"), scales=_LEVELS, answers=(*_OPEN_ANSWERS, *more))
 
 
 _OPEN_ANSWERS = ("preferences", "pandalm", "oasst", "halie", "taskmaster", "diasafety")
@@ -190,7 +193,11 @@ def train(name: str, folder: Path) -> Path:
         return folder
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout  # noqa: S607 - git is where the user has it
     write_text(folder.with_suffix(".commit"), commit)
-    _dialeval(*command(RECIPES[name], data_folder()), "--output", str(folder))
+    recipe, data = RECIPES[name], data_folder()
+    if recipe.answers:
+        data = folder.with_suffix(".data")
+        write_answers(data, only_open="alpaca" not in recipe.answers)
+    _dialeval(*command(recipe, data), "--output", str(folder))
     return folder
 
 
@@ -261,11 +268,15 @@ def finish(name: str, packed: Path, target: Path, trained: Mapping[str, Any]) ->
         taught = packed.with_name("taught")
         _dialeval(*acceptance_command(logs, str(packed)), "--output", str(taught))
         packed = taught
-    dialogues = [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
-    sources = {file: file_hash(data / file) for file in HUMAN}
+    sources = {file: file_hash(data / file) for file in (SCALE if recipe.answers else HUMAN)}
     for options in recipe.scales:
-        write_percentiles(open_scorer(str(packed), **options), packed, dialogues, sources)
-    scope_of_chats(packed)
+        scorer = open_scorer(str(packed), **options)
+        write_percentiles(scorer, packed, scale_of(recipe, scorer.level, data), sources)
+    if recipe.answers:
+        sources = {file: file_hash(data / file) for file in SCOPE}
+        write_scope(packed, scope_answers(), sources, leave_out=("markup", "lines", "words"))
+    else:
+        scope_of_chats(packed)
     write_golden(packed)
     said = provenance(name, packed, trained)
     write_text(packed / PROVENANCE_FILE, to_json(said, indent=1) + "\n")
@@ -281,6 +292,14 @@ def scope_of_chats(folder: Path) -> Scope:
     data, generator = data_folder(), random.Random("scope")
     items = [item for file in CHATS for item in sampled_responses(read_dialogues(data / file), RESPONSES_OF_A_FILE, generator)]
     return write_scope(folder, items, {file: file_hash(data / file) for file in CHATS})
+
+
+def scale_of(recipe: Recipe, level: Level, data: Path) -> Sequence[Dialogue] | Sequence[Example]:
+    """Return what the scale of a model's percentiles is made of: what people said, or good answers of assistants."""
+    if not recipe.answers:
+        return [dialogue for file in HUMAN for dialogue in read_dialogues(data / file)]
+    answers = scale_answers()
+    return answers if level == "turn" else [Dialogue(one.id, (*one.context, one.response)) for one in answers]
 
 
 def keep_calibration(folder: Path) -> None:
@@ -326,6 +345,9 @@ def origin(said: Mapping[str, Any]) -> str:
     ]
     machine = said["machine"]
     taught = []
+    if said["command"].startswith("dialeval train assistant "):
+        is_open = " --open" if said["commercial_use"] else ""
+        taught = [f"`python -m reproduction.assistant.sources FOLDER{is_open}` writes the files that it reads."]
     if found := said.get("acceptance_command"):
         taught = [
             "The packed model then learnt acceptance of logs that `python -m reproduction.general.logs FOLDER` writes:",

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
@@ -76,6 +78,50 @@ def test_the_two_commands_have_options_of_their_own(words: tuple[str, ...], wron
     done = run("train", *words, "--output", tmp_path / "general")
     assert done.exit_code == 2
     assert wrong in done.stderr
+
+
+def write_answers(folder: Path) -> list[str | Path]:
+    """Write what an evaluator of assistants learns from, and return the options that name it."""
+    things = ["harbour", "violin", "glacier", "orchid", "kettle", "quarry"]
+    said = ["I do not know.", "Wash it with soap and warm water, then dry it. It takes an hour, and nothing breaks."]
+    rows = {
+        "preferences": [
+            {
+                "context": [f"How do I clean a {things[n % 6]}, number {n}?"],
+                "response": said[k],
+                "score": 2 * k,
+                "group": str(n),
+            }
+            for n in range(30)
+            for k in range(2)
+        ],
+        "answers": [
+            {
+                "context": [f"Tell me about the {things[n % 6]} of street number {n}, please."],
+                "response": f"Number {n} has an old {things[n % 6]}. It was built long ago. Many people go to see it.",
+            }
+            for n in range(30)
+        ],
+        "requests": [{"context": [f"Is the {things[n % 6]} {n} good?"], "asked_refusal": n % 2} for n in range(20)],
+    }
+    return [word for name in rows for word in (f"--{name}", write_rows(folder / f"{name}.jsonl", rows[name]))]
+
+
+def test_an_evaluator_of_assistants_is_trained_and_scores(tiny_encoder: Path, tmp_path: Path) -> None:
+    reported = {"context": ["tell me about the harbour of street number 6 , please"], "response": "It is big."}
+    done = run(
+        *("train", "assistant", *write_answers(tmp_path), "--output", tmp_path / "model", "--backbone", tiny_encoder),
+        *("--evaluation", write_rows(tmp_path / "rated.jsonl", [reported])),
+        *("--steps", 2, "--validation-fraction", 0.4, "--precision", "float32"),
+    )
+    assert done.exit_code == 0, done.output
+    shown = done.stdout.splitlines()
+    assert shown[0] == f"{tmp_path / 'model'}: 2 steps; on validation:"
+    assert {line.split()[0] for line in shown[1:]} >= {"helpfulness", "cut_off", "insult"}
+    counts = json.loads((tmp_path / "model" / "assistant.json").read_text())["training"]["counts"]
+    assert sum(part["known_answers"] for part in counts.values()) == 29
+    scores = load_scorer("assistant", model=str(tmp_path / "model")).score([Example.from_texts(["How?"], "So.")])
+    assert scores.n_scored == 1
 
 
 def test_mixing_is_fitted_on_rated_sets_and_refuses_to_score_them(tiny_general: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from .assistant import assistant
 from .causalscore import independence
 from .general import acceptance, general, mixing
 from .language_model import breakdown, language_model
@@ -19,6 +20,7 @@ app = typer.Typer(help="Train a small model.", no_args_is_help=True)
 app.command("language-model")(language_model)
 app.command()(breakdown)
 app.command()(general)
+app.command()(assistant)
 app.command()(acceptance)
 app.command()(mixing)
 app.command()(proxy)

@@ -13,8 +13,8 @@ from scipy.special import expit
 from dialeval_plugin.conversations.roles import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn, is_blank, visible_texts
-from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
+from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -110,7 +110,7 @@ class AssistantScorer(Scorer):
         runtime = open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=judging.HEAD_FILE)
         self._model = judging.AssistantJudge(runtime, settings["config"])
         self.model_hash: str = model_identity(self.folder)
-        self.percentiles = read_percentiles(self, self.folder)
+        self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -177,8 +177,7 @@ class AssistantScorer(Scorer):
             rows.append({**row, WORST_TURN: float(own["assistant"].min()), "n_turns": float(end - start)})
         return rows
 
-    @one_at_a_time
-    def explain(self, items: Sequence[Item]) -> list[str]:
+    def explain_known(self, items: Sequence[Item]) -> list[str]:
         """Name for each answer the defects that it has, as likely as their thresholds at least, the likeliest first.
 
         A refusal is named last, with whether the question called for one, and in the end stands how helpful the answer is. Of a
@@ -186,9 +185,6 @@ class AssistantScorer(Scorer):
         """
         explained = []
         for item in items:
-            if (missing := self.unscorable(item)) is not None:
-                explained.append(missing.detail)
-                continue
             columns = self._judged(self._answers(item))
             worst = int(np.argmin(columns["assistant"]))
             said = self._explain({name: float(values[worst]) for name, values in columns.items()})
