@@ -63,9 +63,7 @@ _SENTENCE_END = re.compile(r"([.!?。！？][\"”’')\]*_]*)\s+|([。！？])"
 _ITEM = re.compile(r"\A\s*(?:[-*•+]|\(?\d{1,3}[.):]|\(?[A-Za-z][.)])\s+")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
 _CLOSERS = " \t\r\n*_~`\"”’')]}>»"
-_COUNTS = {
-    word: count for count, word in enumerate(("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"), 2)
-}
+_COUNTS = {word: count for count, word in enumerate(_SECTIONS["counts"], 2)}
 
 
 def _lower(text: str) -> str:
@@ -102,12 +100,9 @@ def language_of(text: str) -> str:
 
 
 def topic_words(text: str, most: int) -> str:
-    """Return the first words in a row that are no function words of a text, at most so many."""
-    runs = [
-        list(run) for is_content, run in groupby(_WORD.findall(text), lambda word: bool(_content([word.lower()]))) if is_content
-    ]
-    longest = max(runs, key=len, default=[])
-    return " ".join(longest[:most])
+    """Return the first words, at most so many, of a text's longest run of words that are no function words."""
+    runs = groupby(_WORD.findall(text), lambda word: bool(_content([word.lower()])))
+    return " ".join(max((list(run) for is_content, run in runs if is_content), key=len, default=[])[:most])
 
 
 class _Reading:
@@ -188,10 +183,8 @@ def _prose_without_end(reading: _Reading) -> float:
     """How many of the lines like the last one end with a mark, where it has none."""
     if _has_end(reading.last):
         return 0.0
-    is_item = _ITEM.match(reading.last) is not None
-    peers = [
-        line for line in reading.lines[-21:-1] if (_ITEM.match(line) is not None) == is_item and (is_item or len(line) > 60)
-    ]
+    is_item = bool(_ITEM.match(reading.last))
+    peers = [line for line in reading.lines[-21:-1] if bool(_ITEM.match(line)) == is_item and (is_item or len(line) > 60)]
     n_words = len(_words(reading.last))
     if peers and (is_item or n_words > 3 or not _ENGLISH.isdisjoint(_words(reading.last))):
         return _share(sum(_has_end(line) or line.rstrip()[-1] == ":" for line in peers), len(peers))
@@ -205,21 +198,15 @@ def _unlike_lines(reading: _Reading) -> float:
     if len(items) < 2 or not (last[0] == "|" or _ITEM.match(last)):
         return 0.0
     shorter = sum(len(line) > 2 * len(last) for line in items)
-    return max(
-        shorter,
-        *(
-            sum(line.count(sign) > last.count(sign) for line in items) if n else 0
-            for sign, n in ((":", ":" not in last), ("|", True))
-        ),
-    ) / len(items)
+    signs = "|" if ":" in last else "|:"
+    return max(shorter, *(sum(line.count(sign) > last.count(sign) for line in items) for sign in signs)) / len(items)
 
 
 def _unclosed(reading: _Reading) -> float:
     """Whether the last line opens a bracket, a quotation or bold letters, and does not close them."""
     last = reading.last
-    is_open = any(
-        last.count(start) > last.count(end) and last.rfind(start) > last.rfind(end) for start, end in ("()", "[]", "{}", "“”")
-    )
+    pairs = (("(", ")"), ("[", "]"), ("{", "}"), ("“", "”"))
+    is_open = any(last.count(start) > last.count(end) and last.rfind(start) > last.rfind(end) for start, end in pairs)
     return float(is_open or last.count('"') % 2 == 1 or last.count("**") % 2 == 1)
 
 
@@ -397,7 +384,7 @@ _KEY = re.compile(r"[\"'][\w .-]{1,40}[\"']\s?:\s?(?:[\"'{\[\d-]|null|true|false
 
 def _error_phrase(reading: _Reading) -> float:
     """What a program prints instead of a text, or patterns of error messages, by how much of the answer they are."""
-    if _EMPTY.fullmatch(reading.lower[:200]):
+    if len(reading.words) < 3 and _EMPTY.fullmatch(reading.lower[:200]):
         return float(not reading.asks(_ABOUT_ERRORS))
     found = len(_ERROR.findall(reading.lower))
     return min(1.0, 20 * found / (len(reading.words) + 10)) * (0.3 if reading.asks(_ABOUT_ERRORS) else 1.0)

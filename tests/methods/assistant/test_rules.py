@@ -123,6 +123,7 @@ def test_a_rule_sees_what_it_is_made_for(name: str, response: str) -> None:
             "It is an error: the server behind a gateway did not answer in time.",
         ),
         ("error_phrase", "Show this as emojis: happy cat.", "🐱😺"),
+        ("error_phrase", ASKED, " " * 200 + "Put it into boiling water for eight minutes."),
         ("raw_data", "Give me JSON of an egg.", '{"name": "egg", "minutes": 8}'),
         ("raw_data", "Write a song.", "[Verse 1]\nBoil the egg"),
         ("contradicting_twin", ASKED, "Boil a small egg for 8 minutes. Boil an ostrich's for 90 minutes."),
