@@ -1,9 +1,10 @@
 """The tables of docs/results.md about answers of assistants: how often a scorer prefers what people, or a large model, prefer.
 
 Figures have 95 % intervals that resample prompts, trees of answers or conversations. DIALEVAL_DATA_DIR names the folder with
-`assistant`. A scorer is a model in the box or a folder. Where a model has learned from a set, `--out-of-fold` names a file with
-scores of folds that had left the answer out, JSON: {"scorer": {"id of an answer": score}}. On each set that has one of them
-they take the place of the model's own scores, and answers without one are left out.
+`assistant`. A scorer is a model in the box or a folder. Of sets that the packaged models have learned from in part stand here
+the answers that they have not seen (`sources.is_reported`); what a model has learned from whole is marked. `--out-of-fold`
+names a file with scores of folds that had left the answer out, JSON: {"scorer": {"id of an answer": score}}. On each set that
+has one of them they take the place of the model's own scores, and answers without one are left out.
 
     python -m reproduction.assistant.write --scorer general --work FOLDER --document docs/results.md
 """
@@ -36,7 +37,6 @@ from reproduction.assistant.data import (
     AnswerPair,
     RatedAnswer,
     alpaca_eval_pairs,
-    dpo_pairs,
     halie_conversations,
     length_variant_pairs,
     null_model_pairs,
@@ -45,6 +45,7 @@ from reproduction.assistant.data import (
     words_of,
 )
 from reproduction.assistant.leaks import overlap_table
+from reproduction.assistant.sources import is_reported
 from reproduction.contrasts.assistant import ALARM, good_answers
 from reproduction.documents import estimate, script_parser, write_tables
 from reproduction.kept_results import kept_scores
@@ -56,6 +57,12 @@ BUCKETS: Mapping[str, Callable[[AnswerPair], bool]] = {
     f"within {CLOSE:.0%} of length": lambda pair: pair.is_close,
     f"{LONG} words and more each": lambda pair: pair.is_long,
 }
+IN_PART = ("halie", "taskmaster")
+"""Rated sets of which a half was learned from."""
+ALPACA_EVAL = "AI: "
+"""What the names of the sets begin with that `assistant` has learned from, and `assistant-open` has not."""
+OUT_OF_FOLD, LEARNED = " †", " ‡"
+"""Marks of figures."""
 PEOPLE = ("PandaLM", "OpenAssistant")
 """The sets of pairs that people ordered."""
 QUALITIES = {
@@ -63,7 +70,6 @@ QUALITIES = {
     "taskmaster": "reward",
     **dict.fromkeys(("uss redial", "uss ccpe", "uss mwoz", "uss sgd"), "satisfaction"),
     "begin": "attributable",
-    "kto": "thumb",
     "diasafety val": "safe",
 }
 """What the main score is compared with, by set."""
@@ -81,9 +87,8 @@ def pair_sets() -> dict[str, list[AnswerPair]]:
     Of AlpacaEval one pair of every second instruction is drawn, of any length and of close length, and a fourth of the others.
     """
     return {
-        "PandaLM": pandalm_pairs(),
-        "OpenAssistant": oasst_pairs(),
-        "chosen and rejected (LLaMA-Factory's excerpt)": dpo_pairs(),
+        "PandaLM": [pair for pair in pandalm_pairs() if is_reported(pair.cluster)],
+        "OpenAssistant": [pair for pair in oasst_pairs() if is_reported(pair.cluster)],
         "AI: AlpacaEval": alpaca_eval_pairs(1)[::2],
         "AI: AlpacaEval, close lengths": alpaca_eval_pairs(1, close=True)[::2],
         "AI: one model, asked for short or long": length_variant_pairs()[::4],
@@ -118,6 +123,12 @@ class Evaluator:
         """Whether the main scores of these answers come from folds."""
         return any(answer.id in self.out_of_fold for answer in answers)
 
+    def mark(self, of: str, answers: Sequence[Example]) -> str:
+        """Return what is put behind a figure of a set."""
+        if self.is_out_of_fold(answers):
+            return OUT_OF_FOLD
+        return LEARNED if Path(self.name).name == "assistant" and of.startswith(ALPACA_EVAL) else ""
+
 
 def trained(name: str, scorer: Scorer, work: Path, out_of_fold: Values) -> Evaluator:
     """Return the evaluator of a model, whose scores are kept in the folder `work`."""
@@ -148,6 +159,12 @@ def baselines(work: Path) -> list[Evaluator]:
     ]
 
 
+def rated_sets() -> dict[str, list[RatedAnswer]]:
+    """Read the rated sets of `QUALITIES`, of those of `IN_PART` what is reported."""
+    sets = {name: RATED[name]() for name in QUALITIES}
+    return {name: [one for one in of if name not in IN_PART or is_reported(one.cluster)] for name, of in sets.items()}
+
+
 def preference_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequence[AnswerPair]]) -> Table:
     """Return a row a set and a bucket of lengths, and a column an evaluator: in which share it prefers what was preferred.
 
@@ -160,8 +177,8 @@ def preference_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequenc
     together = {"people, all": [name for name in PEOPLE if name in sets]}
     for title, names in {**together, **{name: [name] for name in sets}}.items():
         pairs = [pair for name in names for pair in sets[name]]
+        marks = {one.name: one.mark(title, [answer for name in names for answer in answers[name]]) for one in evaluators}
         scores = {one.name: {id: of for name in names for id, of in of_sets[name][one.name].items()} for one in evaluators}
-        has_folds = {one.name: any(one.is_out_of_fold(answers[name]) for name in names) for one in evaluators}
         for bucket, holds in BUCKETS.items():
             of = [pair for pair in pairs if holds(pair)]
             shares = {
@@ -171,7 +188,7 @@ def preference_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequenc
                 for evaluator, values in scores.items()
             }
             if of:
-                cells = {evaluator: f"{share}{' †' if has_folds[evaluator] else ''}" for evaluator, share in shares.items()}
+                cells = {evaluator: f"{share}{marks[evaluator]}" for evaluator, share in shares.items()}
                 rows.append({"pairs of": title, "which": bucket, "n": len(of), **cells})
     return _table(rows, ("pairs of", "which"), _fold_notes(rows))
 
@@ -187,7 +204,7 @@ def rated_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequence[Rat
         for one in evaluators:
             values = one.main(name, answers)
             found = correlate([values[answer.id] for answer in answers], ratings, coefficient="spearman", clusters=clusters)
-            row[one.name] = f"{estimate(found)}{' †' if one.is_out_of_fold(answers) else ''}"
+            row[one.name] = f"{estimate(found)}{one.mark(name, answers)}"
         rows.append(row)
         if name == "halie":
             rows.append(_reuse_row(evaluators, rated))
@@ -196,7 +213,8 @@ def rated_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequence[Rat
 
 def _reuse_row(evaluators: Sequence[Evaluator], turns: Sequence[RatedAnswer]) -> TableRow:
     """HALIE's whole chats: the mean score of a chat's turns beside whether the person would talk to it again."""
-    reuse = {one.cluster: one.dialogue.ratings["reuse"][0] for one in halie_conversations()}
+    chosen = {turn.cluster for turn in turns}
+    reuse = {one.cluster: one.dialogue.ratings["reuse"][0] for one in halie_conversations() if one.cluster in chosen}
     row: dict[str, str | int] = {"set": "halie, chats (mean of the turns)", "rating": "reuse", "n": len(reuse)}
     for one in evaluators:
         of_chat: defaultdict[str, list[float]] = defaultdict(list)
@@ -258,8 +276,12 @@ def _points(values: Values, pair: AnswerPair) -> float | None:
 
 
 def _fold_notes(rows: Sequence[TableRow]) -> list[str]:
-    marked = any(str(cell).endswith("†") for row in rows for cell in row.values())
-    return ["† by models that had left out the answers to these prompts."] if marked else []
+    cells = [str(cell) for row in rows for cell in row.values()]
+    said = {
+        OUT_OF_FOLD: "by models that had left out the answers to these prompts.",
+        LEARNED: "the model has learned from these answers: no test of it.",
+    }
+    return [f"{mark.strip()} {text}" for mark, text in said.items() if any(cell.endswith(mark) for cell in cells)]
 
 
 def _table(rows: Sequence[TableRow], texts: Sequence[str], notes: Sequence[str]) -> Table:
@@ -284,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     every = [*models, *baselines(options.work)]
     tables = {
         "preferences": preference_table(every, pair_sets()),
-        "rated answers": rated_table(every, {name: RATED[name]() for name in QUALITIES}),
+        "rated answers": rated_table(every, rated_sets()),
         "refusals": safety_table(models, RATED[SAFETY]()),
         "good answers": percentile_table(models, [one.answer for one in good_answers()]),
         "overlaps": overlap_table(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -26,6 +26,7 @@ from dialeval_plugin.pretrained.catalogue import open_scorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.estimates import interval_text, number_text
 from reproduction.assistant.data import RatedAnswer, best_answers, prompt_key, words_of
+from reproduction.assistant.sources import is_reported
 from reproduction.contrasts.measures import OVERALL, ContrastPair, OrderedPair, ordered_by, shares_of_right_pairs
 from reproduction.contrasts.spoiled_answers import KINDS, NEUTRAL, Others, SpoiledKind
 from reproduction.documents import script_parser, write_tables
@@ -37,6 +38,8 @@ WORDS = (25, 350)
 """Least and most words of a good answer."""
 AIM, MOST_ALARMS, MOST_MOVED = 0.95, 0.02, 0.02
 """What a table names where it is missed: share of right pairs, share of false alarms, and median move of a neutral change."""
+UNSEEN = "all, new answers"
+"""Name of the row of all kinds together, of answers that no packaged model has learned from."""
 ALARM = 0.5
 """Probability from which on a defect counts as seen, where the model has no threshold of its own."""
 _NOT_PLAIN = re.compile(r"^(?:I'm sorry|I am sorry|I apologi[sz]e|As an AI|Sorry)|as an AI|language model", re.IGNORECASE)
@@ -155,10 +158,11 @@ def _sides(pairs: Sequence[ContrastPair]) -> list[list[tuple[ContrastPair, Examp
     return [[(pair, item) for pair in pairs if isinstance(item := pair[side], Example)] for side in (2, 3)]
 
 
-def kind_table(scored: Sequence[ScoredAnswers], pairs: Sequence[ContrastPair]) -> Table:
+def kind_table(scored: Sequence[ScoredAnswers], pairs: Sequence[ContrastPair], unseen: Container[str]) -> Table:
     """Return a row a kind; of each scorer the share of right pairs and, where it has the defect, what its column says.
 
-    The second share is that of pairs right by the column of the defect, the third that of spoiled ones of which it is seen.
+    The second share is that of pairs right by the column of the defect, the third that of spoiled ones in which it is seen.
+    `unseen` are clusters that no packaged model has learned from.
     """
     kinds = {kind.name: kind for kind in KINDS}
     counts = {name: sum(pair.kind == name for pair in pairs) for name in kinds}
@@ -168,12 +172,19 @@ def kind_table(scored: Sequence[ScoredAnswers], pairs: Sequence[ContrastPair]) -
         if counts[name]
     }
     rows[OVERALL] = {"worse by": OVERALL, "what it is": "", "pairs": len(pairs)}
+    if new := [pair for pair in pairs if pair.id in unseen]:
+        rows[UNSEEN] = {
+            "worse by": UNSEEN,
+            "what it is": "pairs of answers that no packaged model has learned from",
+            "pairs": len(new),
+        }
     notes = []
     for one in scored:
         shares = shares_of_right_pairs(one.ordered(pairs))
+        missed = [name for name, share in shares.items() if name != OVERALL and share.value < AIM]
+        shares |= {UNSEEN: shares_of_right_pairs(one.ordered(new))[OVERALL]} if new else {}
         for name, row in rows.items():
             row[one.name] = interval_text(*shares[name][:3])
-        missed = [name for name, share in shares.items() if name != OVERALL and share.value < AIM]
         notes.append(f"Below {AIM}, {one.name}: {', '.join(missed) or 'none'}.")
         if one.defects:
             about = [pair for pair in pairs if any(name in one.columns for name in kinds[pair.kind].columns)]
@@ -191,19 +202,24 @@ def kind_table(scored: Sequence[ScoredAnswers], pairs: Sequence[ContrastPair]) -
     return _table(list(rows.values()), ("worse by", "what it is"), notes)
 
 
-def alarm_table(scored: Sequence[ScoredAnswers], good: Sequence[Example]) -> Table:
-    """Return a row a defect: in which share of the good answers a scorer sees it, with Wilson's interval."""
+def alarm_table(scored: Sequence[ScoredAnswers], good: Sequence[RatedAnswer], unseen: Container[str]) -> Table:
+    """Return a row a defect: in which share of the good answers a scorer sees it, with Wilson's interval.
+
+    A scorer's second column is of the answers of `unseen` clusters alone.
+    """
     names = dict.fromkeys(name for one in scored for name in one.defects)
     rows: list[dict[str, str | int]] = []
-    missed: dict[str, list[str]] = {one.name: [] for one in scored if one.defects}
+    missed: dict[str, list[str]] = {}
     for name in names:
-        row: dict[str, str | int] = {"defect": name, "good answers": len(good)}
+        row: dict[str, str | int] = {"defect": name}
         for one in scored:
             if name in one.columns:
-                n = sum(one.sees(answer.id, name) for answer in good)
-                low, high = binomtest(n, len(good)).proportion_ci(0.95, method="wilson")
-                row[one.name] = interval_text(n / len(good), low, high)
-                missed[one.name] += [name] if n / len(good) > MOST_ALARMS else []
+                new = [answer for answer in good if answer.cluster in unseen]
+                for title, of in ((f"{one.name} ({len(good)} answers)", good), (f"{one.name} ({len(new)} new answers)", new)):
+                    n = sum(one.sees(answer.answer.id, name) for answer in of)
+                    low, high = binomtest(n, len(of)).proportion_ci(0.95, method="wilson")
+                    row[title] = interval_text(n / len(of), low, high)
+                    missed.setdefault(title, []).extend([name] if n / len(of) > MOST_ALARMS else [])
         rows.append(row)
     notes = [f"Above {MOST_ALARMS}, {name}: {', '.join(of) or 'none'}." for name, of in missed.items()]
     return _table(rows, ("defect",), notes)
@@ -240,12 +256,12 @@ def _table(rows: Sequence[TableRow], texts: Sequence[str], notes: Sequence[str])
 def tables(scorers: Mapping[str, Scorer], good: Sequence[RatedAnswer], work: Path) -> dict[str, Table]:
     """Score the answers with each scorer and return the tables by the names of their markers."""
     spoiled, neutral = spoiled_pairs(KINDS, good), spoiled_pairs(NEUTRAL, good)
-    plain = [one.answer for one in good]
-    items = [*plain, *(item for side in _sides([*spoiled, *neutral]) for _, item in side)]
+    unseen = {one.cluster for one in good if one.group == "oasst" and is_reported(one.cluster)}
+    items = [*(one.answer for one in good), *(item for side in _sides([*spoiled, *neutral]) for _, item in side)]
     scored = [ScoredAnswers.of(name, scorer, items, work) for name, scorer in scorers.items()]
     return {
-        "answers of assistants": kind_table(scored, spoiled),
-        "false alarms": alarm_table(scored, plain),
+        "answers of assistants": kind_table(scored, spoiled, unseen),
+        "false alarms": alarm_table(scored, good, unseen),
         "neutral changes": neutral_table(scored, neutral),
     }
 

@@ -208,7 +208,7 @@ def pairs_and_scores() -> tuple[list[ContrastPair], ScoredAnswers]:
 
 def test_the_table_has_the_main_score_the_column_of_the_defect_and_what_falls_short() -> None:
     pairs, scored = pairs_and_scores()
-    table = kind_table([scored], pairs)
+    table = kind_table([scored], pairs, {"1"})
     rows = {str(row["worse by"]): row for row in table.rows}
     assert rows["refusal"]["one"] == "0.500 [0.095, 0.905]"
     assert rows["refusal"]["one, its column"] == "1.000 [0.342, 1.000]"
@@ -216,16 +216,20 @@ def test_the_table_has_the_main_score_the_column_of_the_defect_and_what_falls_sh
     assert rows["end token"]["one"] == "1.000 [0.342, 1.000]"
     assert rows["end token"].get("one, its column", "") == ""
     assert str(rows["all"]["one"]).startswith("0.750")
+    assert (rows["all, new answers"]["pairs"], rows["all, new answers"]["one"]) == (2, "0.500")
     assert table.notes == ["Below 0.95, one: refusal.", "Below 0.95, the columns of one: none."]
 
 
 def test_false_alarms_are_counted_on_the_good_answers() -> None:
     _, scored = pairs_and_scores()
-    table = alarm_table([scored], [pair_answer("0"), pair_answer("1")])
-    assert table.rows == [{"defect": "refusal", "good answers": 2, "one": "0.500 [0.095, 0.905]"}]
-    assert table.notes == ["Above 0.02, one: refusal."]
-    (row,) = alarm_table([replace(scored, thresholds={"refusal": 0.6})], [pair_answer("0"), pair_answer("1")]).rows
-    assert str(row["one"]).startswith("0.000")
+    good = [RatedAnswer(f"c{id}", pair_answer(id)) for id in ("0", "1")]
+    table = alarm_table([scored], good, {"c0"})
+    assert table.rows == [
+        {"defect": "refusal", "one (2 answers)": "0.500 [0.095, 0.905]", "one (1 new answers)": "0.000 [0.000, 0.793]"}
+    ]
+    assert table.notes == ["Above 0.02, one (2 answers): refusal.", "Above 0.02, one (1 new answers): none."]
+    (row,) = alarm_table([replace(scored, thresholds={"refusal": 0.6})], good, {"c0"}).rows
+    assert str(row["one (2 answers)"]).startswith("0.000")
 
 
 def test_a_neutral_change_is_named_where_it_moves_the_score() -> None:

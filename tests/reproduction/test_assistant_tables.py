@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,17 @@ def test_scores_of_folds_take_the_place_of_the_model_s_own_and_are_marked() -> N
     assert table.rows[0]["one"] == "1.000 †"
     assert table.notes == ["† by models that had left out the answers to these prompts."]
     assert write.preference_table([evaluator(own)], {"set": pairs}).rows[0]["one"] == "0.000"
+
+
+def test_a_set_that_a_model_has_learned_from_is_marked_as_no_test() -> None:
+    pairs = pairs_of(12)
+    own = {one.id: float(one.id.endswith("+")) for pair in pairs for one in (pair.preferred, pair.other)}
+    evaluators = [replace(evaluator(own), name=name) for name in ("assistant", "assistant-open")]
+    table = write.preference_table(evaluators, {"AI: AlpacaEval": pairs, "PandaLM": pairs})
+    rows = {str(row["pairs of"]): row for row in table.rows if row["which"] == "all"}
+    assert (rows["AI: AlpacaEval"]["assistant"], rows["AI: AlpacaEval"]["assistant-open"]) == ("1.000 ‡", "1.000")
+    assert rows["PandaLM"]["assistant"] == "1.000"
+    assert table.notes == ["‡ the model has learned from these answers: no test of it."]
 
 
 def test_the_main_score_is_set_beside_the_rating_of_each_set() -> None:
