@@ -8,7 +8,7 @@ import math
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -46,7 +46,9 @@ def score(
         Path | None,
         typer.Option(help="File of the scores: .jsonl, .csv or .parquet; beside it comes <output>.meta.json. None by default."),
     ] = None,
-    scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
+    scorer: Annotated[
+        list[str], typer.Option(help="Name of the scorer; auto takes general or assistant by how each conversation begins.")
+    ] = ["general"],  # noqa: B006 - read alone
     turns: Turns = None,
     columns: Columns = "",
     layout: LayoutName = None,
@@ -70,6 +72,13 @@ def score(
     record: Annotated[
         Path | None, typer.Option(help="File (.jsonl) to keep the llm's verdicts in by item, for `--llm replay-judge`.")
     ] = None,
+    cascade: Annotated[
+        bool,
+        typer.Option(
+            "--cascade",
+            help="Ask the llm only about what the scorer is unsure of or does not know; --option cascade=0.1 says how unsure.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the llm would be asked, and ask nothing.")] = False,
     show_unparsed: Annotated[
         bool, typer.Option("--show-unparsed", help="Print each answer of the llm that has no readable verdict to stderr.")
@@ -103,7 +112,9 @@ def score(
 
     if show_unparsed:
         logging.getLogger("dialeval_plugin.llm.parsing").setLevel(logging.DEBUG)
-    options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(scorer)))
+    name = _one_scorer(scorer)
+    kinds = option_kinds(scorer_factory(name))
+    options = pairs_from_text(option or (), "--option", {**kinds, "cascade": float} if cascade and kinds is not None else kinds)
     given = {"slm": slm, "variant": variant, "llm_args": llm_args or None, "answers": answers and str(answers)}
     options |= {name: value for name, value in given.items() if value is not None and (llm is None or name not in _OF_LLM)}
     reading = reading_options(turns, columns, layout, branches, order, keep, strict=strict)
@@ -119,9 +130,11 @@ def score(
         _refuse_together({"--llm": llm, "--by-conversation": by_conversation, "--record": record, "--explain": explain})
     _check_files(source, output, record, by_conversation, is_part=bool(part or together))
     stream, table, model = Source(source, reading), ConversationTable(by_conversation, source), None
+    if cascade:
+        name, options = "cascade", _cascaded(name, options, kinds, has_llm=llm is not None)
     if llm is not None:
         model = options["llm"] = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
-    run = ScoreRun(load_scorer_with_judge(scorer, options), stream, output, part, with_text, overwrite, max_unscored)
+    run = ScoreRun(load_scorer_with_judge(name, options), stream, output, part, with_text, overwrite, max_unscored)
     gate = _Gate.of(run, fail_under, min_conversations, is_part=bool(part or together))
     # Else the garbage collector looks through all that torch and the model consist of, again and again while rows are read.
     gc.freeze()
@@ -130,7 +143,35 @@ def score(
     elif model is not None and dry_run:
         _rehearse(run, model, record)
     else:
+        if cascade and model is not None:
+            with model.unasked():
+                run.rehearse()
+                say(f"cascade: {run.source.n_items} to score; the llm: {model.usage.estimate()}")
         _score(run, model, table, record, worst, gate, explain=explain)
+
+
+def _one_scorer(names: Sequence[str]) -> str:
+    if len(names) > 1:
+        raise InputError(
+            f"--scorer: is given {len(names)} times, {', '.join(names)}. Run the command for each, with its own --output, "
+            "or name auto, which takes general or assistant by how each conversation begins."
+        )
+    return names[0]
+
+
+def _cascaded(name: str, options: dict[str, Any], kinds: Mapping[str, Any] | None, *, has_llm: bool) -> dict[str, Any]:
+    """The options of the scorer `cascade` in which the scorer `name`, with the options that are its own, is the small one."""
+    from dialeval_plugin.core.registry import load_scorer
+
+    if not has_llm:
+        raise InputError("--cascade: asks a language model where the scorer is unsure, and none is named. Name one with --llm.")
+    if kinds is None or "llm" in kinds:
+        raise InputError(
+            f"--cascade: {name} asks a language model itself. Leave it out, or name a scorer that asks none, as assistant."
+        )
+    level, within = options.get("level"), options.pop("cascade", None)
+    found = {"small": load_scorer(name, **options), "level": level, "cascade": within}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 _OF_LLM = ("llm_args", "answers")
@@ -155,6 +196,11 @@ class _Gate(NamedTuple):
             raise InputError(f"--fail-under {threshold}: is no threshold. Give a number.")
         if is_part:
             raise InputError("--fail-under: a part of the input is scored, and a gate is of the whole. Leave it out.")
+        if not run.scorer.has_one_scale:
+            raise InputError(
+                f"--fail-under: {run.scorer.name} has no mean, since its scorers have no common scale. Name one of them: "
+                f"{' or '.join(run.scorer.judges)}."
+            )
         if run.scorer.orientation == "lower":
             raise InputError(
                 f"--fail-under: lower scores of {run.scorer.name} are better. "

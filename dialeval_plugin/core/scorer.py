@@ -75,6 +75,10 @@ class Scorer(ABC):
     scope: Scope | None = None
     """What its model knows; a run then has the column `in_scope`. A scorer with a model of its own says `Scope.read` when it is
     made."""
+    judges: tuple[str, ...] = ()
+    """Of a scorer that is made of others: columns, of which the first that has a value in a row has the score that counts."""
+    has_one_scale: ClassVar[bool] = True
+    """Whether what all judges say in the main column means the same; else no mean is taken over it."""
     window: ClassVar[int] = 2048
     """How many examples `score_batch` gets at once: enough to fill batches of texts of one length, few enough for memory."""
 
@@ -127,6 +131,16 @@ class Scorer(ABC):
         The words before a bracket name the kind, by which a run counts. By default they come from `scope` and the texts alone.
         """
         return [None if self.scope is None else self.scope.beyond(item) for item in items]
+
+    def is_unsure(self, row: Mapping[str, float | None], within: float) -> bool:
+        """Whether the score of a row is so near to `positive_from`, `within` a share of the range, that it tells little."""
+        low, high = self.range
+        middle = (low + high) / 2 if self.positive_from is None else self.positive_from
+        return abs(cast("float", row[self.columns[0]]) - middle) <= within * (high - low)
+
+    def percentiles_of(self, scores: Scores) -> tuple[float | None, ...]:
+        """Return the percentile of each row; none at all where there is no table."""
+        return () if self.percentiles is None else self.percentiles.of(scores.columns[self.columns[0]])
 
     def explain(self, items: Sequence[Item]) -> list[str]:
         """Return for each item as text why it has its score, no score, or one that says nothing since it is out of scope.
@@ -230,13 +244,14 @@ def scores_of(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Sco
     A score of what is out of scope has no percentile.
     """
     scores = Scores.from_rows(rows, items, scorer.columns, run_signature(scorer), scorer.level, scorer.orientation)
+    scores = replace(scores, judges=scorer.judges, has_one_scale=scorer.has_one_scale)
     columns, values, reasons = dict(scores.columns), scores.values, {}
     if scorer.scope is not None:
-        found = enumerate(zip(values, scorer.scope_of(items), strict=True))
-        reasons = {place: reason for place, (value, reason) in found if value is not None and reason is not None}
+        known = enumerate(zip(values, scorer.scope_of(items), strict=True))
+        reasons = {place: reason for place, (value, reason) in known if value is not None and reason is not None}
     if scorer.percentiles is not None:
-        known = [None if place in reasons else value for place, value in enumerate(values)]
-        columns[PERCENTILE] = scorer.percentiles.of(known)
+        found = enumerate(scorer.percentiles_of(scores))
+        columns[PERCENTILE] = tuple(None if place in reasons else value for place, value in found)
     if scorer.scope is not None:
         columns[IN_SCOPE] = tuple(None if value is None else float(place not in reasons) for place, value in enumerate(values))
     return replace(scores, columns=columns, out_of_scope=reasons)

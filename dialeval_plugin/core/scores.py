@@ -80,6 +80,8 @@ def share_of(value: float, scale: tuple[float, float]) -> float:
 
 WHY_UNSCORED = ("unscored", "detail")
 """Fields of a row that say why it has no score."""
+JUDGED_BY = "judged_by"
+"""Field of a row whose scorer is made of several: the column that its score is from."""
 IN_SCOPE, OUT_OF_SCOPE = "in_scope", "out_of_scope"
 """Name of the column, 1 or 0, and of the field of a row that says why it is 0."""
 
@@ -94,8 +96,8 @@ class Scores:
     """A table with one row an example, in the order of the examples; the column `main` is *the* score.
 
     `columns` has one value a row, None in rows that are unscored; `unscored` is by the row's index, and so is `out_of_scope`,
-    why the column `in_scope` is 0. `items` are what was scored, where that is known. It has a length, iterates over `rows()`,
-    and a notebook shows it as a table.
+    why the column `in_scope` is 0. For `judges` and `has_one_scale` see `Scorer`. `items` are what was scored, where that is
+    known. It has a length, iterates over `rows()`, and a notebook shows it as a table.
     """
 
     main: str
@@ -107,6 +109,8 @@ class Scores:
     orientation: Orientation = "higher"
     items: tuple[Item, ...] = field(default=(), compare=False)
     out_of_scope: Mapping[int, str] = field(default_factory=dict)
+    judges: tuple[str, ...] = ()
+    has_one_scale: bool = True
 
     @classmethod
     def from_rows(
@@ -142,8 +146,8 @@ class Scores:
         return self.rows()
 
     def __repr__(self) -> str:
-        mean = self.mean()
-        shown = "no score" if mean is None else f"mean {mean:.4f}"
+        means = {"": self.mean()} if self.has_one_scale else {f" of {name}": self.mean(name) for name in self.judges}
+        shown = ", ".join(f"mean {mean:.4f}{of}" for of, mean in means.items() if mean is not None) or "no score"
         return f"Scores({self.main}: {shown}, {self.n_scored} of {self.n_total} scored)"
 
     def _repr_html_(self) -> str:
@@ -186,8 +190,14 @@ class Scores:
         """Kind of reason to number of rows, kinds in alphabetical order."""
         return dict(sorted(Counter(map(kind_of, self.out_of_scope.values())).items()))
 
+    def judged_by(self, index: int) -> str | None:
+        """Return the column that a row's score is from; None where it has none, or where no choice was made."""
+        return next((name for name in self.judges if self.columns[name][index] is not None), None)
+
     def mean(self, column: str | None = None) -> float | None:
-        """Mean of a column over the rows that have a value in it; None where none has."""
+        """Mean of a column over the rows that have a value in it; None where none has, or where they have no common scale."""
+        if not self.has_one_scale and column in {None, self.main}:
+            return None
         scored = [value for value in self.columns[column or self.main] if value is not None]
         return math.fsum(scored) / len(scored) if scored else None
 
@@ -206,10 +216,10 @@ class RowMaker:
     """Makes rows of scores for people and files, those of a stream block after block.
 
     A row has `id`; `conversation`, `message` (its number), `role` and `source` of what is scored, and the source's fields that
-    were kept, where they are known; the columns; `out_of_scope`, why the model does not know what it judged; `unscored` and
-    `detail` where there is no score. With text it also has
-    `preceding`, the turns since the previous row of its conversation (of a single response, all before it), and of a response
-    its `text`: the rows of a conversation then hold it once.
+    were kept, where they are known; the columns; `judged_by` of a scorer that is made of several; `out_of_scope`, why the model
+    does not know what it judged; `unscored` and `detail` where there is no score. With text it also has `preceding`, the turns
+    since the previous row of its conversation (of a single response, all before it), and of a response its `text`: the rows of
+    a conversation then hold it once.
     """
 
     def __init__(self, *, with_text: bool = False) -> None:
@@ -224,6 +234,8 @@ class RowMaker:
             if scores.items:
                 row |= self._about(scores.items[index])
             row |= {name: values[index] for name, values in scores.columns.items()}
+            if (judge := scores.judged_by(index)) is not None:
+                row[JUDGED_BY] = judge
             if index in scores.out_of_scope:
                 row[OUT_OF_SCOPE] = scores.out_of_scope[index]
             if (missing := scores.unscored.get(index)) is not None:

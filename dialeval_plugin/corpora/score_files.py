@@ -165,6 +165,11 @@ def _rows_of(path: Path) -> list[Line]:
 def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> ScoredRows:
     meta, ids = _meta(path), _ids(rows)
     there = dict.fromkeys(name for row in rows for name in row.value)
+    if column is None and meta.get("mean") is None and len(meta.get("judges", ())) > 1:
+        judges = list(meta["judges"])
+        raise InputError(
+            f"{path}: scores of {' and '.join(judges)} have no common scale. Choose one with --column {judges[0]}."
+        )
     main = column or meta.get("main") or ("score" if "score" in there else None)
     if main is None:
         numbers = [name for name in Columns.of(rows, str(path)).numbers if name not in _NO_SCORES]

@@ -39,6 +39,8 @@ class JudgeOptions:
     answers: str | bool | None = None
 
 
+_PROMPTS = {"cascade": "dre"}
+"""By scorer the prompt that asks about more than engagingness."""
 _LLM_OPTIONS = tuple(field.name for field in fields(JudgeOptions) if field.name != "llm")
 
 
@@ -122,8 +124,8 @@ def scorer_options(name: str) -> list[str] | None:
 def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
     """Make the scorer `name`; strings under `llm` and `llm_args` become the language model that they name.
 
-    A scorer that does not prompt it itself gets a judge, with the prompt of the scorer's name. Answers are kept in the file
-    `answers`; the user's own is the default, and False keeps none.
+    A scorer that does not prompt it itself gets a judge, with the prompt of the scorer's name, or that in `_PROMPTS`. Answers
+    are kept in the file `answers`; the user's own is the default, and False keeps none.
     """
     # Before the language model, which may take minutes to load.
     check_names(name, options, scorer_options(name))
@@ -135,7 +137,8 @@ def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
             options["llm"] = language_model_from_options(options["llm"], llm_args, answers=answers)
         else:
             level = options.get("level", "turn")
-            options["llm"] = judge_from_options(options["llm"], llm_args, prompt=name, answers=answers, level=level)
+            prompt = _PROMPTS.get(name, name)
+            options["llm"] = judge_from_options(options["llm"], llm_args, prompt=prompt, answers=answers, level=level)
     else:
         for option, value in (("llm_args", llm_args or None), ("answers", answers)):
             if value is not None:

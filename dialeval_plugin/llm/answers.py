@@ -257,6 +257,16 @@ class CachedLanguageModel:
         ]
         return self._look_up(keys, list(map("".join, pairs)), pairs, self.model.loglikelihood, on_answer)
 
+    @contextlib.contextmanager
+    def unasked(self) -> Iterator[None]:
+        """Ask the model nothing within, and only count what it would be asked; the count is forgotten in the end."""
+        model = self.model
+        self.model = UnaskedLanguageModel(model)
+        try:
+            yield
+        finally:
+            self.model, self.usage = model, Usage()
+
     def _look_up(
         self,
         keys: Sequence[str],

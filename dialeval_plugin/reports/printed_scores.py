@@ -52,7 +52,12 @@ def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) ->
     mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
     over = f" {interval}" if interval else ""
     n = f", {n_clusters} conversations" if interval else ""
-    lines = [f"{meta['main']}: {mean}{over}, {meta['n_scored']} of {meta['n_total']} scored{n}"]
+    scored = f"{meta['n_scored']} of {meta['n_total']} scored"
+    lines = [f"{meta['main']}: {mean}{over}, {scored}{n}"]
+    if judges := meta.get("judges"):
+        if meta["mean"] is None:
+            lines = [f"{meta['main']}: {scored}, by scorers that have no common scale:"]
+        lines += [f"  judged by {name}: mean {of['mean']:.4f}, {of['n_scored']} scored" for name, of in judges.items()]
     if beyond := out_of_scope_text(meta.get(OUT_OF_SCOPE, {}), meta["n_scored"]):
         lines.append(beyond)
     if meta["left_out"]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, is_stream, parse_json, read_json, to_json, write_lines, write_text
 from dialeval_plugin.core.journal import not_written, sole_process
-from dialeval_plugin.core.scores import IN_SCOPE, OUT_OF_SCOPE, SHA256, WHY_UNSCORED, meta_file
+from dialeval_plugin.core.scores import IN_SCOPE, JUDGED_BY, OUT_OF_SCOPE, SHA256, WHY_UNSCORED, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.scored_input import Shard
 
@@ -118,7 +118,8 @@ def _fields(meta: Mapping[str, Any]) -> list[str]:
     """The columns of a table of scores."""
     place = [] if meta["shard"] is None else [PLACE]
     why = (OUT_OF_SCOPE, *WHY_UNSCORED) if IN_SCOPE in meta["columns"] else WHY_UNSCORED
-    return [*place, *ABOUT, *meta["keep"], *(TEXT if meta["with_text"] else ()), *meta["columns"], *why]
+    judged = [JUDGED_BY] if "judges" in meta else []
+    return [*place, *ABOUT, *meta["keep"], *(TEXT if meta["with_text"] else ()), *meta["columns"], *judged, *why]
 
 
 def _cell(value: Any) -> Any:
@@ -278,20 +279,27 @@ _ONE_RUN = {
 DELETE_IT = "delete it"
 
 
+def _pooled(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How many rows of shards, or of their rows of one judge, have a score, and the mean; None where no part has one."""
+    n, means = sum(part["n_scored"] for part in parts), [part for part in parts if part["mean"] is not None]
+    total = math.fsum(part["mean"] * part["n_scored"] for part in means)
+    return {"n_scored": n, "mean": total / n if means and n else None}
+
+
 def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What belongs to the rows of all shards together."""
-    n_scored = sum(meta["n_scored"] for meta in metas)
-    total = math.fsum(meta["mean"] * meta["n_scored"] for meta in metas if meta["mean"] is not None)
     unscored, beyond = (sum((Counter(meta.get(name, {})) for meta in metas), Counter()) for name in ("unscored", OUT_OF_SCOPE))
+    judged = [meta.get("judges", {}) for meta in metas]
+    judges = {name: _pooled([of[name] for of in judged if name in of]) for name in dict.fromkeys(itertools.chain(*judged))}
     left_out: Counter[str] = Counter()
     for meta in metas:  # each shard read the whole source
         left_out |= Counter(meta["left_out"])
     return {
         **{name: value for name, value in metas[0].items() if name != SHA256},
         "shard": None,
-        "mean": total / n_scored if n_scored else None,
+        **_pooled(metas),
+        **({"judges": judges} if "judges" in metas[0] else {}),
         "n_total": sum(meta["n_total"] for meta in metas),
-        "n_scored": n_scored,
         "unscored": dict(sorted(unscored.items())),
         OUT_OF_SCOPE: dict(sorted(beyond.items())),
         "left_out": dict(left_out),

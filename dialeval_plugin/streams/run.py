@@ -217,6 +217,7 @@ class ScoreRun:
             "left_out": dict(self.source.left_out),
             "main": summary.main,
             "mean": summary.mean(),
+            **({"judges": summary.judges} if self.scorer.judges else {}),
             "level": summary.level,
             "orientation": summary.orientation,
             "n_total": summary.n_total,

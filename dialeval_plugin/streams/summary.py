@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,8 @@ class RunningSummary:
         self._worst: list[tuple[float, int, WorstRow]] = []
         self.bars: Bars | None = None
         self._sums: list[float] = []
+        self._n_judged: Counter[str] = Counter()
+        self._sum_judged: defaultdict[str, float] = defaultdict(float)
         self._clusters: dict[bytes, int] = {}
         self._of_clusters = np.zeros((MOST_CLUSTERS, 2))
 
@@ -56,9 +58,13 @@ class RunningSummary:
         for place, (item, value) in enumerate(zip(scores.items, scores.values, strict=True)):
             if value is not None:
                 values.append(value)
+                if (judge := scores.judged_by(place)) is not None:
+                    self._n_judged[judge] += 1
+                    self._sum_judged[judge] += value
                 self._of_clusters[self._cluster(item)] += (value, 1.0)
                 row = WorstRow(None if percentiles is None else percentiles[place], value, item)
-                self._worst.append((sign * value, self.n_total + place, row))
+                rank = sign * value if self._scorer.has_one_scale or row.percentile is None else row.percentile
+                self._worst.append((rank, self.n_total + place, row))
         self._worst = heapq.nsmallest(self._n_worst, self._worst, key=itemgetter(0, 1))
         self.n_total += scores.n_total
         self._unscored += Counter(scores.unscored_by_reason)
@@ -66,7 +72,7 @@ class RunningSummary:
         self.out_of_scope += Counter(scores.out_of_scope_by_kind)
         self._sums.append(math.fsum(values))
         shown = values if percentiles is None else [value for value in percentiles if value is not None]
-        if shown and self.bars is None:
+        if shown and self.bars is None and (self._scorer.has_one_scale or percentiles is not None):
             low, high = bar_range(shown, (0.0, 100.0) if percentiles is not None else self._scorer.range)
             edges = np.linspace(low, high, N_BINS + 1)
             title = scores.main if percentiles is None else PERCENTILE
@@ -124,5 +130,14 @@ class RunningSummary:
         return self.n_total - sum(self._unscored.values())
 
     def mean(self) -> float | None:
-        """Of the main column; None without a score."""
-        return math.fsum(self._sums) / self.n_scored if self.n_scored else None
+        """Of the main column; None without a score, and where the scores of several judges may not be averaged together."""
+        return math.fsum(self._sums) / self.n_scored if self.n_scored and self._scorer.has_one_scale else None
+
+    @property
+    def judges(self) -> dict[str, dict[str, float]]:
+        """Of a scorer that is made of several: by judge how many scores are its own, and their mean; those that have any."""
+        return {
+            name: {"n_scored": self._n_judged[name], "mean": self._sum_judged[name] / self._n_judged[name]}
+            for name in self._scorer.judges
+            if self._n_judged[name]
+        }

@@ -34,6 +34,7 @@ from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, load_metric, m
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.leaderboard.exports import FORMATS
 from dialeval_plugin.methods.baselines.overlap import Bleu, Rouge
+from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -132,6 +133,12 @@ SCORERS: dict[str, Options] = {
     **dict.fromkeys(("g_eval sampled", "llm_chiang sampled"), partial(_rated, mode="sampled", n_samples=2)),
     "causalscore": lambda models: {"model": models["causal_model"]},
     "assistant": lambda models: {"model": models["assistant"]},
+    "auto": lambda models: {"general": models["general"], "assistant": models["assistant"]},
+    "cascade": lambda models: {
+        "small": GeneralScorer(models["general"]),
+        "llm": PromptedJudge(models.llm),
+        "cascade": 0.2,
+    },
     "assistant dialogue": lambda models: {"model": models["assistant"], "level": "dialogue"},
     "general": lambda models: {"model": models["general"]},
     "general references": lambda models: {"model": models["general"], "with_references": True},

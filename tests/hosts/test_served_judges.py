@@ -28,6 +28,7 @@ from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, Usage
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
+from dialeval_plugin.methods.slide.cascade import CascadeScorer
 from tests.loopback import Reply, serve
 from tests.refusals import refused
 from tests.requests_for import requests_for
@@ -106,6 +107,15 @@ def test_a_judge_gives_the_same_scores_over_http_and_in_process(kind: str, serve
     in_process = load_language_model("hf", f"pretrained={rating_lm}", device="cpu", as_chat="chat" in kind)
     local = PromptedJudge(in_process, prompt="dre").score(EXAMPLES)
     assert served.values == local.values == (0.8,) * len(EXAMPLES)
+
+
+def test_a_cascade_asks_a_served_model_about_the_unsure_alone(server: Server, rating_lm: Path) -> None:
+    model = CachedLanguageModel(server.model(rating_lm, "local-chat-completions"), None)
+    scores = CascadeScorer("general", llm=PromptedJudge(model, prompt="dre"), cascade=0.3).score(EXAMPLES)
+    unsure = [abs(value - 0.5) <= 0.3 for value in scores.columns["general"] if value is not None]
+    assert 0 < sum(unsure) < len(EXAMPLES)
+    assert scores.columns["llm"] == tuple(0.8 if one else None for one in unsure)
+    assert model.usage.n_asked == sum(unsure)
 
 
 @pytest.mark.parametrize("kind", ["local-completions", "local-chat-completions"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,8 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.methods.baselines.references import NO_REFERENCE, ReferenceScorer
 from dialeval_plugin.methods.breakdown.scorer import AGGREGATIONS
 from dialeval_plugin.methods.general import scorer as general
+from dialeval_plugin.methods.general.scorer import GeneralScorer
+from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.proxy_indicators.tasks import TASKS
 from dialeval_plugin.methods.reconstruction import scorer as reconstruction
@@ -78,6 +80,10 @@ def _breakdown(method: str) -> Options:
     return options
 
 
+def _both(folders: Folders) -> dict[str, Any]:
+    return {"general": folders.of("general"), "assistant": folders.of("assistant"), "device": "cpu"}
+
+
 def _judge() -> ScriptedLanguageModel:
     return ScriptedLanguageModel(overlap_answer, overlap_log_probability)
 
@@ -107,6 +113,10 @@ READS_TURNS_BEFORE: dict[str, Options] = {
     "dialogue_reconstruction": lambda folders: {"model": folders.of("vhcr"), "level": "turn", "device": "cpu"},
 }  # fmt: skip
 OTHERS: dict[str, Options] = {
+    "auto": _both,
+    "cascade": lambda folders: {
+        "small": GeneralScorer(folders.of("general"), device="cpu"), "llm": PromptedJudge(_judge()), "cascade": 0.2,
+    },
     "response_length": lambda folders: {},
     "random": lambda folders: {},
     "assistant": lambda folders: {"model": folders.of("assistant"), "device": "cpu"},
@@ -124,6 +134,12 @@ OTHERS: dict[str, Options] = {
     "llm_chiang": lambda folders: {"llm": _judge(), "mode": "weighted"},
 }  # fmt: skip
 OF_DIALOGUES: dict[str, Options] = {
+    "auto dialogue": lambda folders: {**_both(folders), "level": "dialogue"},
+    "cascade dialogue": lambda folders: {
+        "small": GeneralScorer(folders.of("general"), level="dialogue", device="cpu"),
+        "llm": DialogueRatingScorer(_judge(), level="dialogue"),
+        "level": "dialogue",
+    },
     "dialogue_likelihood dialogue": lambda folders: {"model": folders.of("gpt2"), "device": "cpu"},
     "dialogue_likelihood dialogue pairs": lambda folders: {"model": folders.of("bert"), "device": "cpu"},
     "dialogue_reconstruction dialogue": lambda folders: {"model": folders.of("vhcr"), "device": "cpu"},
@@ -179,6 +195,10 @@ def test_every_scorer_of_the_package_is_here() -> None:
     assert {*NAMES} == ours
 
 
+def _numbers(values: Iterable[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_a_score_depends_on_its_item_alone(name: str, make: Callable[[str], Scorer], monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = make(name)
@@ -196,13 +216,14 @@ def test_a_score_depends_on_its_item_alone(name: str, make: Callable[[str], Scor
     monkeypatch.setattr(general, "DIALOGUES_AT_ONCE", 1)
     monkeypatch.setattr(type(scorer), "window", 2)
     one_by_one = scorer.score(items)
+    n = len(items)
     for column, values in together.columns.items():
-        close = pytest.approx(values, abs=CLOSE, rel=CLOSE)
-        n = len(items)
-        assert backwards.columns[column][n - 1 :: -1] == close, column
-        assert backwards.columns[column][n:] == close, column
-        assert one_by_one.columns[column] == close, column
-        assert tuple(scores.columns[column][0] for scores in alone) == pytest.approx(values[:4], abs=CLOSE, rel=CLOSE), column
+        close = pytest.approx(_numbers(values), abs=CLOSE, rel=CLOSE, nan_ok=True)
+        assert _numbers(backwards.columns[column][n - 1 :: -1]) == close, column
+        assert _numbers(backwards.columns[column][n:]) == close, column
+        assert _numbers(one_by_one.columns[column]) == close, column
+        first = pytest.approx(_numbers(values)[:4], abs=CLOSE, rel=CLOSE, nan_ok=True)
+        assert _numbers(scores.columns[column][0] for scores in alone) == first, column
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -329,8 +350,8 @@ TYPED = [
 def test_a_value_of_another_type_is_refused_before_a_model_is_opened(name: str, option: str, kind: Any) -> None:
     assert kind is not Any
     wrong = object()
-    # A judge says how a language model is made; `slide` takes a scorer for its `llm`.
-    is_model = option == "llm" and name != "slide"
+    # A judge says how a language model is made; `slide` and `cascade` take a scorer for their `llm`.
+    is_model = option == "llm" and name not in {"slide", "cascade"}
     problem = f"llm: expected a language model, got {wrong!r} (object). Make " if is_model else f"{option} is {wrong!r}. Give "
     assert refusal(load_scorer, name, **{option: wrong}).startswith(f"{name}: {problem}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from scipy.special import expit
@@ -90,6 +90,7 @@ class AssistantScorer(Scorer):
     needs = ("trained model",)
     packaged_model = "assistant"
     levels = ("turn", "dialogue")
+    positive_from = 0.5
     window: ClassVar[int] = _ANSWERS_AT_ONCE
 
     @with_options(AssistantOptions)
@@ -157,6 +158,11 @@ class AssistantScorer(Scorer):
         if isinstance(item, Dialogue):
             return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
         return super().unscorable(item)
+
+    def is_unsure(self, row: Mapping[str, float | None], within: float) -> bool:
+        """Whether the probability of helpfulness, or of a judged defect, is within that of its threshold."""
+        thresholds = {**{name: self.thresholds[name] for name in JUDGED}, HELPFULNESS: _EVEN}
+        return any(abs(cast("float", row[name]) - threshold) <= within for name, threshold in thresholds.items())
 
     def new_block(self) -> None:
         """Forget the vectors of contexts and questions."""

@@ -1,0 +1,93 @@
+"""The scorer `auto`: each conversation is judged by the evaluator of its register, `general` or `assistant`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+from dialeval_plugin.core.dialogue import Item, Level
+from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import Scorer, score_rows
+from dialeval_plugin.core.scores import Row, Unscored
+from dialeval_plugin.methods.composed import ComposedScorer
+from dialeval_plugin.models.runtimes.runtime import Backend, Precision
+
+from .register import REGISTER_HASH, register_of
+
+SCORERS = {"social": "general", "assistant": "assistant"}
+"""By register."""
+
+
+@dataclass(frozen=True)
+class AutoOptions:
+    """Options of `auto`.
+
+    Attributes:
+        general: folder or hub id of the model of `general`.
+        assistant: folder or hub id of the model of `assistant`.
+        level: "turn" or "dialogue".
+        backend: what runs the models, see `Backend`.
+        dtype: in which their encoders multiply, see `Precision`.
+        device: a torch device; by default a GPU where there is one.
+    """
+
+    general: str | None = None
+    assistant: str | None = None
+    _: KW_ONLY
+    level: Level = "turn"
+    backend: Backend = "torch"
+    dtype: Precision = "float32"
+    device: str | None = None
+
+
+class AutoScorer(ComposedScorer):
+    """Scores by `general` for social conversation, by `assistant` for answers of assistants: by how a conversation begins.
+
+    Columns: `auto`, the score of the one that judged; then those of both, None where the other one judged. Their scores have no
+    common scale, so that no mean is taken over both; percentiles are among the scores of the one that judged. All messages of a
+    conversation are judged by one, see `register.opening_of`.
+
+    Raises:
+        MissingPrerequisite: there is no model.
+        ModelLoadError: a model is damaged, unsafe or of another kind.
+    """
+
+    name: ClassVar[str] = "auto"
+    levels = ("turn", "dialogue")
+    window: ClassVar[int] = 512
+    has_one_scale = False
+
+    @with_options(AutoOptions)
+    def __init__(self, options: AutoOptions) -> None:
+        self.level = options.level
+        shared = {name: getattr(options, name) for name in ("level", "backend", "dtype", "device")}
+        self.parts = {name: load_scorer(name, model=getattr(options, name), **shared) for name in SCORERS.values()}
+        self.settings = {"register": REGISTER_HASH}
+        self.judges = tuple(part.columns[0] for part in self.parts.values())
+        self.percentiles, self.scope = (self._of_both(name) for name in ("percentiles", "scope"))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The score, then the columns of both."""
+        return tuple(dict.fromkeys(["auto", *(name for part in self.parts.values() for name in part.columns)]))
+
+    def part_of(self, item: Item) -> Scorer:
+        """The scorer of the register of the item's conversation."""
+        return self.parts[SCORERS[register_of(item)]]
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Have each item judged by its scorer."""
+
+        def judged(part: Scorer, own: list[Item]) -> list[Row]:
+            rows = score_rows(part, own)
+            return [row if isinstance(row, Unscored) else {"auto": row[part.columns[0]], **row} for row in rows]
+
+        return self.by_part(items, judged)
+
+    def _of_both(self, name: str) -> Any:
+        """What lies beside the first model, with a hash of what lies beside the second; None where one of them has nothing."""
+        first, second = (getattr(part, name) for part in self.parts.values())
+        both = first is not None and second is not None
+        return replace(first, sources={**first.sources, SCORERS["assistant"]: second.digest}) if both else None

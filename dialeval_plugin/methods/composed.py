@@ -1,0 +1,76 @@
+"""A scorer that is made of others."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import Scores, Unscored
+from dialeval_plugin.core.signature import SignatureValue
+
+Found = TypeVar("Found")
+
+
+class ComposedScorer(Scorer):
+    """Asks its parts, and takes what is said of an item besides its score from one of them."""
+
+    parts: Mapping[str, Scorer]
+    """By what the signature calls them."""
+    settings: Mapping[str, SignatureValue]
+    """What else can move a number."""
+
+    @abstractmethod
+    def part_of(self, item: Item) -> Scorer:
+        """The part that says whether it can score an item, knows it, and why the score is what it is."""
+
+    @property
+    def cuts(self) -> dict[str, str]:
+        """Tokens that one of the parts did not read."""
+        found = defaultdict(list)
+        for part in self.parts.values():
+            for name, words in part.cuts.items():
+                found[name].append(words)
+        return {name: ", or ".join(words) for name, words in found.items()}
+
+    def signature_fields(self) -> dict[str, SignatureValue]:
+        """Method, settings, and all of each part."""
+        of_parts = {
+            f"{which}_{name}": value for which, part in self.parts.items() for name, value in part.signature_fields().items()
+        }
+        return {"method": self.name, **self.settings, **of_parts}
+
+    def unscorable(self, item: Item) -> Unscored | None:
+        """As the item's part says."""
+        return self.part_of(item).unscorable(item)
+
+    def new_block(self) -> None:
+        """Have the parts forget."""
+        for part in self.parts.values():
+            part.new_block()
+
+    def percentiles_of(self, scores: Scores) -> tuple[float | None, ...]:
+        """Among the scores that the part which judged gives to people's responses; None where that part has no table."""
+        found = {part.columns[0]: part.percentiles_of(scores) for part in self.parts.values() if part.percentiles is not None}
+        judges = map(scores.judged_by, range(scores.n_total))
+        return tuple(found[judge][place] if judge in found else None for place, judge in enumerate(judges))
+
+    def scope_of(self, items: Sequence[Item]) -> list[str | None]:
+        """As the items' parts say."""
+        return self.by_part(items, lambda part, own: part.scope_of(own))
+
+    def explain(self, items: Sequence[Item]) -> list[str]:
+        """As the items' parts do."""
+        return self.by_part(items, lambda part, own: part.explain(own))
+
+    def by_part(self, items: Sequence[Item], find: Callable[[Scorer, list[Item]], Sequence[Found]]) -> list[Found]:
+        """Return what `find` returns for the items of each part, in the order of the items."""
+        parts = list(map(self.part_of, items))
+        found: dict[int, Found] = {}
+        for part in self.parts.values():
+            places = [place for place, one in enumerate(parts) if one is part]
+            found |= zip(places, find(part, [items[place] for place in places]) if places else (), strict=True)
+        return [found[place] for place in range(len(items))]

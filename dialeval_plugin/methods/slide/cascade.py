@@ -1,0 +1,111 @@
+"""The scorer `cascade`: a small model judges everything, and a large one what the small one is unsure of or does not know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, ClassVar, cast
+
+from annotated_types import Ge, Le
+
+from dialeval_plugin.core.dialogue import Item, Level
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.options import with_options
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scorer import Scorer, score_rows
+from dialeval_plugin.core.scores import Row, Unscored
+from dialeval_plugin.methods.composed import ComposedScorer
+
+from .small_model import share_of_range
+
+LLM = "llm"
+
+
+@dataclass(frozen=True)
+class CascadeOptions:
+    """Options of `cascade`.
+
+    Attributes:
+        small: a scorer with a trained model, or its name, which judges everything.
+        llm: a scorer whose main column is the large model's score; an lm-eval model is asked by DRE's plain prompt, of whole
+            dialogues by that of `dialogue_rating`.
+        cascade: how far from its threshold the small model's score may be, as a share of its range, or one of its heads, for
+            the large one to be asked. What is out of the small one's scope is always asked, and with 0.5 or 1 everything.
+        level: "turn" or "dialogue".
+    """
+
+    small: Scorer | str = "assistant"
+    _: KW_ONLY
+    llm: Scorer | None = None
+    cascade: Annotated[float, Ge(0), Le(1)] = 0.1
+    level: Level = "turn"
+
+
+class CascadeScorer(ComposedScorer):
+    """A small model's score, or a large one's where the small one is unsure, or out of its scope.
+
+    Columns: `cascade`, in [0, 1], as a share of its range the score of the one that judged; the small model's own columns;
+    `llm`, in [0, 1], None where the large one was not asked. The large one's scores have no percentile.
+
+    Raises:
+        InputError: the small scorer has no threshold near which it would be unsure, or one of the two another level or a range
+            without ends.
+        MissingPrerequisite: there is no `llm`.
+    """
+
+    name: ClassVar[str] = "cascade"
+    needs = ("trained model", "llm")
+    levels = ("turn", "dialogue")
+
+    @with_options(CascadeOptions)
+    def __init__(self, options: CascadeOptions) -> None:
+        if options.llm is None:
+            raise MissingPrerequisite(
+                "cascade: asks a large language model where the small one is unsure, and no llm is given. "
+                "Pass llm='hf', llm_args='pretrained=MODEL' (any lm-eval model), or use the small scorer alone."
+            )
+        small = options.small
+        if not isinstance(small, Scorer):
+            small = load_scorer(small, **({} if options.level == "turn" else {"level": options.level}))
+        if small.positive_from is None:
+            raise InputError(
+                f"cascade: {small.name} has no threshold near which it is unsure. Name another scorer, as assistant or general."
+            )
+        for one in (small, options.llm):
+            if one.level != options.level or not math.isfinite(sum(one.range)):
+                raise InputError(
+                    f"cascade: {one.name} scores at level {one.level!r} from {one.range[0]:g} to {one.range[1]:g}. "
+                    f"Name one that scores at level {options.level!r}, and whose range has two ends."
+                )
+        self.small, self.llm, self.level = small, options.llm, options.level
+        self.parts, self.settings = {"small": small, LLM: self.llm}, {"cascade": options.cascade}
+        self.judges = (LLM, small.columns[0])
+        self.percentiles, self.scope = small.percentiles, small.scope
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The score, the small model's columns, and the large one's score."""
+        return (self.name, *self.small.columns, LLM)
+
+    def part_of(self, item: Item) -> Scorer:
+        """The small model."""
+        return self.small
+
+    def score_batch(self, items: Sequence[Item]) -> list[Row]:
+        """Judge all by the small model, and what it is unsure of, or does not know, by the large one."""
+        rows, within = score_rows(self.small, items), cast("float", self.settings["cascade"])
+        asked = [
+            place
+            for place, (row, beyond) in enumerate(zip(rows, self.scope_of(items), strict=True))
+            if not isinstance(row, Unscored) and (beyond is not None or self.small.is_unsure(row, within))
+        ]
+        answers = dict(zip(asked, score_rows(self.llm, [items[place] for place in asked]), strict=True))
+        return [self._row(row, answers.get(place)) for place, row in enumerate(rows)]
+
+    def _row(self, small: Row, llm: Row | None) -> Row:
+        judged, scorer = (small, self.small) if llm is None else (llm, self.llm)
+        if isinstance(small, Unscored) or isinstance(judged, Unscored):
+            return small if isinstance(small, Unscored) else judged
+        score = share_of_range(scorer, cast("float", judged[scorer.columns[0]]))
+        return {self.name: score, **small, LLM: None if llm is None else score}
