@@ -55,6 +55,7 @@ SCOPE = (*SCALE, "assistant/dpo_en_demo.json", "assistant/kto_en_demo.json")
 """Files of `scope_answers`."""
 _MOSTLY = 0.5
 _CERTAIN = 12.0
+_GROUP = 16
 _DECIDED = 1.5
 """Log odds of a pair that people order."""
 
@@ -78,13 +79,16 @@ def preferences(*, only_open: bool) -> list[dict[str, Any]]:
         for number, pair in enumerate(pairs):
             if source == "dpo" or not is_reported(pair.cluster):
                 rows += _pair_rows(f"{source}-{number}", pair)
-    for one in halie_answers():
-        if not is_reported(one.cluster):
-            rows.append(_row(one.answer, 4 * one.answer.ratings["overall"][0], f"halie-{one.answer.system}"))
-    rows += [_row(one.answer, _DECIDED * one.answer.ratings["thumb"][0], "kto") for one in kto_answers()]
-    for one in taskmaster_answers():
-        if not is_reported(one.cluster):
-            rows.append(_row(one.answer, _DECIDED * one.answer.ratings["reward"][0], f"taskmaster-{one.group}"))
+    rated = (
+        ("halie", "overall", 4.0, halie_answers()),
+        ("taskmaster", "reward", _DECIDED, taskmaster_answers()),
+        ("kto", "thumb", _DECIDED, kto_answers()),
+    )
+    for source, quality, scale, found in rated:
+        learned = [one for one in found if source == "kto" or not is_reported(one.cluster)]
+        # Answers to different prompts are compared in groups of one system, or data set, at a time.
+        for place, one in enumerate(sorted(learned, key=lambda one: f"{one.answer.system} {one.group}")):
+            rows.append(_row(one.answer, scale * one.answer.ratings[quality][0], f"{source}-{place // _GROUP}"))
     if not only_open:
         rows += _alpaca_eval_rows()
     return rows

@@ -36,6 +36,12 @@ ASSISTANT_MODEL = DefaultModel("assistant", "DIALEVAL_ASSISTANT", packaged="assi
 REFUSAL, WORST_TURN = "refusal", "worst_turn"
 JUDGED = tuple(defect.name for defect in DEFECTS if defect.name != REFUSAL)
 """Defects that the main score counts; whether a refusal is one depends on what was asked."""
+DEFECT_WEIGHT = 0.25
+"""How much the logarithm of the probability that no defect is there counts beside the log odds of helpfulness.
+
+Chosen on preferences that were learnt from: at 1, heads that are wrong now and then in answers of weak models cost a tenth of
+the pairs that helpfulness alone has right.
+"""
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
 
@@ -67,11 +73,12 @@ class AssistantOptions(ModelOptions):
 class AssistantScorer(Scorer):
     """A small evaluator of answers of language-model assistants, of any length, trained on preferences and on spoiled answers.
 
-    Columns at level "turn", all but the last two probabilities in [0, 1]: `assistant`, that the answer helps and has none of
-    the defects but `refusal`, higher is better; `helpfulness`, that people prefer it to a typical answer of its length; by
-    name each of `defects.DEFECTS`, that the answer has it, lower is better; `refusal` is reported and not judged, since it
-    may be right, and `asked_refusal` is the probability that the question calls for one; `context_tokens_cut` and
-    `response_tokens_cut`, how many tokens of what stands before the answer, and of the answer, were not read.
+    Columns at level "turn", all but the last two probabilities in [0, 1]: `assistant`, higher is better: its log odds are
+    those of helpfulness plus `DEFECT_WEIGHT` times the logarithm of the probability that no defect but `refusal` is there;
+    `helpfulness`, that people prefer the answer to a typical one; by name each of `defects.DEFECTS`, that the answer has it,
+    lower is better; `refusal` is reported and not judged, since it may be right, and `asked_refusal` is the probability that
+    the question calls for one; `context_tokens_cut` and `response_tokens_cut`, how many tokens of what stands before the
+    answer, and of the answer, were not read.
 
     The question is the last turn that somebody else has said. It is read in parts, up to `max_question_parts`, and the answer
     up to `max_response_parts`; of a longer text the last part is its end, and what is missing stands before it. Of all other
@@ -220,7 +227,8 @@ class AssistantScorer(Scorer):
         parts: dict[str, list[FloatArray]] = {name: [] for name in TURN_COLUMNS}
         for start in range(0, len(answers), _ANSWERS_AT_ONCE):
             log_odds, tokens_cut = self._model.judge(answers[start : start + _ANSWERS_AT_ONCE])
-            main = expit(log_odds[HELPFULNESS]) * np.prod([expit(-log_odds[name]) for name in JUDGED], axis=0)
+            spoiled = np.sum([np.logaddexp(0, log_odds[name]) for name in JUDGED], axis=0)
+            main = expit(log_odds[HELPFULNESS] - DEFECT_WEIGHT * spoiled)
             shares = {name: expit(values) for name, values in log_odds.items()}
             for name, values in {"assistant": main, **shares, **tokens_cut}.items():
                 parts[name].append(values)

@@ -54,6 +54,7 @@ _DEFECTS = tuple(defect.name for defect in DEFECTS)
 _LENGTH_EDGES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 _KEPT_TOKENS = 8192
 _MAX_TRAINING_PARTS = 6
+_TEXT_BATCH = 512
 _FALSE_ALARMS = 0.01
 """Share of good answers at most that a defect is found in, as far as validation can tell."""
 
@@ -471,20 +472,35 @@ def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
     labels = torch.tensor(np.stack([text.labels for text in texts]), dtype=torch.float32)
     better, worse, probability, weights = (torch.as_tensor(np.concatenate(each)) for each in zip(*pairs, strict=True))
     labelled = torch.nonzero((~labels.isnan()).any(1))[:, 0]
-    optimizer = torch.optim.AdamW([*head.texts.parameters(), *head.preference.parameters()], lr=2e-3, weight_decay=0.05)
-    place, n_steps = HEADS.index(HELPFULNESS), 2500
-    schedule = LambdaLR(optimizer, lambda step: 1 - step / n_steps)
-    for _ in range(n_steps):
-        rows = labelled[torch.randint(len(labelled), (512,))]
-        of_pairs = torch.randint(len(better), (512,))
-        loss = _defect_loss(head.by_text(counted[rows]), labels[rows])
-        difference = head.by_text(counted[better[of_pairs]])[:, place] - head.by_text(counted[worse[of_pairs]])[:, place]
-        loss = loss + _preference_loss(difference, probability[of_pairs], weights[of_pairs])
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        schedule.step()
-    run.report("texts", {"training_loss": loss.item()}, step=n_steps)
+    place = HEADS.index(HELPFULNESS)
+
+    def defects() -> Tensor:
+        rows = labelled[torch.randint(len(labelled), (_TEXT_BATCH,))]
+        return _defect_loss(head.by_text(counted[rows]), labels[rows])
+
+    def preferences() -> Tensor:
+        rows = torch.randint(len(better), (_TEXT_BATCH,))
+        of_better, of_worse = (head.by_text(counted[side[rows]])[:, place] for side in (better, worse))
+        return _preference_loss(of_better - of_worse, probability[rows], weights[rows])
+
+    for name, network, loss_of, n_rows, n_epochs in (
+        ("defects", head.texts, defects, len(labelled), 40),
+        ("preference", head.preference, preferences, len(better), 6),
+    ):
+        n_steps = max(1, n_epochs * n_rows // _TEXT_BATCH)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.05)
+        schedule = LambdaLR(optimizer, functools.partial(_falling, n_steps))
+        for _ in range(n_steps):
+            loss = loss_of()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+        run.report(name, {"training_loss": loss.item()}, step=n_steps)
+
+
+def _falling(n_steps: int, step: int) -> float:
+    return 1 - step / n_steps
 
 
 def _counted(text: _Text) -> FloatArray:
@@ -574,16 +590,18 @@ def _calibrate_preferences(
         start += len(rows)
     difference, margin = np.concatenate(differences), np.concatenate(margins)
     probability = 1 / (1 + np.exp(-margin))
-    both = np.concatenate([difference, -difference])
-    weights = logistic_regression(
-        both,
+    by_text = np.concatenate([difference, -difference])[:, 1:]
+    (weight,) = logistic_regression(
+        by_text,
         np.repeat([1.0, 0.0], len(difference)),
-        start=np.array([0.5, 0.5]),
+        start=np.array([1.0]),
         row_weights=np.concatenate([probability, probability]),
     )
-    centre = float(np.median(experts[:, place] @ weights))
-    model.head.blend[:, place] = torch.tensor([*weights, -centre], dtype=torch.float32)
-    return {"pairs": float(len(difference)), "right": float(((difference @ weights) > 0).mean())}
+    centre = float(np.median(experts[:, place, 1] * weight))
+    # What vectors learn of preferences is the taste of whoever judged these answers: on those of other judges they are worse
+    # than what is counted.
+    model.head.blend[:, place] = torch.tensor([0.0, weight, -centre], dtype=torch.float32)
+    return {"pairs": float(len(difference)), "right": float((difference[:, 1] > 0).mean())}
 
 
 def _validation_experts(model: _Model, texts: Sequence[_Text]) -> np.ndarray:

@@ -46,7 +46,7 @@ def values(scorer: AssistantScorer, *answers: tuple[list[str], str]) -> np.ndarr
     return np.array([scores.columns[name] for name in scorer.columns], dtype=float).T
 
 
-def test_the_main_score_is_helpfulness_without_any_defect_but_a_refusal(scorer: AssistantScorer) -> None:
+def test_the_main_score_is_helpfulness_lowered_by_every_defect_but_a_refusal(scorer: AssistantScorer) -> None:
     scores = scorer.score(examples())
     assert list(scores.columns) == [
         *("assistant", "helpfulness"),
@@ -55,8 +55,9 @@ def test_the_main_score_is_helpfulness_without_any_defect_but_a_refusal(scorer: 
         *("context_tokens_cut", "response_tokens_cut"),
     ]
     for row in scores.rows():
-        has_none = math.prod(1 - row[defect.name] for defect in DEFECTS if defect.name != "refusal")
-        assert row["assistant"] == pytest.approx(row["helpfulness"] * has_none)
+        has_none = sum(math.log1p(-row[defect.name]) for defect in DEFECTS if defect.name != "refusal")
+        helpfulness = math.log(row["helpfulness"] / (1 - row["helpfulness"]))
+        assert row["assistant"] == pytest.approx(1 / (1 + math.exp(-helpfulness - 0.25 * has_none)))
 
 
 # What is read
