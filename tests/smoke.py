@@ -71,7 +71,7 @@ COMMANDS = (
     *("", "scorers", "demo", "score", "accuracy", "meta-eval", "rescore", "augment", "enable", "disable", "status", "validate"),
     *("tasks-path", "metrics-path", "lm-eval", "data", "data leaks", "data list", "data fetch"),
     *("train", "train language-model", "train breakdown", "train acceptance"),
-    *("train mixing", "train proxy", "train reconstruction"),
+    *("train assistant", "train mixing", "train proxy", "train reconstruction"),
     *("train general", "train slm", "train independence", "leaderboard", "leaderboard build", "leaderboard export"),
     *("leaderboard space", "leaderboard push"),
     *("plot", "plot disentangling", "plot training", "plot thresholds", "plot distribution", "plot cascade", "plot weights"),
