@@ -23,6 +23,8 @@ TextFormat: TypeAlias = Literal["plain", "doubled"]
 
 MAX_RESPONSE_WINDOWS = 8
 """Parts of a long response that are read: of 62 tokens each nearly 500, some 350 words."""
+MAX_TURN_PARTS = 8
+"""Parts of a last turn that does not fit, of which its questions are one more: some 500 words."""
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
@@ -30,6 +32,13 @@ class TextIds(NamedTuple):
     """Token ids of a context or a response, and how many of its tokens were cut off."""
 
     ids: list[int]
+    n_cut: int
+
+
+class TurnParts(NamedTuple):
+    """Texts of the parts of a turn, itself where it fits, and how many of its tokens no part has."""
+
+    texts: list[str]
     n_cut: int
 
 
@@ -109,6 +118,34 @@ class TextEncoder:
             body = [token for turn in context for token in (*ids[turn], *self._last)]
             encoded.append(TextIds([*opening, *body[-room:], *closing], max(0, len(body) - room)))
         return encoded
+
+    def parts_of_turn(self, turn: str) -> TurnParts:
+        """Part a turn that does not fit into a context, between sentences where it can be; one that does is its only part.
+
+        First come its questions, since they are what is answered. Of more than `MAX_TURN_PARTS` others the middle is left out.
+        """
+        room = self.max_context_tokens - len(self._first) - len(self._last)
+        if len(turn) <= room or len(text_ids(self.tokenizer, [turn])[0]) <= room:
+            return TurnParts([turn], 0)
+        sentences = _BETWEEN_SENTENCES.split(turn)
+        lengths = map(len, text_ids(self.tokenizer, sentences))
+        pieces = [
+            piece
+            for sentence, n_tokens in zip(sentences, lengths, strict=True)
+            for piece in ([sentence] if n_tokens <= room else sentence.split())
+        ]
+        parts, left = [""], room
+        for piece, ids in zip(pieces, text_ids(self.tokenizer, pieces), strict=True):
+            if len(ids) > left:
+                parts.append("")
+                left = room
+            parts[-1] += f" {piece}"
+            left -= len(ids)
+        half = MAX_TURN_PARTS // 2
+        kept, cut = (parts, []) if len(parts) <= MAX_TURN_PARTS else ([*parts[:half], *parts[-half:]], parts[half:-half])
+        questions = " ".join(sentence for sentence in sentences if sentence.endswith("?"))
+        n_cut = sum(map(len, text_ids(self.tokenizer, cut)))
+        return TurnParts([text for text in (questions, *kept) if text], n_cut)
 
     def responses(self, responses: Sequence[str]) -> list[list[int]]:
         """Encode responses, for whoever need not know what was cut."""

@@ -14,7 +14,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.models.context_texts import EmbeddedTurns, ResponseParts, TextEncoder, numbered
+from dialeval_plugin.models.context_texts import EmbeddedTurns, ResponseParts, TextEncoder, TurnParts, numbered
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
@@ -122,8 +122,39 @@ class GeneralJudge:
     def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         """Judge responses; each distinct context, part of a response and fact set is embedded once, in one pass.
 
-        Each part of a long response is judged after the whole context.
+        Each part of a long response is judged after the whole context. Of a context whose last turn does not fit, that turn
+        alone is read, in parts, and the response is judged after the part that it fits best.
         """
+        parted = [self.texts.parts_of_turn(context[-1]) if context else TurnParts([""], 0) for context, _, _ in triples]
+        if all(len(parts.texts) == 1 for parts in parted):
+            return self._judge(triples)
+        rows = [
+            (context if len(parts.texts) == 1 else (part,), response, facts)
+            for (context, response, facts), parts in zip(triples, parted, strict=True)
+            for part in parts.texts
+        ]
+        found, sizes = self._judge(rows), [len(parts.texts) for parts in parted]
+        fits = np.split(found.log_odds["fit"] + found.log_odds["relevance"], np.cumsum(sizes)[:-1])
+        best = np.cumsum([0, *sizes[:-1]]) + [int(np.argmax(of_parts)) for of_parts in fits]
+        n_cut = found.tokens_cut[TOKENS_CUT[0]][best].tolist()
+        unread = np.array(list(map(self._n_unread, triples, parted, n_cut)))
+        return GeneralJudgement(
+            {name: values[best] for name, values in found.experts.items()},
+            {name: values[best] for name, values in found.log_odds.items()},
+            found.cosine[best],
+            novelty((context, response) for context, response, _ in triples),
+            {**{name: values[best] for name, values in found.tokens_cut.items()}, TOKENS_CUT[0]: unread},
+        )
+
+    def _n_unread(self, triple: GeneralInput, parted: TurnParts, n_cut: int) -> int:
+        """How many tokens of a context are not read, of which so many did not fit where its last turn did."""
+        if len(parted.texts) == 1:
+            return n_cut
+        (before,) = self.texts.contexts([triple[0][:-1]])
+        return parted.n_cut + before.n_cut + len(before.ids) - 1
+
+    def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
+        """Judge after contexts whose last turns fit."""
         contexts, responses = (numbered([triple[place] for triple in triples]) for place in range(2))
         facts = numbered([triple[2] for triple in triples if triple[2]])
         read_contexts, read_facts = self.texts.contexts(list(contexts)), self.texts.contexts(list(facts))
