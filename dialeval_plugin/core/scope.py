@@ -159,7 +159,14 @@ def language_name(text: str) -> str | None:
 def _code_share(text: str) -> float:
     """Share of the characters that stand in lines of code or data, in [0, 1]."""
     lines = [line for line in map(str.strip, _URL.sub("", text).splitlines()) if line]
-    n_code = sum(len(line) for line in lines if _CODE.search(line[:_LONGEST_LINE]))
+    # A line that stands alone may have one sign of code by chance; how it begins is no chance.
+    needed = 1 if len(lines) > 1 else 2
+    heads = [line[:_LONGEST_LINE] for line in lines]
+    n_code = sum(
+        len(line)
+        for line, head in zip(lines, heads, strict=True)
+        if _CODE.match(head) or sum(1 for _ in _CODE.finditer(head)) >= needed
+    )
     return n_code / (sum(map(len, lines)) or 1)
 
 
