@@ -158,9 +158,12 @@ def options(folder: Path) -> Mapping[str, dict[str, Any]]:
         for name, answer in (("judge", " 1"), ("dre_judge", " 4\n2. Influence degree: 0.3"))
     )
     classifier = write_classifier(folder / "classifier", TASKS["cola"].labels)
+    general, assistant = str(write_tiny_general(folder / "general")), str(write_tiny_assistant(folder / "assistant"))
     given: dict[str, dict[str, Any]] = {
-        "assistant": {"model": str(write_tiny_assistant(folder / "assistant"))},
+        "assistant": {"model": assistant},
+        "auto": {"general": general, "assistant": assistant},
         "bartscore": {"model": str(write_tiny_bart(folder / "bart"))},
+        "cascade": {**judge, "small": "general"},
         "causalscore": {"model": str(write_tiny_causal_model(folder / "causal"))},
         "dialogue_breakdown": {"model": str(write_tiny_breakdown_models(folder / "breakdown").lm), "method": "max_probability"},
         "dialogue_likelihood": {"model": str(write_likelihood_model(folder / "likelihood", "gpt2"))},
@@ -169,7 +172,7 @@ def options(folder: Path) -> Mapping[str, dict[str, Any]]:
         "dre": {**dre_judge, "slm": slm},
         "embedding_overlap": {"encoder": encoder},
         "g_eval": judge,
-        "general": {"model": str(write_tiny_general(folder / "general"))},
+        "general": {"model": general},
         "glue_proxy": {"variant": "cola", "models": f"cola={classifier}"},
         "llm_chiang": judge,
         "llm_judge": {**judge, "prompt": "dre"},
