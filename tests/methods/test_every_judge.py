@@ -25,6 +25,9 @@ MAKERS: dict[str, Callable[[ScriptedLanguageModel, Path], Scorer]] = {
         for name in SCORING_PROMPTS
     },
     "slide": lambda llm, slm: load_scorer("slide", slm=str(slm), llm=PromptedJudge(llm)),
+    "cascade": lambda llm, slm: load_scorer(
+        "cascade", small=load_scorer("slide", slm=str(slm), variant="slm_probability"), llm=PromptedJudge(llm), cascade=1.0
+    ),
     **{
         f"dre {variant}": lambda llm, slm, variant=variant: load_scorer("dre", slm=str(slm), llm=llm, variant=variant)
         for variant in ("dre", "in_dre", "ex_dre", "non_dre")
@@ -119,7 +122,7 @@ def test_a_judge_of_responses_refuses_a_dialogue(name: str, tiny_slm: Path) -> N
     )
 
 
-@pytest.mark.parametrize("name", sorted({name.partition(" ")[0] for name in MAKERS} - {"slide"}))
+@pytest.mark.parametrize("name", sorted({name.partition(" ")[0] for name in MAKERS} - {"slide", "cascade"}))
 def test_a_judge_without_a_model_says_how_to_name_one(name: str) -> None:
     kind = "any lm-eval model that has log probabilities" if name == "dialogue_rating" else "any lm-eval model"
     assert refusal(load_scorer, name, error=MissingPrerequisite) == (
