@@ -170,7 +170,7 @@ def test_the_history_is_shown_with_its_dependent_turns(make: Make) -> None:
         f"    {found.unconditional[2]:.2f}       A: fine thanks, and you\n"
         f"    {found.unconditional[3]:.2f}       B: what a rainy day it is\n"
         "  >              Good.",
-        "8: the response has no visible character",
+        "the response has no visible character",
     ]
 
 
