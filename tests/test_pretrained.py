@@ -73,7 +73,7 @@ def test_the_wheel_is_small_enough(tmp_path: Path) -> None:
         for top in ("dialeval_plugin", "metrics", "tasks"):
             for path in (path for path in (ROOT / top).rglob("*") if path.is_file() and "__pycache__" not in path.parts):
                 wheel.write(path, path.relative_to(ROOT))
-    assert (tmp_path / "wheel").stat().st_size <= 45e6
+    assert (tmp_path / "wheel").stat().st_size <= 60e6
 
 
 @pytest.mark.long
@@ -165,9 +165,9 @@ def test_an_explanation_claims_no_more_than_what_was_measured() -> None:
     ]
     found = load_scorer("general").explain([Example.from_texts([asked], answer) for asked, answer in said])
     assert [text.partition(" (")[0] for text in found] == [
-        "reads unlike the dialogues it learnt from",
-        "reads unlike the dialogues it learnt from",
-        "has little to do with the context",
+        "out of scope: not English",
+        "out of scope: lists or markup",
+        "out of scope: mostly signs",
         "has little to do with the context",
     ]
 

@@ -77,7 +77,7 @@ def drawn_bars(bars: Bars) -> str:
     """Return a title and a line a bar."""
     ends = [f"{edge:.4g}" for edge in bars.edges.tolist()]
     width, longest = max(map(len, ends)), int(bars.counts.max())
-    title = "percentile among people's own" if bars.column == PERCENTILE else bars.column
+    title = "percentile among good responses" if bars.column == PERCENTILE else bars.column
     return "\n".join(
         [
             f"{title}:",

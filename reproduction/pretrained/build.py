@@ -108,7 +108,9 @@ def _general(*corpora: str) -> tuple[tuple[str, str], ...]:
 def _assistant(*more: str) -> Recipe:
     """The recipe of an evaluator of assistants, of the open corpora and those that are named."""
     files = tuple((f"--{name}", f"{name}.jsonl") for name in ("preferences", "answers", "requests"))
-    return Recipe("assistant", files, ("--steps", "450"), scales=_LEVELS, answers=(*_OPEN_ANSWERS, *more))
+    return Recipe(
+        "assistant", files, ("--steps", "450", "--max-minutes", "20"), scales=_LEVELS, answers=(*_OPEN_ANSWERS, *more)
+    )
 
 
 _OPEN_ANSWERS = ("preferences", "pandalm", "oasst", "halie", "taskmaster", "diasafety")

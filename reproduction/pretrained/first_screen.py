@@ -48,8 +48,11 @@ EXAMPLES = mini.folder().with_name("examples")
 def table() -> str:
     """Return the responses in Markdown with score and percentile, the best first."""
     found = load_metric("general").compute(predictions=list(RESPONSES), contexts=[list(CONTEXT)] * len(RESPONSES))
-    rows = sorted(zip(found["scores"], found["percentile"], RESPONSES, strict=True), reverse=True)
-    shown = [[f"{score:.2f}", f"{percentile:.0f}", response] for score, percentile, response in rows]
+    shown = [
+        (f"{score:.2f}", "out of scope" if percentile is None else f"{percentile:.0f}", response)
+        for score, percentile, response in zip(found["scores"], found["percentile"], RESPONSES, strict=True)
+    ]
+    shown.sort(key=lambda row: row[0], reverse=True)
     return markdown_table(["score", "percentile", "response"], shown)
 
 

@@ -111,7 +111,7 @@ def test_a_histogram_of_percentiles() -> None:
     percentiles = (0.0, 9.9, 10.0, 100.0, *[55.0] * 7, None)
     assert histogram(scores(*[0.5] * 11, None, percentiles=percentiles), (0.0, 1.0)) == "\n".join(
         [
-            "percentile among people's own:",
+            "percentile among good responses:",
             "    0 to  10  ############### 2",
             "   10 to  20  ######## 1",
             "   20 to  30   0",

@@ -305,7 +305,7 @@
   const option = (value, text = value) => Object.assign(make("option", text), { value });
   const hasPercentiles = data.bars.percentile.length > 0;
   if (data.bars.score.length) one("#charts").append(chart("score", `Scores (${data.main})`, data.bars.score));
-  if (hasPercentiles) one("#charts").append(chart("percentile", "Percentiles among people's own", data.bars.percentile));
+  if (hasPercentiles) one("#charts").append(chart("percentile", "Percentiles among good responses", data.bars.percentile));
   one("#distribution").hidden = !data.bars.score.length;
   one("#measure-label").hidden = !hasPercentiles;
   const roles = [...new Set(data.conversations.flatMap(([, rows]) => rows.map(({ role }) => role ?? "unknown")))].sort();
