@@ -18,6 +18,7 @@ FAULTS = [
     *(f"T{rank}" for rank in (1, 3, 4, 5, 6)),
     *(f"A{number}" for number in range(1, 131)),
     *(f"L{number}" for number in range(1, 47)),
+    *(f"P{number}" for number in range(1, 4)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",
@@ -25,7 +26,7 @@ WITHOUT_A_TEST = {
 }
 """Faults that nothing here can have, and how the reason in their row begins."""
 
-ROWS = dict(re.findall(r"^\| ([RDTAL]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text(encoding="utf-8"), re.MULTILINE))
+ROWS = dict(re.findall(r"^\| ([RDTALP]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_no_fault_is_left_out() -> None:
