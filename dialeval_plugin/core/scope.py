@@ -73,8 +73,8 @@ _MARKUP = re.compile(
     r"^\s*(?:[-*+•]\s|\d{1,3}[.)]\s|#{1,6}\s|\|.*\||>\s|```|~~~)|\*\*\w|</?\w[^<>]{0,200}>|\\[(\[]|\]\(http", re.MULTILINE
 )
 """Items of lists, headings, rows of tables, quotations, bold words, tags, formulas and links."""
-_ENOUGH_WORDS = 6
-"""To know a language whatever they are."""
+_SOME_WORDS, _ENOUGH_WORDS = 3, 6
+"""To know a language: where nothing else was said, and whatever was."""
 _LONGEST_LINE = 400
 """What of a line is looked at."""
 
@@ -180,7 +180,7 @@ def _english_evidence(text: str, before: Sequence[str]) -> float:
     """Evidence for English of the text, or of it and its context; what is too little to say anything is 0."""
     read = _with_context(text, before)
     evidence = english_evidence(read)
-    return evidence if _is_clear(read, evidence) else 0.0
+    return evidence if _is_clear(read, evidence) or len(words_of(read, _SOME_WORDS)) == _SOME_WORDS else 0.0
 
 
 def _with_context(text: str, before: Sequence[str]) -> str:
@@ -196,7 +196,7 @@ def _with_context(text: str, before: Sequence[str]) -> str:
 def _is_clear(text: str, evidence: float) -> bool:
     """Whether this evidence is enough, from a text of so many words: two names are no other language, but other letters are."""
     n_words = len(words_of(text, _ENOUGH_WORDS))
-    return evidence > 0.5 or n_words == _ENOUGH_WORDS or evidence < (-3.5 if n_words < 3 else -2.0)
+    return evidence > 0.5 or n_words == _ENOUGH_WORDS or evidence < (-3.0 if n_words < _SOME_WORDS else -1.0)
 
 
 class _Statistic(NamedTuple):
