@@ -150,8 +150,10 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     assert re.fullmatch(r"[0-9a-f]{16}", meta.pop("source"))
     assert meta.pop("sha256") == file_hash(tmp_path / "out" / "scores.jsonl")
     kind = {
+        "out_of_scope": {},
         "percentiles": None,
         "schema_version": 1,
+        "scope": None,
         "shard": None,
         "keep": [],
         "with_text": False,
