@@ -59,7 +59,7 @@ BUCKETS: Mapping[str, Callable[[AnswerPair], bool]] = {
 }
 IN_PART = ("halie", "taskmaster")
 """Rated sets of which a half was learned from."""
-ALPACA_EVAL = "AI: "
+ALPACA_EVAL = ("AI: ", "GPT-3.5 ")
 """What the names of the sets begin with that `assistant` has learned from, and `assistant-open` has not."""
 OUT_OF_FOLD, LEARNED = " †", " ‡"
 """Marks of figures."""
