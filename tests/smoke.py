@@ -29,6 +29,7 @@ DEVELOPERS = ("pytest", "hypothesis", "mypy", "bert_score", "matplotlib")
 NO_MODEL = {
     "bartscore": "facebook/bart-large-cnn: is no folder here",
     "bertscore": "bertscore: the package bert_score is not installed",
+    "cascade": "cascade: asks a large language model where the small one is unsure, and no llm is given.",
     "dialogue_rating": "dialogue_rating: asks a large language model, and no llm is given.",
     "dialogue_reconstruction": "dialogue_reconstruction: no model is named.",
     "dre": "dre: asks a large language model, and no llm is given.",
