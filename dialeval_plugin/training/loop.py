@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.files import read_json, to_json, write_text
@@ -134,6 +135,39 @@ class TrainingLoop:
 
     def _checkpoint(self, step: int) -> Path:
         return self._folder / f"checkpoint-{step}"
+
+
+class TimedSchedule:
+    """A learning rate that rises and falls with how much of a stage is over, of its steps or of its time.
+
+    Args:
+        n_steps: of the whole stage.
+        max_seconds: that the stage may take.
+        warm_up: share of the stage in which the rate rises; it falls linearly afterwards.
+    """
+
+    def __init__(self, loop: TrainingLoop, *, n_steps: int, max_seconds: float, warm_up: float) -> None:
+        self._loop, self._n_steps, self._max_seconds, self._warm_up = loop, n_steps, max_seconds, warm_up
+        self._schedule = LambdaLR(loop.optimizer, self._rate)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps are taken, or all the time is, after one step at least."""
+        return self._loop.n_steps > 0 and self._share >= 1
+
+    def step(self) -> None:
+        """Set the rate of the next step."""
+        self._schedule.step()
+
+    @property
+    def _share(self) -> float:
+        """How much is over, in [0, 1]: of the steps or of the time, whichever is nearer to its end."""
+        return min(1.0, max(self._loop.n_steps / self._n_steps, self._loop.elapsed / self._max_seconds))
+
+    def _rate(self, _: int) -> float:
+        """A share of 0 would learn nothing."""
+        part, warm_up = self._share, self._warm_up
+        return max(part / warm_up if part < warm_up else (1 - part) / (1 - warm_up), 1 / self._n_steps)
 
 
 def fit_in_main_process(run: TrainingRun, fit: Callable[[], object]) -> None:

@@ -28,7 +28,7 @@ from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.models.runtimes.runtime import VectorArray
-from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
+from dialeval_plugin.training.loop import TimedSchedule, TrainingLoop, fit_in_main_process
 from dialeval_plugin.training.run import (
     TrainingOptions,
     TrainingResult,
@@ -423,17 +423,9 @@ def _fit(run: TrainingRun, model: _Model, options: AssistantTrainingOptions, dra
         part.requires_grad_(False)
     optimizer = adamw((model.encoder, recipe.learning_rate), (model.head, recipe.head_learning_rate))
     loop = TrainingLoop(run, _STAGE, model, optimizer, clip=1.0, n_steps=recipe.n_steps)
-
-    def share() -> float:
-        return min(1.0, max(loop.n_steps / recipe.n_steps, loop.elapsed / max_seconds))
-
-    def rate(_: int) -> float:
-        part, warm_up = share(), recipe.warm_up
-        return max(part / warm_up if part < warm_up else (1 - part) / (1 - warm_up), 1 / recipe.n_steps)
-
-    schedule = LambdaLR(loop.optimizer, rate)
+    schedule = TimedSchedule(loop, n_steps=recipe.n_steps, max_seconds=max_seconds, warm_up=recipe.warm_up)
     terms: defaultdict[str, list[float]] = defaultdict(list)
-    is_over = loop.n_steps > 0 and share() >= 1
+    is_over = schedule.is_over
     while not is_over:
         loop.seed(loop.n_steps + 1)
         rng = draws.rng(loop.n_steps + 1)
@@ -448,7 +440,7 @@ def _fit(run: TrainingRun, model: _Model, options: AssistantTrainingOptions, dra
         schedule.step()
         for name, term in {"loss": loss, **losses}.items():
             terms[f"training_{name}"].append(term.item())
-        is_over = share() >= 1
+        is_over = schedule.is_over
         if is_over or loop.n_steps % options.checkpoint_steps == 0:
             loop.keep({name: sum(values) / len(values) for name, values in terms.items()}, epoch=loop.n_steps / recipe.n_steps)
             terms.clear()

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from torch.optim.lr_scheduler import LambdaLR
 
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process
+from dialeval_plugin.training.loop import TimedSchedule, TrainingLoop, fit_in_main_process
 from dialeval_plugin.training.run import (
     TrainingOptions,
     TrainingResult,
@@ -113,19 +112,9 @@ def _fit(
     learn_tables(model, plan, corpora, progress=run.progress)
     optimizer = adamw((model.encoder, recipe.learning_rate), (model.head, recipe.head_learning_rate))
     loop = TrainingLoop(run, _STAGE, model, optimizer, clip=1.0, n_steps=plan.n_steps)
-
-    def share() -> float:
-        """How much of the run is over, in [0, 1]: of the steps or of the time, whichever is nearer to its end."""
-        return min(1.0, max(loop.n_steps / plan.n_steps, loop.elapsed / max_seconds))
-
-    def rate(_: int) -> float:
-        """Rises and falls with the share; a share of 0 would learn nothing."""
-        part, warm_up = share(), recipe.warm_up
-        return max(part / warm_up if part < warm_up else (1 - part) / (1 - warm_up), 1 / plan.n_steps)
-
-    schedule = LambdaLR(loop.optimizer, rate)
+    schedule = TimedSchedule(loop, n_steps=plan.n_steps, max_seconds=max_seconds, warm_up=recipe.warm_up)
     terms: defaultdict[str, list[float]] = defaultdict(list)
-    is_over = loop.n_steps > 0 and share() >= 1
+    is_over = schedule.is_over
     while not is_over:
         loop.seed(loop.n_steps + 1)
         step = make_step(model, plan.rows(loop.n_steps))
@@ -135,7 +124,7 @@ def _fit(
         schedule.step()
         for name, term in {"loss": loss, **losses}.items():
             terms[f"training_{name}"].append(term.item())
-        is_over = share() >= 1
+        is_over = schedule.is_over
         if is_over or loop.n_steps % options.checkpoint_steps == 0:
             # Not every step has facts.
             means = {name: sum(values) / len(values) for name, values in terms.items()}
