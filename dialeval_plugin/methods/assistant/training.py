@@ -20,6 +20,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json_lines
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import opening_key
@@ -100,7 +101,7 @@ class AssistantSources:
         where something is known to be wrong or right with it, `defects`; of requests `context` and `asked_refusal`.
 
         Raises:
-            InputError: a line lacks one of them.
+            InputError: a line lacks one of them, or names an unknown defect.
         """
         return cls(
             tuple(
@@ -135,7 +136,10 @@ class _RequestRow(TypedDict):
 def _rows(files: Sequence[Path], shape: type[T]) -> Iterator[T]:
     for file in files:
         for line in read_json_lines(file):
-            yield checked(line.value, shape, line.where, advice="`dialeval train assistant --help` names the fields.")
+            row = checked(line.value, shape, line.where, advice="`dialeval train assistant --help` names the fields.")
+            if unknown := line.value.get("defects", {}).keys() - {*_DEFECTS}:
+                raise InputError(f"{line.where}: there is no defect {min(unknown)!r}. Choose one of {', '.join(_DEFECTS)}.")
+            yield row
 
 
 @dataclass(frozen=True, slots=True)
