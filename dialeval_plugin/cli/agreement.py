@@ -51,7 +51,9 @@ class AgreementOptions:
     )
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95
     rounds: Annotated[int, typer.Option(help="Resamples of the intervals; 0 for none.")] = 1000
-    interval: Annotated[Literal["percentile", "bca"], typer.Option(help="Kind of the intervals.")] = "percentile"
+    interval: Annotated[
+        Literal["percentile", "expanded", "bca"], typer.Option(help="Kind of the intervals; expanded: for few dialogues.")
+    ] = "percentile"
     seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0
     permutations: Annotated[int, typer.Option(help="Of each two evaluators, for p-values and ranks; 0 for neither.")] = 1000
     alpha: Annotated[float, typer.Option(help="Level of significance of the ranks.")] = 0.05

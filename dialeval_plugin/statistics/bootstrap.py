@@ -19,8 +19,8 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from .arrays import Statistic
 from .estimates import interval_text
 
-IntervalKind: TypeAlias = Literal["percentile", "bca"]
-INTERVAL_KINDS: tuple[IntervalKind, ...] = ("percentile", "bca")
+IntervalKind: TypeAlias = Literal["percentile", "expanded", "bca"]
+INTERVAL_KINDS: tuple[IntervalKind, ...] = ("percentile", "expanded", "bca")
 ClusterSums: TypeAlias = Any
 """`sums[cluster, k]`, what each cluster adds to each of the sums that a statistic takes: an array, or a sparse one."""
 
@@ -110,6 +110,9 @@ class Bootstrap:
     of 95 % held the truth in 90.7 % of the sets with 10 clusters, 91.4 % with 20, 92.2 % with 29 and 93.1 % with 60.
 
     - "percentile" runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
+    - "expanded" (Hesterberg 2015) runs between the quantiles $\Phi(\pm t\sqrt{n/(n-1)})$ of n clusters, t being Student's
+      quantile with n - 1 degrees of freedom, because resamples of few clusters spread too little. In the simulation of
+      docs/meta_evaluation.md such intervals of 95 % hold the truth in 93 to 96 % of the sets from 20 clusters on.
     - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, for a statistic that is biased or
       skewed: $\Phi(z_0)$ is the share of rounds below the value, ties counting one half, and the acceleration
       $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters, d being the mean less each value with one
@@ -197,7 +200,10 @@ class Bootstrap:
         if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
             return _no_interval(name, UNIFORM, advice, n_degenerate)
         ends = np.array([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
-        if self.interval == "bca":
+        if self.interval == "expanded":
+            n_clusters = entry.sums.shape[0]
+            ends = special.ndtr(np.sqrt(n_clusters / (n_clusters - 1)) * special.stdtrit(n_clusters - 1, ends))
+        elif self.interval == "bca":
             value = entry.value
             share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
             if not 0 < share < 1:
