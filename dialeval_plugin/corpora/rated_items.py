@@ -13,9 +13,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from dialeval_plugin.conversations.reading import Reading, RowNames, read_rows
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Ratings, context_turns
@@ -32,6 +32,7 @@ from .rows import finite_numbers, is_table, number_cell
 
 logger = logging.getLogger(__name__)
 
+Answer = TypeVar("Answer", float, str)
 
 ALL = "all"
 """Instead of the name of a quality: every one that is rated."""
@@ -48,7 +49,8 @@ class RatedItem:
 
     `cluster` is a label of its dialogue, `item` one of its context, the same for all systems' responses to it, `words` the
     length of the response, or of the whole dialogue, and `text` a hash of what the raters read, white space aside; None where
-    the file does not say.
+    the file does not say. `people` are those who gave the ratings of a quality, in the same order; without a quality where the
+    file does not name them.
     """
 
     id: str
@@ -59,6 +61,7 @@ class RatedItem:
     system: str | None = None
     words: int | None = None
     text: str | None = None
+    people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, item: Item) -> RatedItem:
@@ -131,17 +134,23 @@ def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), rat
     people: set[tuple[str, str | None]] = set()
     for row in rows:
         item, person = _bare(row, columns, _ratings(row, by_quality)), columns.label(row, "rater")
+        item = replace(item, people=_people(row, by_quality, item.ratings, person))
         if item.id in found:
             if person is None or (item.id, person) in people:
                 who = "" if person is None else f" by {person!r}"
                 raise InputError(f"{source}: the id {item.id!r} occurs twice{who}. Give every response its own.")
-            before = found[item.id].ratings
-            merged = {name: before.get(name, ()) + item.ratings.get(name, ()) for name in [*before, *item.ratings]}
-            item = replace(found[item.id], ratings=merged)
+            before = found[item.id]
+            ratings, named = _merged(before.ratings, item.ratings), _merged(before.people, item.people)
+            item = replace(before, ratings=ratings, people=named)
         people.add((item.id, person))
         found[item.id] = item
     _warn_of_marks(found.values(), source)
     return list(found.values())
+
+
+def _merged(first: Mapping[str, tuple[Answer, ...]], second: Mapping[str, tuple[Answer, ...]]) -> dict[str, tuple[Answer, ...]]:
+    """What two rows of an id hold, by quality."""
+    return {name: first.get(name, ()) + second.get(name, ()) for name in [*first, *second]}
 
 
 def _warn_of_marks(items: Collection[RatedItem], source: str) -> None:
@@ -200,3 +209,15 @@ def _ratings(row: Line, by_quality: Mapping[str, Sequence[str]]) -> dict[str, tu
         raise InputError(f"{row.where}: has neither 'rating' nor 'ratings', only {', '.join(row.value)}. Give one of them.")
     cells = {quality: [number_cell(row, column) for column in columns] for quality, columns in by_quality.items()}
     return {quality: tuple(number for number in given if number is not None) for quality, given in cells.items()}
+
+
+def _people(
+    row: Line, by_quality: Mapping[str, Sequence[str]], ratings: Ratings, person: str | None
+) -> dict[str, tuple[str, ...]]:
+    """Who gave the ratings of a row: the columns of its raters, or the one person that it names."""
+    if person is not None:
+        return {quality: (person,) * len(given) for quality, given in ratings.items()}
+    of_raters = {quality: columns for quality, columns in by_quality.items() if len(columns) > 1}
+    return {
+        quality: tuple(name for name in columns if number_cell(row, name) is not None) for quality, columns in of_raters.items()
+    }

@@ -37,6 +37,8 @@ class LabelTable:
         labels: of shape (rows, raters): a number, or the place of a category on the scale; NaN where the rater gave none. A row
             may have no label at all.
         raters: names of the columns of `labels`.
+        has_people: whether each column is one person; else it is a place in the lists of labels of all rows, which different
+            people may have filled.
         clusters: conversation or context of each row, whose rows are resampled together; None where nothing says it.
         systems: what wrote each row; items: the context that several systems answered. None where nothing says it.
         quality: what was asked.
@@ -53,6 +55,7 @@ class LabelTable:
     items: Sequence[str] | None = None
     quality: str = "label"
     texts: Sequence[tuple[str, str]] | None = None
+    has_people: bool = True
 
     @property
     def n_labels(self) -> FloatArray:

@@ -60,6 +60,8 @@ class Judgements(Rated):
     ids: Sequence[str]
     raters: Mapping[str, Sequence[float]]
     """Each rater's answer by id, of all rated rows, scored or not; () where they are not known."""
+    people: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Who gave these answers, in the same order, by id; none of an id where it is not known."""
     words: Sequence[int] | None
     unscored: Mapping[str, int] = field(default_factory=dict)
     sign: float = 1.0

@@ -78,7 +78,9 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
                     raise InputError(f"{path}: there is another evaluator {placed.evaluator!r}. Rename one of the files.")
                 names.add((placed.evaluator, quality, dataset))
                 raters = {item.id: item.ratings.get(quality, ()) for item in items}
-                found.append(_judgements(placed, chosen, raters, quality, dataset, how.human))
+                people = {item.id: item.people[quality] for item in items if quality in item.people}
+                judgements = _judgements(placed, chosen, raters, quality, dataset, how.human)
+                found.append(replace(judgements, people=people))
     known = {one.evaluator for one in found}
     if unknown := sorted(set(how.lower) - known):
         raise unknown_name(f"--lower {unknown[0]!r}: there is no such evaluator", unknown[0], sorted(known))

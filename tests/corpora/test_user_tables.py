@@ -156,6 +156,20 @@ def test_lists_of_ratings_leave_nothing_unclear(tmp_path: Path) -> None:
     assert by_quality(rated(write(tmp_path, json.dumps(rows), "r.json"))) == {"warm": BY_ID}
 
 
+def test_who_gave_a_rating_is_known_where_an_earlier_one_is_missing(tmp_path: Path) -> None:
+    """Without the second person's rating, the third person's was in the second place."""
+    path = table(tmp_path, "id,rater1,rater2,rater3", "a,1,2,3", "b,4,,5")
+    first, second = rated(path)
+    assert (first.ratings, first.people) == ({"rating": (1, 2, 3)}, {"rating": ("rater1", "rater2", "rater3")})
+    assert (second.ratings, second.people) == ({"rating": (4, 5)}, {"rating": ("rater1", "rater3")})
+    by_row = rated(table(tmp_path, "id,rater,good,kind", "a,ann,1,2", "b,bob,3,", "a,bob,4,5"))
+    assert [item.people for item in by_row] == [
+        {"good": ("ann", "bob"), "kind": ("ann", "bob")},
+        {"good": ("bob",), "kind": ()},
+    ]
+    assert [item.people for item in rated(table(tmp_path, "id,good,kind", "a,1,2"))] == [{}]
+
+
 def test_raters_beside_scores_are_no_evaluators(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = table(tmp_path, "id,mine,rater1,rater2", *(f"{id},.{a},{a},{b}" for id, (a, b) in zip(IDS, RATINGS, strict=True)))
     columns, ratings = read_score_file(path, raters=["rater1", "rater2"])
