@@ -1,0 +1,298 @@
+"""The alternative annotator test: may an evaluator stand in for a person who labels?
+
+Each person is left out in turn. On every row of this person, one of two is closer to the labels of the others: the person or
+the evaluator. The evaluator matches a person whom it follows closely enough, and may stand in for one if it matches half of
+them (Calderon, Reichart and Dror, ACL 2025, arXiv 2501.10970).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.labels.table import JudgedLabels
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    MIN_CLUSTERS,
+    ROUGH_CLUSTERS,
+    Bootstrap,
+    Counts,
+    Estimate,
+    Resampled,
+)
+from dialeval_plugin.statistics.rows import canonical_rows, check_choice
+
+Calibration: TypeAlias = Literal["none", "quantiles"]
+Similarity: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+"""How alike the labels in two arrays are; these are broadcast, and the second has NaN where there is no label."""
+
+MIN_ROWS = 30
+"""A person with fewer labels is not left out: the t-test needs as many (section 3 of the paper)."""
+FEW_RATERS = 3
+PASSING_RATE = 0.5
+N_FOLDS = 5
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaterComparison:
+    """The evaluator against one person.
+
+    Attributes:
+        advantage: share of the rows on which the evaluator is at least as close to the others as the person is.
+        p_value: one-sided, of the hypothesis that the person is ahead by epsilon or more.
+        is_matched: whether that is rejected, after the correction for all persons.
+    """
+
+    rater: str
+    n_rows: int
+    n_clusters: int
+    advantage: float
+    p_value: float
+    is_matched: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlternativeAnnotatorTest:
+    """What the test says of one evaluator.
+
+    Attributes:
+        advantage: mean of the persons' `advantage`, from 0 to 1, by which evaluators are compared.
+        winning_rate: share of the persons whom the evaluator matches.
+        constant_winning_rate: the same of an evaluator that gives every row the mean label, or the commonest category.
+        cautions: what to know before the answer is relied on.
+    """
+
+    evaluator: str
+    epsilon: float
+    comparisons: tuple[RaterComparison, ...]
+    advantage: Estimate
+    winning_rate: float
+    constant_winning_rate: float
+    cautions: tuple[str, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Whether the evaluator may stand in for a person: it matches half of them, and a constant answer does not."""
+        return self.winning_rate >= PASSING_RATE > self.constant_winning_rate
+
+    @property
+    def verdict(self) -> str:
+        """The answer in plain words."""
+        is_told = self.passes or self.winning_rate < PASSING_RATE
+        answer = "yes" if self.passes else "not shown" if is_told else "cannot be told, as one constant answer passes too"
+        n_matched = sum(one.is_matched for one in self.comparisons)
+        return (
+            f"May {self.evaluator} stand in for a person: {answer}. It matches {n_matched} of {len(self.comparisons)} raters "
+            f"(winning rate {self.winning_rate:.2f} at epsilon {self.epsilon:g}, {PASSING_RATE} is needed), and on "
+            f"{self.advantage.text(2)} of the rows it is at least as close to the other raters as the one left out."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        return {**asdict(self), "passes": self.passes, "verdict": self.verdict}
+
+    def to_pandas(self) -> Any:
+        """Return the comparisons as a DataFrame, a row a person."""
+        from pandas import DataFrame
+
+        return DataFrame([asdict(one) for one in self.comparisons])
+
+
+def alternative_annotator_test(
+    judged: JudgedLabels,
+    *,
+    epsilon: float = 0.2,
+    alpha: float = 0.05,
+    similarity: Similarity | None = None,
+    calibration: Calibration | None = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> AlternativeAnnotatorTest:
+    r"""Leave out each person in turn, and test whether the evaluator matches this person, see the module.
+
+    Closeness to the others' labels: the share of them that are the same (binary, nominal), the negative root of the mean
+    squared difference (ordinal, interval), or the mean `similarity`. With $d_i$ = 1 where the person is closer, -1 where the
+    evaluator is, and 0 for a tie, the hypothesis that the mean of d is `epsilon` or more is tested with the cluster-robust
+    error $s^2 = \frac{G}{G - 1} \sum_g (\sum_{i \in g} (d_i - \bar d))^2 / n^2$ of G conversations and $G - 1$ degrees of
+    freedom: the paper's t-test where each row is a conversation of its own. If all d are the same, p is its bound $(1 -
+    \epsilon)^G$. p-values are corrected as by Benjamini and Yekutieli (2001). Rows with one label or no score are left out.
+
+    Args:
+        judged: the evaluator's answers beside the labels.
+        epsilon: what an evaluator is granted for being cheaper, from 0 to below 1. The paper advises 0.2 for experts, 0.15
+            for skilled people and 0.1 for crowdworkers.
+        alpha: false discovery rate.
+        similarity: of two labels, where that of the scale is not meant.
+        calibration: how scores become labels. "none": they are. "quantiles": the label at the same quantile of the other
+            conversations, so that the evaluator gives each label as often as people do. A regression on the labels would favour
+            it: a mean is closer to several labels than most labels are. None: scores have to be numbers that people gave.
+        bootstrap: of the interval of the mean advantage.
+
+    Raises:
+        InputError: epsilon is out of its range, scores are on a scale of their own and no calibration is chosen, or nobody
+            can be left out.
+
+    Example:
+        >>> from dialeval_plugin.labels.table import LabelTable, Scale
+        >>> labels = np.array([[1.0, 2, 2], [3, 3, 4], [5, 5, 4], [2, 2, 2]] * 10)
+        >>> ids, raters = [str(row) for row in range(40)], ("ann", "bob", "eve")
+        >>> table = LabelTable(source="mine.csv", ids=ids, labels=labels, scale=Scale("interval"), raters=raters)
+        >>> judged = JudgedLabels(evaluator="judge", scores=np.array([2.0, 3, 5, 2] * 10), labels=table)
+        >>> found = alternative_annotator_test(judged)
+        >>> found.winning_rate, found.passes, [one.advantage for one in found.comparisons]
+        (1.0, True, [1.0, 1.0, 1.0])
+    """
+    where, table = "alternative annotator test", judged.labels
+    if not 0 <= epsilon < 1:
+        raise InputError(f"{where}: epsilon is {epsilon!r}. Give a number from 0 to below 1, such as 0.2.")
+    used = np.flatnonzero(~np.isnan(judged.scores) & (table.n_labels > 1))
+    columns = [judged.scores, *table.labels.T]
+    contents = [*map(np.nan_to_num, columns), *(np.isnan(column).astype(np.int64) for column in columns)]
+    rows = canonical_rows(where, contents, used, table.clusters)
+    labels, clusters = table.labels[rows.order], rows.clusters
+    of_rater = {rater: np.flatnonzero(~np.isnan(column)) for rater, column in zip(table.raters, labels.T, strict=True)}
+    sizes = {rater: (len(of), len(np.unique(clusters[of]))) for rater, of in of_rater.items()}
+    tested = [rater for rater, (n_rows, n_clusters) in sizes.items() if n_rows >= MIN_ROWS and n_clusters >= MIN_CLUSTERS]
+    if not tested:
+        shown = ", ".join(f"{rater} {n_rows} ({n_clusters})" for rater, (n_rows, n_clusters) in sizes.items())
+        raise InputError(
+            f"{table.source}: no rater can be left out to test {judged.evaluator}: rows (and their conversations) with a score "
+            f"and two labels are {shown}. Have {MIN_ROWS} rows of {MIN_CLUSTERS} conversations labelled by three people."
+        )
+    is_category = table.scale.kind in {"binary", "nominal"}
+    alike = similarity or (np.equal if is_category else None)
+    answers = _answers(judged, judged.scores[rows.order], labels, clusters, calibration)
+    given = labels[~np.isnan(labels)]
+    constant = np.full(len(answers), stats.mode(given).mode if is_category else given.mean())
+
+    def differences(rater: str, said: FloatArray) -> FloatArray:
+        of, place = of_rater[rater], table.raters.index(rater)
+        others = np.delete(labels[of], place, axis=1)
+        ahead = _closeness(labels[of, place], others, alike) - _closeness(said[of], others, alike)
+        return np.where(np.abs(ahead) <= _ROUNDING, 0, np.sign(ahead))
+
+    def matched(by_rater: list[FloatArray]) -> tuple[list[float], list[bool]]:
+        pairs = zip(tested, by_rater, strict=True)
+        p_values = [clustered_t_test(d, clusters[of_rater[rater]], epsilon) for rater, d in pairs]
+        return p_values, [bool(p <= alpha) for p in stats.false_discovery_control(p_values, method="by")]
+
+    by_rater = [differences(rater, answers) for rater in tested]
+    p_values, is_matched = matched(by_rater)
+    comparisons = tuple(
+        RaterComparison(
+            rater=rater,
+            n_rows=sizes[rater][0],
+            n_clusters=sizes[rater][1],
+            advantage=float((d <= 0).mean()),
+            p_value=p,
+            is_matched=wins,
+        )
+        for rater, d, p, wins in zip(tested, by_rater, p_values, is_matched, strict=True)
+    )
+    # Of each person and cluster: on how many rows the evaluator is as close, of how many.
+    sums = np.stack(
+        [
+            np.bincount(clusters[of_rater[rater]], weights=weights, minlength=rows.n_clusters)
+            for rater, d in zip(tested, by_rater, strict=True)
+            for weights in (d <= 0, np.ones(len(d)))
+        ],
+        axis=1,
+    )
+    resampled = Resampled(_mean_advantage, sums)
+    counts = Counts(len(table.ids), len(used), rows.n_clusters, len(table.ids) - len(used))
+    found = AlternativeAnnotatorTest(
+        evaluator=judged.evaluator,
+        epsilon=epsilon,
+        comparisons=comparisons,
+        advantage=bootstrap.estimates({"advantage": (resampled.value, resampled)}, counts)["advantage"],
+        winning_rate=float(np.mean(is_matched)),
+        constant_winning_rate=float(np.mean(matched([differences(rater, constant) for rater in tested])[1])),
+        cautions=(),
+    )
+    left_out = [rater for rater in table.raters if rater not in tested]
+    return replace(found, cautions=tuple(_cautions(found, left_out, has_people=table.has_people)))
+
+
+def clustered_t_test(differences: FloatArray, clusters: IntArray, epsilon: float) -> float:
+    """Return the p-value of the hypothesis that the mean of `differences`, from -1 to 1, is `epsilon` or more; see above.
+
+    Example:
+        >>> differences = np.array([0.0, -1, 1, 0, -1, 0, 0, -1])
+        >>> round(clustered_t_test(differences, np.arange(8), 0.2), 3)
+        0.057
+    """
+    mean, sizes = differences.mean(), np.bincount(clusters)
+    n_clusters = int((sizes > 0).sum())
+    residuals = np.bincount(clusters, weights=differences) - mean * sizes
+    error = np.sqrt(n_clusters / (n_clusters - 1) * (residuals**2).sum()) / len(differences)
+    if error <= _ROUNDING:
+        return float((1 - epsilon) ** n_clusters) if mean <= 0 else 1.0
+    return float(stats.t.cdf((mean - epsilon) / error, n_clusters - 1))
+
+
+def _mean_advantage(drawn: FloatArray) -> FloatArray:
+    return np.asarray((drawn[:, ::2] / drawn[:, 1::2]).mean(axis=1))
+
+
+def _closeness(labels: FloatArray, others: FloatArray, similarity: Similarity | None) -> FloatArray:
+    """How close a label of each row is to those of the others; the higher, the closer."""
+    if similarity is None:
+        return np.asarray(-np.sqrt(np.nanmean((others - labels[:, None]) ** 2, axis=1)))
+    return np.asarray(np.nanmean(np.where(np.isnan(others), np.nan, similarity(labels[:, None], others)), axis=1))
+
+
+def _answers(
+    judged: JudgedLabels, scores: FloatArray, labels: FloatArray, clusters: IntArray, calibration: Calibration | None
+) -> FloatArray:
+    """What the evaluator says on the scale of the labels."""
+    scale, given = judged.labels.scale, labels[~np.isnan(labels)]
+    check_choice("alternative annotator test", "calibration", calibration, (None, "none", "quantiles"))
+    if calibration == "none" or (calibration is None and (judged.scale is not None or np.isin(scores, given).all())):
+        return scores
+    where = f"{judged.evaluator}: its scores, from {scores.min():g} to {scores.max():g},"
+    if scale.kind == "nominal":
+        raise InputError(
+            f"{where} are no labels, and no order leads from numbers to {', '.join(scale.categories)}. Give labels."
+        )
+    if calibration is None:
+        raise InputError(
+            f"{where} are not all numbers that people gave, from {given.min():g} to {given.max():g}: they may mean something "
+            "else. Say --calibrate quantiles to turn them into labels by their order, or --calibrate none if they are labels."
+        )
+    folds, answers = clusters % N_FOLDS, np.empty(len(scores))
+    for fold in np.unique(folds):
+        here = folds == fold
+        ordered, others = np.sort(scores[~here]), labels[~here]
+        below, up_to = (np.searchsorted(ordered, scores[here], side=side) for side in ("left", "right"))
+        shares = (below + up_to) / (2 * len(ordered))
+        answers[here] = np.quantile(others[~np.isnan(others)], shares, method="inverted_cdf")
+    return answers
+
+
+def _cautions(found: AlternativeAnnotatorTest, left_out: list[str], *, has_people: bool) -> list[str]:
+    n_raters, n_clusters = len(found.comparisons), min(one.n_clusters for one in found.comparisons)
+    cautions = []
+    if n_raters < FEW_RATERS:
+        cautions.append(f"{n_raters} raters are few: with {FEW_RATERS} or more, the others have something in common.")
+    if left_out:
+        few = f"fewer than {MIN_ROWS} rows or {MIN_CLUSTERS} conversations"
+        cautions.append(f"Not left out, as they labelled {few}: {', '.join(left_out)}.")
+    if n_clusters < ROUGH_CLUSTERS:
+        cautions.append(f"Rough: a rater labelled {n_clusters} conversations, fewer than {ROUGH_CLUSTERS}.")
+    if not has_people:
+        cautions.append(
+            "The file does not say who gave which label: a rater here is a place in its lists, which several people filled. "
+            "The winning rate says how surely the evaluator matches people on average, not how many of them."
+        )
+    if found.constant_winning_rate >= PASSING_RATE:
+        cautions.append(
+            f"An evaluator that says the same of every row has a winning rate of {found.constant_winning_rate:.2f}: people "
+            "differ too much for the test to tell who knows something. Ask with a lower epsilon."
+        )
+    return cautions

@@ -1,0 +1,183 @@
+"""Where the variance of ratings comes from, and what more raters or more conversations would add: generalizability theory.
+
+A rating is a mean, plus independent effects of its system, conversation, response and rater, plus a residual, which also holds
+what a rater thinks of one response (Cronbach et al. 1972; Brennan 2001). An effect is in it where the data can tell it apart:
+that of conversations where some have several responses, that of raters where it is known who gave which rating.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.errors import StatisticUndefined
+from dialeval_plugin.labels.table import LabelTable
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
+
+SOURCES = ("systems", "conversations", "responses", "raters", "residual")
+_OF_CLUSTER = ("conversations", "responses")
+"""Effects whose levels lie within one cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VarianceComponents:
+    """The variance of one rating by its source.
+
+    Attributes:
+        of: a component for each of `SOURCES` that can be told apart, 0 where its estimate is negative. Intervals are for
+            other conversations of the same systems and raters.
+        n_raters: ratings of a response (harmonic mean); `n_responses` of a conversation, `n_conversations` of a system.
+    """
+
+    of: Mapping[str, Estimate]
+    n_raters: float
+    n_responses: float
+    n_conversations: float
+
+    def variance(self, *sources: str) -> float:
+        """Return the sum of components, 0 for one that cannot be told apart."""
+        return math.fsum(self.of[source].value or 0.0 for source in sources if source in self.of)
+
+    def reliability(self, n_raters: float, *, same_raters: bool = False) -> float:
+        """Return which share of the variance of means of so many ratings lies between responses, from 0 to 1.
+
+        Where all responses have the same raters it is the generalizability coefficient, else the dependability coefficient.
+        """
+        true, error = self.variance(*SOURCES[:3]), self.variance(*SOURCES[4 if same_raters else 3 :])
+        return true / (true + error / n_raters)
+
+    def standard_error(self, n_conversations: float, n_raters: float) -> float:
+        """Return that of a system's mean beside those of systems with the same raters, whose severity cancels out."""
+        of_response = self.variance("responses") + self.variance("residual") / n_raters
+        return math.sqrt((self.variance("conversations") + of_response / self.n_responses) / n_conversations)
+
+    def worth_of_raters(self, more: int) -> float:
+        """Return how many more conversations of a system narrow its mean as much as so many more raters of a response."""
+        errors = [self.standard_error(self.n_conversations, self.n_raters + extra) for extra in (0, more)]
+        return self.n_conversations * ((errors[0] / errors[1]) ** 2 - 1) if errors[1] else math.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        return {**vars(self), "of": {source: one.to_dict() for source, one in self.of.items()}}
+
+
+def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> VarianceComponents:
+    r"""Return the variance components of ratings on an interval scale, by Henderson's method 1 (1953).
+
+    Of each effect f with levels i, $T_f = \sum_i y_{i.}^2 / n_i$; of the mean, $T_\mu = y_{..}^2 / N$. The differences $T_f -
+    T_\mu$ and $\sum y^2 - T_\mu$ are set equal to their expectations and solved for the components, of which they are linear:
+    $E T_f = N \mu^2 + \sum_g \sigma_g^2 \sum_{ij} n_{ij}^2 / n_i + L_f \sigma^2$ for L levels. On balanced data that is the
+    analysis of variance. Not every rater need rate every response, nor every system have every context.
+
+    StatisticUndefined: no two rows have two ratings, all ratings are the same, or effects cannot be told apart.
+
+    Example:
+        >>> from dialeval_plugin.labels.table import Scale
+        >>> ratings = np.array([[9.0, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
+        >>> table = LabelTable(source="", ids=list("abcdef"), labels=ratings, scale=Scale("interval"), raters=tuple("wxyz"))
+        >>> found = variance_components(table, bootstrap=Bootstrap(rounds=0))
+        >>> [(name, round(one.value, 2)) for name, one in found.of.items()]
+        [('responses', 2.56), ('raters', 5.24), ('residual', 1.02)]
+        >>> round(found.reliability(1), 2), round(found.reliability(1, same_raters=True), 2)
+        (0.29, 0.71)
+    """
+    where = "variance_components"
+    columns = [*map(np.nan_to_num, table.labels.T), *np.isnan(table.labels).T.astype(np.int64)]
+    rows = canonical_rows(where, columns, np.flatnonzero(table.n_labels > 0), table.clusters)
+    labels, n_rows = table.labels[rows.order], len(rows.order)
+    row, rater = np.nonzero(~np.isnan(labels))
+    values = labels[row, rater]
+    if len(row) - n_rows < 2 or not np.ptp(values):
+        raise StatisticUndefined(f"{where}: {n_rows} rows have {len(row)} ratings, or all the same. Have rows rated twice.")
+    codes = {"conversations": rows.clusters[row], "responses": row}
+    if table.systems is not None:
+        codes["systems"] = cluster_codes(where, table.systems, len(table.ids))[rows.order][row]
+    if table.has_people:
+        codes["raters"] = rater
+    n_levels = {name: len(np.unique(of)) for name, of in codes.items()}
+    names = [name for name in SOURCES if name in codes and 1 < n_levels[name] < (n_rows if name != "responses" else len(row))]
+    components = _Components({name: codes[name] for name in names}, values - values.mean(), rows.clusters[row])
+    sums = sparse.eye_array(rows.n_clusters, format="csr")
+    computed = {
+        name: Resampled(lambda drawn, place=place: components.of(drawn)[:, place], sums)  # type: ignore[misc]
+        for place, name in enumerate([*names, "residual"])
+    }
+    if any(math.isnan(one.value) for one in computed.values()):
+        raise StatisticUndefined(f"{where}: effects of {', '.join(names)} cannot be told apart. Have more rows rated twice.")
+    counts = Counts(len(table.ids), n_rows, rows.n_clusters, len(table.ids) - n_rows)
+    # A context that several systems answered is a conversation of each.
+    n_conversations = len(np.unique(codes.get("systems", 0 * row) * rows.n_clusters + codes["conversations"]))
+    return VarianceComponents(
+        of=bootstrap.estimates({name: (one.value, one) for name, one in computed.items()}, counts),
+        n_raters=n_rows / float((1 / table.n_labels[rows.order]).sum()),
+        n_responses=n_rows / n_conversations,
+        n_conversations=n_conversations / n_levels.get("systems", 1),
+    )
+
+
+class _Components:
+    """The components on draws of clusters, from what each cluster adds to the sums."""
+
+    def __init__(self, codes: Mapping[str, IntArray], values: FloatArray, clusters: IntArray) -> None:
+        self.codes, self.sums = codes, dict[tuple[str, ...], Any]()
+        n = len(values)
+
+        def add(key: tuple[str, ...], ratings: IntArray, weights: Any, columns: Any = 0, width: int = 1) -> None:
+            places = clusters[ratings], np.broadcast_to(columns, len(ratings))
+            self.sums[key] = sparse.coo_array((weights, places), shape=(int(clusters.max()) + 1, width)).tocsr()
+
+        for name, weights in {"n": np.ones(n), "total": values, "squares": values**2}.items():
+            add((name,), np.arange(n), weights)
+        for name, of in codes.items():
+            _, first, level, sizes = np.unique(of, return_index=True, return_inverse=True, return_counts=True)
+            if name in _OF_CLUSTER:
+                add((name, "levels"), first, np.ones(len(first)))
+                add((name, "total"), first, np.bincount(level, weights=values) ** 2 / sizes)
+                add((name, "mean"), first, sizes**2.0)
+            else:
+                add((name, "n"), np.arange(n), np.ones(n), level, len(sizes))
+                add((name, "total"), np.arange(n), values, level, len(sizes))
+            for other in (other for other in codes if other != name):
+                width = int(codes[other].max()) + 1
+                cells = level * width + codes[other]
+                _, first, counts = np.unique(cells, return_index=True, return_counts=True)
+                if name in _OF_CLUSTER:
+                    add((name, other), first, counts**2 / sizes[level[first]])
+                elif other in _OF_CLUSTER:
+                    add((name, other), first, counts**2.0, level[first], len(sizes))
+                else:
+                    add((name, other), np.arange(n), np.ones(n), cells, len(sizes) * width)
+
+    @np.errstate(invalid="ignore", divide="ignore")
+    def of(self, drawn: FloatArray) -> FloatArray:
+        """Return a row of components a draw, the residual last; NaN where they cannot be told apart."""
+        sums = {key: np.asarray(drawn @ of_clusters) for key, of_clusters in self.sums.items()}
+        n, total, squares = (sums[name,][:, 0] for name in ("n", "total", "squares"))
+        size = len(self.codes) + 1
+        expected, found = np.empty((len(drawn), size, size)), np.empty((len(drawn), size))
+        of_mean = [(sums[name, "mean"] if name in _OF_CLUSTER else sums[name, "n"] ** 2).sum(axis=1) / n for name in self.codes]
+        for i, name in enumerate(self.codes):
+            is_within = name in _OF_CLUSTER
+            sizes = np.ones((len(drawn), 1)) if is_within else np.maximum(sums[name, "n"], 1)
+            levels = sums[name, "levels"] if is_within else sums[name, "n"] > 0
+            found[:, i] = (sums[name, "total"] if is_within else sums[name, "total"] ** 2 / sizes).sum(axis=1) - total**2 / n
+            expected[:, i, -1] = levels.sum(axis=1) - 1
+            for j, other in enumerate(self.codes):
+                counts = n[:, None] if i == j else sums[name, other]
+                if i != j and not is_within and other not in _OF_CLUSTER:
+                    counts = (counts.reshape(len(drawn), sizes.shape[1], -1) ** 2).sum(axis=2)
+                expected[:, i, j] = (counts / (1 if i == j else sizes)).sum(axis=1) - of_mean[j]
+        expected[:, -1, :-1] = n[:, None] - np.stack(of_mean, axis=1)
+        expected[:, -1, -1] = n - 1
+        found[:, -1] = squares - total**2 / n
+        is_singular = np.linalg.cond(expected) > 1e10
+        expected[is_singular] = np.eye(size)
+        solved = np.linalg.solve(expected, found[:, :, None])[:, :, 0]
+        return np.where(is_singular[:, None], np.nan, np.maximum(solved, 0))
