@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple, TypeAlias, get_args
@@ -17,9 +18,10 @@ from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.scores import Orientation, Scores
 from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows, conversation_of, read_scored_rows
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
-from dialeval_plugin.statistics.means import difference_of_means_interval, mean_interval
+from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval
+from dialeval_plugin.statistics.planning.power import Detectable, detectable_difference
 
 from .gates import Gate, check_gate
 
@@ -50,6 +52,7 @@ class Comparison:
         n_rows: rows of the two files, compared or not; n_conversations: their conversations; n_matched: conversations in both.
         changed: conversations of both whose means differ, the one that changed most first; none where nothing is paired.
         notes: what is to be said beside the verdict.
+        pilot: the difference by cluster, from which `detectable` is simulated.
     """
 
     names: tuple[str, str]
@@ -65,11 +68,29 @@ class Comparison:
     n_matched: int
     changed: Sequence[Change] = ()
     notes: Sequence[str] = field(default_factory=list)
+    pilot: Resampled | None = field(default=None, repr=False, compare=False)
 
     @property
     def verdict(self) -> str:
-        """Say in a sentence which one is better, or that it cannot be told."""
-        return verdict(self.difference, self.orientation)
+        """Say in a sentence which one is better, or that it cannot be told and which difference could have been."""
+        found = verdict(self.difference, self.orientation)
+        if self.is_told or self.detectable is None:
+            return found
+        n = f"{self.difference.n_clusters}" if self.matched_by else f"{self.a.n_clusters} and {self.b.n_clusters}"
+        return f"{found} With these {n} conversations {self.detectable}."
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the interval says that one of them is better."""
+        low, high = self.difference.ci_low, self.difference.ci_high
+        return low is not None and high is not None and not low <= 0 <= high
+
+    @cached_property
+    def detectable(self) -> Detectable | None:
+        """The smallest difference that such data would show four times in five; None where there is no interval."""
+        if self.pilot is None or self.difference.ci_low is None:
+            return None
+        return detectable_difference(self.pilot, bootstrap=self.difference.bootstrap)
 
     def gate(self, margin: float = 0.0, min_conversations: int | None = None) -> Gate:
         """Say whether B may take the place of A: not where the interval lies wholly below -`margin`, B being worse by more."""
@@ -77,7 +98,11 @@ class Comparison:
             raise InputError(f"--fail-if-worse {margin}: a margin is how much worse B may be. Give 0 or more.")
         is_lower_better = self.orientation == "lower"
         threshold = margin if is_lower_better else -margin
-        return check_gate(self.difference, threshold, "B - A", min_conversations, is_lower_better=is_lower_better)
+        gate = check_gate(self.difference, threshold, "B - A", min_conversations, is_lower_better=is_lower_better)
+        if not gate.has_passed or self.is_told or self.detectable is None:
+            return gate
+        loss = number_text(margin + self.detectable.difference)
+        return gate._replace(reason=f"{gate.reason} B worse by {loss} would fail four times in five.")
 
 
 def compare(
@@ -115,15 +140,15 @@ def compare(
         raise InputError(
             f"{a.name}, {b.name}: no row that is compared has a score in both. Were the same conversations scored?"
         )
+    of_sides = {"clusters_a": side_b.clusters, "clusters_b": side_a.clusters}
+    pilot = difference_of_means(side_b.scores, side_a.scores, **of_sides)[0]
     return Comparison(
         names=(a.name, b.name),
         column=a.column,
         orientation=a.orientation,
         signature=a.signature or b.signature,
         matched_by=matched.by,
-        difference=difference_of_means_interval(
-            side_b.scores, side_a.scores, clusters_a=side_b.clusters, clusters_b=side_a.clusters, bootstrap=bootstrap
-        ),
+        difference=difference_of_means_interval(side_b.scores, side_a.scores, **of_sides, bootstrap=bootstrap),
         a=mean_interval(side_a.scores, clusters=side_a.clusters, bootstrap=bootstrap),
         b=mean_interval(side_b.scores, clusters=side_b.clusters, bootstrap=bootstrap),
         n_rows=(len(a.rows), len(b.rows)),
@@ -131,6 +156,7 @@ def compare(
         n_matched=matched.n,
         changed=_changes(matched) if matched.by else (),
         notes=[*notes, *matched.notes],
+        pilot=None if isinstance(pilot, str) else pilot[1],
     )
 
 

@@ -12,8 +12,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows
 from dialeval_plugin.reports.tables import Table, TableColumn
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
-from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Estimate
+from dialeval_plugin.statistics.means import difference_of_means, mean_interval
+from dialeval_plugin.statistics.planning.power import detectable_difference
 
 from .printed import COUNTS, ESTIMATED, figures
 
@@ -93,18 +94,25 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
         spans = f" Timestamps are grouped by --by {field}:day." if not span and _DATE.match(next(iter(members))) else ""
         raise InputError(f"--by {by}: has {len(members)} different values, and {MAX_GROUPS} can be shown.{spans}")
     names = sorted(members, key=starts.__getitem__ if span else _natural)
-    return Groups(
-        by,
-        scores,
-        {name: _mean(members[name], bootstrap) for name in names},
-        _mean(scores.rows, bootstrap),
-        [starts[name] for name in names] if span else (),
-        [f"without {field}, in no group: {n_without} of {len(scores.rows)} rows"] if n_without else (),
-    )
+    means = {name: _mean(members[name], bootstrap) for name in names}
+    notes = [f"without {field}, in no group: {n_without} of {len(scores.rows)} rows"] if n_without else []
+    largest = sorted(names, key=lambda name: -means[name].n_clusters)[:2]
+    if len(largest) == 2 and min(means[name].n_clusters for name in largest) >= MIN_CLUSTERS:
+        (values_a, clusters_a), (values_b, clusters_b) = (_columns(members[name]) for name in largest)
+        computed, _ = difference_of_means(values_a, values_b, clusters_a=clusters_a, clusters_b=clusters_b)
+        found = None if isinstance(computed, str) else detectable_difference(computed[1], bootstrap=bootstrap)
+        if found is not None:
+            notes.append(f"between {' and '.join(largest)}, the largest groups, {found}")
+    return Groups(by, scores, means, _mean(scores.rows, bootstrap), [starts[name] for name in names] if span else (), notes)
 
 
 def _mean(rows: Sequence[ScoredRow], bootstrap: Bootstrap) -> Estimate:
-    return mean_interval([row.score for row in rows], clusters=[row.conversation for row in rows], bootstrap=bootstrap)
+    scores, clusters = _columns(rows)
+    return mean_interval(scores, clusters=clusters, bootstrap=bootstrap)
+
+
+def _columns(rows: Sequence[ScoredRow]) -> tuple[list[float | None], list[str]]:
+    return [row.score for row in rows], [row.conversation for row in rows]
 
 
 def _natural(name: str) -> list[Any]:

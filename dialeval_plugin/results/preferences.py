@@ -22,7 +22,9 @@ from dialeval_plugin.core.scorer import Scorer, run
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
-from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.statistics.means import clustered_mean, mean_interval
+from dialeval_plugin.statistics.planning.power import Detectable, detectable_difference
 
 from .printed import estimated, figures
 
@@ -60,15 +62,21 @@ class PreferenceShares:
     n_ties: int
     signature: str
     column: str
+    detectable: Detectable | None = None
+    """How far from half a share has to be for such pairs to show it; None where it can be told, or there is no interval."""
 
     @property
     def verdict(self) -> str:
-        """Say in a sentence how often the preferred answer scores higher."""
+        """Say in a sentence how often the preferred answer scores higher, and whether that may be chance."""
         share, longer = self.shares["all"]
-        return (
+        found = (
             f"The preferred answer scores higher in {share.text()} of {share.n_scored} pairs; it is the longer one in "
             f"{longer.text()}."
         )
+        if self.detectable is None:
+            return found
+        seen = f"{number_text(0.5 + self.detectable.difference)} would be told from it four times in five"
+        return f"{found} That may be chance: with these {share.n_clusters} prompts {seen}."
 
     def table(self) -> Table:
         """Return the shares, a row a bucket of lengths."""
@@ -152,7 +160,11 @@ def preference_shares(
         found["all"].append(one)
     shares = {name: _shares(rows, bootstrap) for name, rows in found.items() if rows or name == "all"}
     n_ties = sum(points == 0.5 for points, _, _ in found["all"])
-    return PreferenceShares(pairs._replace(left_out=left_out), shares, n_ties, str(scores.signature), column)
+    detectable, whole = None, shares["all"][0]
+    if whole.ci_low is not None and whole.ci_high is not None and whole.ci_low <= 0.5 <= whole.ci_high:
+        points, _, openings = zip(*found["all"], strict=True)
+        detectable = detectable_difference(clustered_mean(points, openings), bootstrap=bootstrap)
+    return PreferenceShares(pairs._replace(left_out=left_out), shares, n_ties, str(scores.signature), column, detectable)
 
 
 def _points(preferred: float, other: float) -> float:

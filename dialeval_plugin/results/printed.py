@@ -88,6 +88,7 @@ def _record(found: Comparison, n_changed: int, gate: Gate | None) -> dict[str, A
         "orientation": found.orientation,
         "signature": found.signature,
         "difference": found.difference.to_dict(),
+        "detectable": None if found.detectable is None else found.detectable._asdict(),
         **{
             side: {"file": file, "n_rows": n_rows, "n_conversations": n, "mean": one.to_dict()}
             for side, file, n_rows, n, one in zip(

@@ -199,11 +199,8 @@ class Bootstrap:
             return _no_interval(name, why, advice, n_degenerate)
         if np.ptp(defined) <= 1e-12 * np.abs(defined).max():
             return _no_interval(name, UNIFORM, advice, n_degenerate)
-        ends = np.array([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
-        if self.interval == "expanded":
-            n_clusters = entry.sums.shape[0]
-            ends = special.ndtr(np.sqrt(n_clusters / (n_clusters - 1)) * special.stdtrit(n_clusters - 1, ends))
-        elif self.interval == "bca":
+        ends = self.ends(entry.sums.shape[0])
+        if self.interval == "bca":
             value = entry.value
             share = float(((defined < value).sum() + (defined <= value).sum()) / (2 * len(defined)))
             if not 0 < share < 1:
@@ -214,6 +211,13 @@ class Bootstrap:
             ends = special.ndtr(bias + moved / (1 - _acceleration(entry, self.seed) * moved))
         low, high = np.quantile(defined, ends)
         return Interval(float(low), float(high), n_degenerate)
+
+    def ends(self, n_clusters: int) -> FloatArray:
+        """Return which quantiles of the statistic over the rounds an interval runs between, before BCa moves them."""
+        ends = np.array([(1 - self.confidence) / 2, (1 + self.confidence) / 2])
+        if self.interval == "expanded":
+            ends = special.ndtr(np.sqrt(n_clusters / (n_clusters - 1)) * special.stdtrit(n_clusters - 1, ends))
+        return np.asarray(ends)
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """The rounds in chunks, each with how often every cluster is drawn."""
@@ -320,7 +324,11 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
     return drawn
 
 
-def _acceleration(resampled: Resampled, seed: int) -> float:
+def jackknife_values(resampled: Resampled, seed: int) -> FloatArray:
+    """Return the statistic without each cluster in turn, where it is defined.
+
+    With more than `MAX_JACKKNIFE` clusters, as many groups of them take their place, which `seed` puts together.
+    """
     whole = resampled.whole
     n_clusters = resampled.sums.shape[0]
     n_groups = min(n_clusters, MAX_JACKKNIFE)
@@ -333,7 +341,11 @@ def _acceleration(resampled: Resampled, seed: int) -> float:
         some = groups[start : start + at_once]
         parts.append(resampled.statistic(whole - (some.toarray() if sparse.issparse(some) else some)))
     values = np.concatenate(parts)
-    values = values[~np.isnan(values)]
+    return values[~np.isnan(values)]
+
+
+def _acceleration(resampled: Resampled, seed: int) -> float:
+    values = jackknife_values(resampled, seed)
     deviations = values.mean() - values if len(values) else values
     squares = float((deviations**2).sum())
     return float((deviations**3).sum() / (6 * squares**1.5)) if squares > 0 else 0.0

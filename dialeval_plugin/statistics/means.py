@@ -13,7 +13,7 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 
-from .arrays import Labels, OptionalNumbers, Statistic
+from .arrays import Labels, Numbers, OptionalNumbers, Statistic
 from .bootstrap import (
     DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,
@@ -91,6 +91,18 @@ def difference_of_means_interval(
         >>> print(difference_of_means_interval([2, 4, 3, 5] * 3, [1, 2, 3, 4] * 3, **sides))
         difference 1.000 [0.665, 1.417, rough], 24 of 24 rows scored, 12 clusters
     """
+    computed, counts = difference_of_means(values_a, values_b, clusters_a=clusters_a, clusters_b=clusters_b)
+    found = bootstrap.estimates({"difference": computed}, counts)["difference"]
+    if found.ci_low is not None and counts.n_clusters < MIN_CLUSTERS:
+        why = too_few_clusters("difference", counts.n_clusters)
+        return replace(found, ci_low=None, ci_high=None, reason=why, is_rough=False)
+    return replace(found, is_rough=found.ci_low is not None and counts.n_clusters < ROUGH_CLUSTERS)
+
+
+def difference_of_means(
+    values_a: OptionalNumbers, values_b: OptionalNumbers, *, clusters_a: Labels, clusters_b: Labels
+) -> tuple[Computed, Counts]:
+    """Return what `difference_of_means_interval` resamples, and its counts."""
     where = "difference_of_means_interval"
     same_length(where, values_a=values_a, clusters_a=clusters_a)
     same_length(where, values_b=values_b, clusters_b=clusters_b)
@@ -112,11 +124,14 @@ def difference_of_means_interval(
         of_clusters = np.stack([column[order] for side in sums for column in side], axis=1)
         means = [math.fsum(values[present]) / int(present.sum()) for values, present in columns]
         computed = means[0] - means[1], Resampled(_difference_of_means, of_clusters[of_clusters[:, [1, 3]].any(axis=1)])
-    counts = Counts(n_total, n_scored, n_clusters, n_total - n_scored)
-    found = bootstrap.estimates({"difference": computed}, counts)["difference"]
-    if found.ci_low is not None and n_clusters < MIN_CLUSTERS:
-        return replace(found, ci_low=None, ci_high=None, reason=too_few_clusters("difference", n_clusters), is_rough=False)
-    return replace(found, is_rough=found.ci_low is not None and n_clusters < ROUGH_CLUSTERS)
+    return computed, Counts(n_total, n_scored, n_clusters, n_total - n_scored)
+
+
+def clustered_mean(values: Numbers, clusters: Labels) -> Resampled:
+    """Return the mean of values as a function of sums over their clusters."""
+    codes = cluster_codes("clustered_mean", clusters, len(values))
+    sums = [np.bincount(codes, weights=weights) for weights in (np.asarray(values, dtype=np.float64), np.ones(len(codes)))]
+    return Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], np.stack(sums, axis=1))
 
 
 @np.errstate(invalid="ignore")

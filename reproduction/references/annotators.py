@@ -57,7 +57,7 @@ def print_alternative_annotator_tests() -> None:
 def print_components() -> None:
     """Print REML's components, which of balanced data are those of the analysis of variance; systems are drawn, as all are."""
     import pandas as pd
-    import statsmodels.api as sm  # type: ignore[import-not-found]
+    import statsmodels.api as sm
 
     ratings = crossed_ratings(2)
     system, conversation, response, rater = (codes.ravel() for codes in np.indices(ratings.shape))

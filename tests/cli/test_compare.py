@@ -126,6 +126,29 @@ def test_what_cannot_be_meant_is_refused(files: Path, words: tuple[str, ...], me
         run("compare", *words)
 
 
+def test_a_plan_is_printed_for_one_file_or_two(files: Path) -> None:
+    alone, both = (
+        run("compare", "a.jsonl", "--plan"),
+        run("compare", "a.jsonl", "b.jsonl", "--plan", "0.02", "--format", "json"),
+    )
+    assert alone.stdout.splitlines()[:3] == [
+        "conversations  smallest difference      +-",
+        "-------------  -------------------  ------",
+        "           20                0.287  0.0038",
+    ]
+    found = json.loads(both.stdout)
+    assert [row["conversations"] for row in found["rows"]][:2] == [20, 50]
+    assert "a difference of 0.020 needs 10 conversations to be seen four times in five" in found["notes"]
+
+
+@pytest.mark.parametrize("words", [("--plan", "--by", "x"), ("b.jsonl", "--plan", "--fail-if-worse")])
+def test_a_plan_is_of_pilots_alone(files: Path, words: tuple[str, ...]) -> None:
+    with refused("--plan: is made of one pilot, or two, before a run. Leave out --by and --fail-if-worse."):
+        run("compare", "a.jsonl", *words)
+    with refused("--plan -1: a difference to plan for is above 0. Leave it out for a table alone."):
+        run("compare", "a.jsonl", "--plan", "-1")
+
+
 def test_a_gate_of_different_conversations_has_to_be_asked_for(files: Path) -> None:
     file(Path("c.jsonl"), rows(name="d"), SIGNATURE)
     done = run("compare", "a.jsonl", "c.jsonl", "--fail-if-worse", "--pairing", "unpaired")

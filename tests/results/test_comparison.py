@@ -12,10 +12,11 @@ import pytest
 
 from dialeval_plugin.corpora.score_files import read_scored_rows
 from dialeval_plugin.results.comparison import Change, Comparison, compare, verdict
+from dialeval_plugin.results.plans import plan
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.means import mean_interval, paired_difference_interval
 from tests.cli.running import write_rows
-from tests.refusals import refusal
+from tests.refusals import refusal, refused
 
 SIGNATURE = "method:general|model:m@1|level:turn|version:1.0"
 
@@ -120,13 +121,20 @@ def test_ids_that_agree_by_accident_pair_nothing(both: Any) -> None:
     found = both(a, b)
     assert found.matched_by is None
     assert found.notes == ["ids are in both files, but what they name begins differently, so nothing is paired by id"]
-    assert found.verdict == "No difference can be told: B - A is -0.004 (-0.138 to 0.128)."
+    assert found.verdict == (
+        "No difference can be told: B - A is -0.004 (-0.138 to 0.128). "
+        "With these 40 and 40 conversations a difference of 0.193 would be seen four times in five."
+    )
 
 
 def test_different_conversations_are_compared_by_their_means_with_a_wider_interval(both: Any) -> None:
     found = both(rows(), rows(shift=0.05, name="d"))
     assert (found.matched_by, found.n_matched, found.changed) == (None, 0, ())
-    assert found.verdict == "No difference can be told: B - A is 0.050 (-0.090 to 0.190)."
+    told = "No difference can be told: B - A is 0.050 (-0.090 to 0.190)."
+    seen = "With these 40 and 40 conversations a difference of 0.207 would be seen four times in five."
+    assert found.verdict == f"{told} {seen}"
+    passed = "gate passed: B - A 0.050 (-0.090 to 0.190) is not wholly below -0.020."
+    assert str(found.gate(0.02)) == f"{passed} B worse by 0.227 would fail four times in five."
     assert both(rows(), rows(shift=0.05), pairing="unpaired").difference.value == found.difference.value
 
 
@@ -267,3 +275,30 @@ def test_a_file_of_several_scores_says_which_can_be_named(tmp_path: Path) -> Non
     assert refusal(read_scored_rows, path) == f"{path}: there is no such file."
     path.write_bytes(b"PAR1")
     assert refusal(read_scored_rows, path).startswith(f"{path}: is not Parquet (")
+
+
+def test_a_plan_of_both_versions_needs_fewer_conversations_than_one_of_different_ones(both: Any) -> None:
+    found = both(rows(), rows(shift=0.05))
+    paired, alone = plan(found, 0.01), plan(read_scored_rows(Path(found.names[0]), None), 0.05)
+    assert [row["conversations"] for row in paired.rows] == [20, 50, 100, 200, 500, 1000, 2000, 5000]
+    assert all(
+        of_pair["difference"] < of_one["difference"] / 5 for of_pair, of_one in zip(paired.rows, alone.rows, strict=True)
+    )
+    assert paired.notes == [
+        f"pilot: {' and '.join(found.names)}, paired, 40 conversations",
+        "a difference of 0.010 needs 21 conversations to be seen four times in five",
+        "smallest difference: seen four times in five; +-: standard error of the simulation",
+    ]
+    assert alone.notes[:3] == [
+        f"pilot: {found.names[0]}, 40 conversations",
+        "conversations of each version, different ones; a pilot of both on the same ones tells how many fewer do",
+        "a difference of 0.050 needs 665 conversations to be seen four times in five",
+    ]
+
+
+def test_a_pilot_that_tells_nothing_is_refused(tmp_path: Path) -> None:
+    few, even = (file(tmp_path / f"{name}.jsonl", of) for name, of in (("few", rows(9)), ("even", rows(40))))
+    write_rows(even, [{**row, "score": 1.0} for row in rows(40)])
+    for path in (few, even):
+        with refused(f"{path}: a plan needs a pilot of 10 conversations whose scores differ. Score more of them."):
+            plan(read_scored_rows(path, None))

@@ -106,6 +106,8 @@ def test_the_command_prints_the_groups_and_draws_them(tmp_path: Path) -> None:
         "a      1.000  0.600 to 1.400, rough   20/20             20\n"
         "b      2.000  1.600 to 2.400, rough   20/20             20\n"
         "all    1.500         1.150 to 1.825   40/40             40\n"
+        "\n"
+        "between a and b, the largest groups, a difference of 0.935 would be seen four times in five\n"
     )
     assert done.stderr == f"plot: {tmp_path / 'plot.svg'}\n"
     drawn = (tmp_path / "plot.svg").read_text(encoding="utf-8")

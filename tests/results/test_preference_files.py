@@ -112,6 +112,22 @@ def test_shares_are_by_length_with_ties_as_half_and_intervals_over_prompts(tmp_p
     )
 
 
+def test_a_share_that_may_be_chance_says_which_one_would_not(tmp_path: Path) -> None:
+    long, short = "a long answer", "short"
+    given = [
+        {"prompt": f"{number}?", "chosen": (long, short)[number % 2], "rejected": (short, long)[number % 2]}
+        for number in range(40)
+    ]
+    pairs = read_pairs(write_rows(tmp_path / "pairs.jsonl", given))
+    assert pairs is not None
+    found = preference_shares(pairs, load_scorer("response_length"))
+    assert found.detectable is not None
+    assert found.verdict == (
+        "The preferred answer scores higher in 0.500 [0.350, 0.650] of 40 pairs; it is the longer one in 0.500 [0.350, 0.650]. "
+        "That may be chance: with these 40 prompts 0.728 would be told from it four times in five."
+    )
+
+
 def test_what_is_no_preference_is_left_out_and_counted(tmp_path: Path) -> None:
     battle = LAYOUTS["arena, A"]
     blank = {**battle, "conversation_b": [*ASKED, said(" ")]}

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from dialeval_plugin.corpora.score_files import ScoredRows
 
 _GATE = "--fail-if-worse"
+_PLAN = "--plan"
 
 
-class OptionalMargin(TyperCommand):
-    """A command whose gate may be given without a margin, which is then 0."""
+class OptionalNumber(TyperCommand):
+    """A command whose gate or plan may be given without a number, which is then 0."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give the option a value where the next word is no number."""
         from dialeval_plugin.corpora.rows import is_number
 
         words = [
-            f"{_GATE}=0" if word == _GATE and not (following and is_number(following[0])) else word
+            f"{word}=0" if word in {_GATE, _PLAN} and not (following and is_number(following[0])) else word
             for word, *following in (args[place:] for place in range(len(args)))
         ]
         parsed: list[str] = super().parse_args(ctx, words)
@@ -78,6 +79,12 @@ def compare(
     min_conversations: Annotated[
         int | None, typer.Option(help="Exit with 1, undecided, where fewer conversations are compared; at least 10.")
     ] = None,
+    plan: Annotated[
+        float | None,
+        typer.Option(
+            _PLAN, metavar="[DIFFERENCE]", help="Of a pilot, A or both: how many conversations would show which difference."
+        ),
+    ] = None,
     format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Of what is printed.")] = "text",
     output: Annotated[Path | None, typer.Option(help="File to write it to, instead of printing it.")] = None,
 ) -> None:
@@ -92,7 +99,14 @@ def compare(
         raise InputError(f"--min-conversations: is of a gate, and there is none. Add {_GATE}, or leave it out.")
     if plot is not None and by is None:
         raise InputError("--plot: draws groups, and there are none. Add --by FIELD, or leave it out.")
+    if plan is not None and (by is not None or fail_if_worse is not None):
+        raise InputError(f"{_PLAN}: is made of one pilot, or two, before a run. Leave out --by and {_GATE}.")
     if b is None:
+        if plan is not None:
+            from dialeval_plugin.results.plans import plan as planned
+
+            _show(planned(_scores(Path(a), column, scorer, option or []), plan).render(format), output)
+            return
         if fail_if_worse is not None:
             raise InputError(f"{_GATE}: compares two versions, and one file is given. Name a second one, B.")
         if by is None:
@@ -107,6 +121,11 @@ def compare(
         raise InputError("--by: is of one file, and two are given. Leave one of them out.")
     sides = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
     found = compare_scores(*sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap)
+    if plan is not None:
+        from dialeval_plugin.results.plans import plan as planned
+
+        _show(planned(found, plan).render(format), output)
+        return
     if fail_if_worse is not None and pairing == "auto" and found.matched_by is None:
         raise InputError(
             f"{a}, {b}: {found.n_matched} conversations are in both, too few to pair them, and unpaired the gate sees less. "

@@ -1,0 +1,62 @@
+"""Tables of plans: so many conversations show a difference of so much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Resampled
+from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.statistics.planning.power import clusters_needed, detectable_difference
+
+from .tables import Table, TableRow, named_column
+
+PLANNED = (20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+def plan_table(
+    pilots: Mapping[tuple[str, ...], Resampled],
+    difference: float,
+    unit: str,
+    *,
+    names: Sequence[str] = (),
+    clusters_of_unit: int = 1,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Table | None:
+    """Return the smallest difference for each of `PLANNED` numbers of units; None where no pilot tells.
+
+    Args:
+        pilots: what is planned, by the values of the columns `names`.
+        difference: how many units show it is said below the table; 0 for none.
+        unit: what is counted, such as "conversations".
+        names: titles of the columns that tell the pilots apart.
+        clusters_of_unit: 2 where each of two versions has clusters of its own.
+        bootstrap: how the intervals will be made.
+
+    Raises:
+        InputError: the difference is negative.
+    """
+    if difference < 0:
+        raise InputError(f"--plan {difference:g}: a difference to plan for is above 0. Leave it out for a table alone.")
+    rows: list[TableRow] = []
+    notes: list[str] = []
+    for labels, pilot in pilots.items():
+        of = dict(zip(names, labels, strict=True))
+        for n in PLANNED:
+            found = detectable_difference(pilot, n * clusters_of_unit, bootstrap=bootstrap)
+            if found is not None:
+                rows.append({**of, unit: n, "difference": found.difference, "error": found.error})
+        needed = clusters_needed(pilot, difference, bootstrap=bootstrap) if difference else None
+        if needed is not None:
+            n = -(-needed.n_clusters // clusters_of_unit)
+            who = f"{', '.join(labels)}: " if labels else ""
+            notes.append(f"{who}a difference of {number_text(difference)} needs {n} {unit} to be seen four times in five")
+    columns = [
+        *(named_column(name, is_number=False) for name in names),
+        named_column(unit, decimals=0),
+        named_column("difference", title="smallest difference"),
+        named_column("error", 4, title="+-"),
+    ]
+    notes.append("smallest difference: seen four times in five; +-: standard error of the simulation")
+    settings = {"power": 0.8, "confidence": bootstrap.confidence, "interval": bootstrap.interval}
+    return Table(rows, columns, notes, settings) if rows else None

@@ -1,0 +1,123 @@
+r"""The smallest difference that data would show, and how many clusters a difference needs, by simulation from data at hand.
+
+A data set of n clusters is simulated by drawing whole clusters of the pilot, whatever each of them adds to the statistic: its
+jackknife values, shifted so that there is no difference. An interval of the kind asked for is made of each data set. A true
+difference moves such an interval by as much, so it is seen where it moves the interval past 0: one simulation tells the power
+for all differences. In the normal case this comes to $(z_{1 - \alpha/2} + z_{power}) \sigma / \sqrt n$.
+
+The statistic may be a difference of means or of coefficients, or one mean beside a fixed number. It is taken for a sum over the
+clusters, which in reproduction/coverage/planning.py costs no power from 30 clusters on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    MIN_CLUSTERS,
+    Bootstrap,
+    Resampled,
+    draw_clusters,
+    jackknife_values,
+)
+from dialeval_plugin.statistics.estimates import number_text
+
+POWER = 0.8
+SIMULATIONS = 1000
+LARGEST_SIMULATED = 1000
+"""More clusters are simulated by so many, as differences shrink with the root of their number."""
+
+
+class Detectable(NamedTuple):
+    """A difference that `power` of such data sets would show, with the standard error of the simulation."""
+
+    n_clusters: int
+    difference: float
+    error: float
+    power: float = POWER
+
+    def __str__(self) -> str:
+        often = "four times in five" if self.power == POWER else f"in {100 * self.power:g} % of such data"
+        return f"a difference of {number_text(self.difference)} would be seen {often}"
+
+
+def detectable_difference(
+    pilot: Resampled, n_clusters: int | None = None, *, power: float = POWER, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Detectable | None:
+    """Return the smallest difference that an interval of `n_clusters` clusters, by default those of the pilot, would show.
+
+    None where there is no interval: fewer than `MIN_CLUSTERS` clusters in the pilot or the plan, no rounds, or no spread.
+
+    Args:
+        pilot: a statistic that is 0 where there is no difference, and its sums over clusters.
+        n_clusters: how many are planned.
+        power: in which share of the data sets the difference is to be seen, between 0 and 1.
+        bootstrap: how intervals are made; its confidence is one less the level of the test. BCa is simulated as percentile.
+
+    Example:
+        >>> sums = np.column_stack([np.linspace(-1, 1, 50), np.ones(50)])
+        >>> found = detectable_difference(Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], sums))
+        >>> round(found.difference, 2), round(found.error, 3)
+        (0.23, 0.003)
+    """
+    if not 0 < power < 1:
+        raise InputError(f"detectable_difference: power is {power!r}. Give a number between 0 and 1, such as 0.8.")
+    n_pilot = pilot.sums.shape[0]
+    planned = n_pilot if n_clusters is None else n_clusters
+    if min(n_pilot, planned) < MIN_CLUSTERS or not bootstrap.rounds:
+        return None
+    values = _deviations(pilot, bootstrap.seed)
+    if not values.any():
+        return None
+    # A large pilot comes in groups of clusters, and a large plan in fewer of them.
+    n_units = planned * len(values) / n_pilot
+    n_drawn = min(max(round(n_units), MIN_CLUSTERS), LARGEST_SIMULATED)
+    needed = np.sort(_differences_seen(values, n_drawn, bootstrap) * math.sqrt(n_drawn / n_units))
+    share_error = math.sqrt(power * (1 - power) / SIMULATIONS)
+    low, value, high = np.quantile(needed, np.clip([power - share_error, power, power + share_error], 0, 1))
+    return Detectable(planned, float(value), float(high - low) / 2, power)
+
+
+def clusters_needed(
+    pilot: Resampled, difference: float, *, power: float = POWER, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Detectable | None:
+    """Return how many clusters show a difference, with what `detectable_difference` says of as many; None where it has none.
+
+    Example:
+        >>> sums = np.column_stack([np.linspace(-1, 1, 50), np.ones(50)])
+        >>> clusters_needed(Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], sums), 0.1).n_clusters
+        267
+    """
+    if not 0 < difference < math.inf:
+        raise InputError(f"clusters_needed: difference is {difference!r}. Give a number above 0.")
+    found = detectable_difference(pilot, power=power, bootstrap=bootstrap)
+    for _ in range(3):
+        if found is None:
+            break
+        wanted = math.ceil(found.n_clusters * (found.difference / difference) ** 2)
+        found = detectable_difference(pilot, max(MIN_CLUSTERS, wanted), power=power, bootstrap=bootstrap)
+    return found
+
+
+def _deviations(pilot: Resampled, seed: int) -> FloatArray:
+    """What each cluster, or group of clusters, adds to the statistic beyond the mean: centred pseudo-values."""
+    values = jackknife_values(pilot, seed)
+    if len(values) < MIN_CLUSTERS:
+        return np.empty(0)
+    # Clusters drawn from a pilot spread less than those that it was drawn from. Sorted, so that their order moves no digit.
+    return np.sort((values.mean() - values) * (len(values) - 1) * math.sqrt(len(values) / (len(values) - 1)))
+
+
+def _differences_seen(values: FloatArray, n_drawn: int, bootstrap: Bootstrap) -> FloatArray:
+    """Of each simulated data set, the smallest true difference that its interval would show, upwards and downwards."""
+    generator = np.random.default_rng(bootstrap.seed)
+    data = values[generator.integers(len(values), size=(SIMULATIONS, n_drawn))]
+    weights = draw_clusters(n_drawn, bootstrap.rounds, generator)
+    low, high = np.quantile(data @ weights.T / n_drawn, bootstrap.ends(n_drawn), axis=1)
+    return np.concatenate([-low, high])

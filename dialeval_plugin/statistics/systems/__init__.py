@@ -1,0 +1,1 @@
+"""Statistics of how an evaluator compares systems, beyond coefficients of their means."""
