@@ -1,20 +1,23 @@
-"""The batches of Amazon Mechanical Turk, as rows of ours: a row a rating of one person, see `rated_items`.
+"""What tools for labelling export, as rows of ours: a row what one person said of one response, see `rated_items`.
 
-`Input.id` (or `HITId`) is the id, `WorkerId` the rater, `Answer.NAME` a quality; of radio buttons that `Answer.NAME.VALUE`
-which is true. `Answer.taskAnswers` is read too. Rejected rows are left out. What other tools nest is refused with the way out.
+- A batch of Amazon Mechanical Turk: `Input.id` (or `HITId`) is the id, `WorkerId` the rater, `Answer.NAME` a quality; of radio
+  buttons that `Answer.NAME.VALUE` which is true. `Answer.taskAnswers` is read too. Rejected rows are left out.
+- Label Studio, as JSON, JSON-MIN or CSV: the id is that of the data, or the task's; cancelled annotations are left out.
+- Argilla, as records or as a table of `datasets`: what was discarded or is a draft is left out.
+- Scores of Langfuse: those that people gave (source ANNOTATION), of an observation or a trace.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import Line, parse_json
+from dialeval_plugin.core.files import Line, parse_json, to_json
 
-from .rows import file_rows
+from .rows import file_rows, objects_field
 
 logger = logging.getLogger(__name__)
 
@@ -28,43 +31,141 @@ def check_suffix(path: Path) -> None:
 
 
 def user_rows(path: Path) -> list[Line]:
-    """Return the rows of a user's table or JSON file; those of a batch of Mechanical Turk as rows of ours."""
-    rows = file_rows(path)
-    check_layout(path, rows[0].value)
-    if not {"HITId", "WorkerId"} <= rows[0].value.keys():
+    """Return the rows of a user's table or JSON file; of what a tool for labelling exports, a row a person."""
+    return person_rows(file_rows(path), str(path))
+
+
+def person_rows(rows: list[Line], source: str) -> list[Line]:
+    """Return the rows as they are, or, where a tool for labelling has written them, as a row a person."""
+    if rows[0].value.keys() == {"data", "meta"}:  # pages of Langfuse's API
+        rows = [row for page in rows for row in objects_field(page, "data")] or rows
+    if (tool := export_of(rows[0].value)) is None:
+        check_layout(Path(source), rows[0].value)
         return rows
     try:
-        found = [Line(row.where, value) for row in rows for value in _of_mturk(row)]
-    except (AttributeError, TypeError):
-        raise InputError(f"{path}: Answer.taskAnswers is not as Mechanical Turk writes it. Download the batch again.") from None
-    if len(found) < len(rows):
-        logger.warning("%s: %d of %d assignments were rejected, and are left out", path, len(rows) - len(found), len(rows))
+        answers = [(row.where, value) for row in rows for value in tool.read(row)]
+    except (AttributeError, TypeError, KeyError, ValueError):
+        raise InputError(f"{source}: {tool.damaged}.") from None
+    found = [Line(where, value) for where, value in answers if value is not None]
+    if len(found) < len(answers):
+        n = len(answers) - len(found)
+        logger.warning("%s: %d of %d %s, and are left out", source, n, len(answers), tool.left_out)
     if not found:
-        raise InputError(f"{path}: has no answers that count. Export the approved ones.")
+        raise InputError(f"{source}: has no answers that count. Export the approved ones.")
     return found
 
 
 def check_layout(path: Path, value: object) -> None:
-    """Refuse by its first row what holds ratings or scores in a layout that is not read: of pandas, Label Studio or Argilla."""
+    """Refuse by its first row what is no row a response: an export of Label Studio or Argilla, or an object of columns."""
     if not isinstance(value, dict) or not value:
         return
-    names, cells = value.keys(), value.values()
-    is_nested = any(isinstance(cell, list) or str(cell).startswith("[{") for cell in cells)
-    if {"data", "annotations"} <= names or ("annotation_id" in names and is_nested):
-        tool = "Label Studio"
-    elif {"fields", "responses"} <= names or any(name.endswith(".responses") for name in names):
-        tool = "Argilla"
-    elif all(isinstance(cell, dict) for cell in cells) or {"data", "index"} <= names:
+    if (tool := export_of(value)) is not None and tool.name in {"Label Studio", "Argilla"}:
+        raise InputError(
+            f"{path}: is an export of {tool.name}. Write a row a person, with the columns id, rater, and one for each quality."
+        )
+    if all(isinstance(cell, dict) for cell in value.values()) or {"data", "index"} <= value.keys():
         raise InputError(f"{path}: is one object, as pandas' to_json writes. Write the rows, by to_json(orient='records').")
-    else:
+
+
+class Export(NamedTuple):
+    """How the rows of a tool are read."""
+
+    name: str
+    read: Callable[[Line], Iterator[dict[str, Any] | None]]
+    """What each person said; None of what does not count."""
+    left_out: str
+    damaged: str
+
+
+def export_of(value: object) -> Export | None:
+    """Return which tool has written a row; None where none has."""
+    if not isinstance(value, dict):
+        return None
+    names = value.keys()
+    is_nested = any(isinstance(cell, (list, dict)) or str(cell).startswith(("[{", '{"choices"')) for cell in value.values())
+    if {"HITId", "WorkerId"} <= names:
+        return _MTURK
+    if {"data", "annotations"} <= names or ("annotation_id" in names and is_nested):
+        return _LABEL_STUDIO
+    if {"fields", "responses"} <= names or any(name.endswith(".responses") for name in names):
+        return _ARGILLA
+    return _LANGFUSE if {"traceId", "name", "source"} <= names and not names.isdisjoint({"value", "stringValue"}) else None
+
+
+def _of_label_studio(row: Line) -> Iterator[dict[str, Any] | None]:
+    if "annotations" not in row.value:  # its table, or JSON-MIN
+        yield {name: _answer(cell, f"{row.where}: {name}") for name, cell in row.value.items()}
         return
-    raise InputError(
-        f"{path}: is an export of {tool}. Write a row a person, with the columns id, rater, and one for each quality."
-    )
+    for one in row.value["annotations"]:
+        if one.get("was_cancelled"):
+            yield None
+            continue
+        who = one.get("completed_by")
+        who = (who.get("email") or who.get("id")) if isinstance(who, dict) else who
+        answers = {part["from_name"]: _answer(part["value"], f"{row.where}: {part['from_name']}") for part in one["result"]}
+        yield {"id": row.value.get("id"), **row.value["data"], **answers, "rater": who}
 
 
-def _of_mturk(row: Line) -> Iterator[dict[str, Any]]:
+def _answer(cell: Any, where: str) -> Any:
+    """What was chosen, in the ways in which Label Studio and Argilla write it; anything else as it is, or as text."""
+    value = parse_json(cell, where) if isinstance(cell, str) and cell.startswith(("[{", '{"choices"')) else cell
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
+        (value,) = value
+    if isinstance(value, dict):
+        value = next((value[name] for name in ("choices", "rating", "number") if name in value), value)
+    if isinstance(value, list) and all(isinstance(one, (str, int)) for one in value):
+        return _chosen({str(one): True for one in value}, where)
+    return to_json(value) if isinstance(value, (dict, list)) else value
+
+
+def _of_argilla(row: Line) -> Iterator[dict[str, Any] | None]:
+    value = row.value
+    plain = {name: cell for name, cell in value.items() if "." not in name and not isinstance(cell, (dict, list))}
+    about = {**plain, **(value.get("metadata") or {}), **(value.get("fields") or {})}
+    about["id"] = value.get("external_id") or value.get("id")
+    people: dict[Any, dict[str, Any]] = {}
+    for who, status, quality, answer in _argilla_answers(value):
+        if status not in {None, "submitted"}:
+            yield None
+        else:
+            people.setdefault(who, {})[quality] = _answer(answer, f"{row.where}: {quality}")
+    for person, answers in people.items():
+        yield {**about, **answers, "rater": person}
+
+
+def _argilla_answers(value: dict[str, Any]) -> Iterator[tuple[Any, Any, str, Any]]:
+    """Who said what of which quality, and whether it was handed in."""
+    given = value.get("responses")
+    if isinstance(given, list):
+        for place, one in enumerate(given, start=1):
+            for quality, answer in (one.get("values") or {}).items():
+                yield one.get("user_id") or f"rater {place}", one.get("status"), quality, answer["value"]
+    elif isinstance(given, dict):
+        for quality, answers in given.items():
+            for place, one in enumerate(answers, start=1):
+                yield one.get("user_id") or f"rater {place}", one.get("status"), quality, one["value"]
+    else:
+        for name in (name for name in value if name.endswith(".responses")):
+            said: Sequence[Any] = value[name] or ()
+            people = value.get(f"{name}.users") or [f"rater {place}" for place in range(1, len(said) + 1)]
+            states = value.get(f"{name}.status") or [None] * len(said)
+            for who, status, answer in zip(people, states, said, strict=True):
+                yield who, status, name.removesuffix(".responses"), answer
+
+
+def _of_langfuse(row: Line) -> Iterator[dict[str, Any] | None]:
+    value = row.value
+    if value["source"] != "ANNOTATION":
+        yield None
+        return
+    about = {"id": value.get("observationId") or value["traceId"], "cluster": value.get("sessionId") or value["traceId"]}
+    said = value.get("stringValue") or value.get("value")
+    yield {**about, value["name"]: said, "rater": value.get("authorUserId") or "annotator"}
+
+
+def _of_mturk(row: Line) -> Iterator[dict[str, Any] | None]:
     if row.value.get("AssignmentStatus") == "Rejected":
+        yield None
         return
     answers: dict[str, Any] = {}
     for name, value in row.value.items():
@@ -89,3 +190,13 @@ def _chosen(value: Any, where: str) -> Any:
     if len(chosen) > 1:
         raise InputError(f"{where}: several answers are chosen: {', '.join(chosen)}. Leave the cells empty, or mend the row.")
     return chosen[0] if chosen else None
+
+
+_ANNOTATIONS = "annotations were cancelled or not handed in"
+_MTURK = Export(
+    *("Mechanical Turk", _of_mturk, "assignments were rejected"),
+    "Answer.taskAnswers is not as Mechanical Turk writes it. Download the batch again",
+)
+_LABEL_STUDIO = Export("Label Studio", _of_label_studio, _ANNOTATIONS, "is not as Label Studio writes it. Export it again")
+_ARGILLA = Export("Argilla", _of_argilla, _ANNOTATIONS, "is not as Argilla writes it. Export it again")
+_LANGFUSE = Export("Langfuse", _of_langfuse, "scores are no person's", "is not as Langfuse writes it. Export it again")

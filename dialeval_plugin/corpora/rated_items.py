@@ -5,7 +5,7 @@ A file of ours has one JSON object, or row of a table, a response: `id`, and its
 quality, and columns that are called after people (`rater1`, `rater2`) are the raters of one. Labels that may be there too:
 `cluster` (or `dialogue`, `dialogue_id`, ...), `item` (the context that several systems answered), `system`, `level`, and
 `rater`, with which an id may have a row a person. Where `context` and `response` are there, `dialeval score` reads them alike.
-Batches of Mechanical Turk: see `exports`.
+What tools for labelling export: see `exports`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dialeval_plugin.core.signature import text_hash
 
 from .columns import Columns
 from .corpus import Beginning
-from .exports import check_layout, check_suffix, user_rows
+from .exports import check_layout, check_suffix, export_of, user_rows
 from .items import context_key, text_key
 from .registry import CORPORA, identify, read_items, read_set
 from .rows import finite_numbers, is_table, number_cell
@@ -50,7 +50,7 @@ class RatedItem:
     `cluster` is a label of its dialogue, `item` one of its context, the same for all systems' responses to it, `words` the
     length of the response, or of the whole dialogue, and `text` a hash of what the raters read, white space aside; None where
     the file does not say. `people` are those who gave the ratings of a quality, in the same order; without a quality where the
-    file does not name them.
+    file does not name them. `turns` are what they read, the response at the end; none where the file has no texts.
     """
 
     id: str
@@ -62,6 +62,7 @@ class RatedItem:
     words: int | None = None
     text: str | None = None
     people: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    turns: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, item: Item) -> RatedItem:
@@ -69,11 +70,12 @@ class RatedItem:
         if isinstance(item, Dialogue):
             words = sum(len(turn.text.split()) for turn in item.turns)
             level: Level = "dialogue"
-            context = item.id
+            context, turns = item.id, item.turns
         else:
             words, level = len(item.response.text.split()), "turn"
-            context = text_hash(*(turn.text for turn in item.context))
-        return cls(item.id, item.ratings, level, context_key(item), context, item.system, words, text_key(item))
+            context, turns = text_hash(*(turn.text for turn in item.context)), (*item.context, item.response)
+        read = tuple(turn.text for turn in turns)
+        return cls(item.id, item.ratings, level, context_key(item), context, item.system, words, text_key(item), turns=read)
 
 
 def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
@@ -87,8 +89,8 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
         ((name, items),) = read_set(source).items()
         return _rated(items, source, is_chat=any(name in corpus.sets for corpus in CORPORA.values() if corpus.is_chat))
     check_suffix(path)
-    if not is_table(path):
-        check_layout(path, (beginning := Beginning.of(path)).value)
+    if not is_table(path) and export_of((beginning := Beginning.of(path)).value) is None:
+        check_layout(path, beginning.value)
         corpus = identify(path)
         if corpus is not None or (beginning.is_array and not beginning.has("id")):
             return _rated(read_items(path), source, is_chat=corpus is not None and corpus.is_chat)

@@ -44,7 +44,7 @@ RANDOM = "appropriate, random negatives"
 ADVERSARIAL = "appropriate, adversarial negatives"
 """Qualities of DailyDialog++: 1 for the positive responses, 0 for those negatives, and no rating for the others."""
 
-_NO_SCORES = frozenset({"message", "percentile", IN_SCOPE, "place"})
+NO_SCORES = frozenset({"message", "percentile", IN_SCOPE, "place"})
 """Columns of numbers that `dialeval score` writes beside the scores."""
 _SPEECH = frozenset(
     {"messages", "conversations", "turns", "dialogue", "dialog", "context", "response", "content", "text", "value", "prompt"}
@@ -125,6 +125,7 @@ def read_score_file(
     text = read_text(path).lstrip()
     if text.startswith("["):
         rows = read_array(path)
+        check_layout(path, rows[0].value)
         if "predict_scores" in rows[0].value:
             return _unieval(path, rows)
         glue = _glue(path) if "responses" in rows[0].value else None
@@ -147,7 +148,7 @@ def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
 
 def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
     """Read as `read_scored_rows`; None where the file holds what is to be scored: it has no ids, or texts beside them."""
-    if _meta(path):
+    if read_meta(path):
         return read_scored_rows(path, column)
     try:
         rows = _rows_of(path)
@@ -163,7 +164,7 @@ def _rows_of(path: Path) -> list[Line]:
 
 
 def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> ScoredRows:
-    meta, ids = _meta(path), _ids(rows)
+    meta, ids = read_meta(path), _ids(rows)
     there = dict.fromkeys(name for row in rows for name in row.value)
     if column is None and meta.get("mean") is None and len(meta.get("judges", ())) > 1:
         judges = list(meta["judges"])
@@ -172,7 +173,7 @@ def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> Scored
         )
     main = column or meta.get("main") or ("score" if "score" in there else None)
     if main is None:
-        numbers = [name for name in Columns.of(rows, str(path)).numbers if name not in _NO_SCORES]
+        numbers = [name for name in Columns.of(rows, str(path)).numbers if name not in NO_SCORES]
         if len(numbers) != 1:
             problem = "no scores. Give what `dialeval score` wrote, or rows with an id and a number"
             if numbers:
@@ -184,7 +185,7 @@ def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> Scored
     is_of_turns = meta.get("level") != "dialogue"
     read = []
     for row, id in zip(rows, ids, strict=True):
-        before = _texts_before(row)
+        before = texts_before(row)
         conversation = label_field(row, "conversation") or conversation_of(id, before, is_of_turns=is_of_turns)
         read.append(ScoredRow(id, conversation, number_cell(row, main), before, row.value))
     return ScoredRows(str(path), main, read, cast("Orientation", meta.get("orientation", "higher")), meta.get("signature"))
@@ -215,7 +216,8 @@ def _parquet_rows(path: Path) -> list[Line]:
     return [Line(f"{path}: row {number}", row) for number, row in enumerate(rows, start=1)]
 
 
-def _texts_before(row: Line) -> tuple[str, ...] | None:
+def texts_before(row: Line) -> tuple[str, ...] | None:
+    """Return the texts in `preceding`, which `dialeval score --with-text` writes; None where a row has none."""
     value = row.value.get("preceding")
     if isinstance(value, str):
         value = parse_json(value, f"{row.where}: preceding") if value.strip() else None
@@ -251,7 +253,7 @@ def _of_object(path: Path, value: Mapping[str, Any]) -> ScoreFile:
 def _of_rows(
     path: Path, rows: Sequence[Line], columns: Sequence[str], rating_column: str | None, raters: Sequence[str]
 ) -> ScoreFile:
-    meta = _meta(path)
+    meta = read_meta(path)
     ids = _ids(rows)
     if rating_column and raters:
         raise InputError(f"{path}: --rating-column and --raters both say where the ratings are. Leave one of them out.")
@@ -299,8 +301,8 @@ def _ids(rows: Sequence[Line]) -> list[str]:
     return ids
 
 
-def _meta(path: Path) -> Mapping[str, Any]:
-    """What `dialeval score` wrote beside the scores; nothing where the file is from elsewhere."""
+def read_meta(path: Path) -> Mapping[str, Any]:
+    """Return what `dialeval score` wrote beside the scores; nothing where the file is from elsewhere."""
     beside = path.with_name(path.name + ".meta.json")
     if not beside.is_file():
         return {}

@@ -336,40 +336,108 @@ def test_a_worker_who_chose_two_buttons_is_named(tmp_path: Path) -> None:
         rated(path)
 
 
-LABEL_STUDIO = {"id": 7, "data": {"id": "a"}, "annotations": [{"completed_by": 1, "result": []}], "predictions": []}
-ARGILLA_1 = {"external_id": "a", "fields": {"text": "x"}, "responses": [{"values": {"warm": {"value": 4}}}]}
-ARGILLA_2 = {"id": "a", "fields": {"text": "x"}, "responses": {"warm": [{"value": 4}]}, "metadata": {}}
+def label_studio() -> list[dict[str, Any]]:
+    def result(value: float) -> list[dict[str, object]]:
+        return [{"from_name": "warm", "type": "rating", "value": {"rating": value}}]
+
+    people = ({"email": "b@x", "id": 1}, 2)
+    return [
+        {
+            "id": number,
+            "data": {"id": id, "conversation": f"d{id}"},
+            "annotations": [
+                {"completed_by": 3, "was_cancelled": True, "result": []},
+                *({"completed_by": who, "result": result(value)} for who, value in zip(people, BY_ID[id], strict=True)),
+            ],
+            "predictions": [],
+        }
+        for number, id in enumerate(IDS)
+    ]
+
+
+def argilla(shape: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for id, values in BY_ID.items():
+        said = [{"user_id": f"u{place}", "value": value} for place, value in enumerate(values)]
+        if shape == "users":
+            responses: Any = [
+                *(
+                    {"user_id": one["user_id"], "status": "submitted", "values": {"warm": {"value": one["value"]}}}
+                    for one in said
+                ),
+                {"user_id": "u9", "status": "discarded", "values": {"warm": {"value": 1}}},
+            ]
+            rows.append({"external_id": id, "fields": {"text": "x"}, "responses": responses})
+        elif shape == "questions":
+            said.append({"user_id": "u9", "value": 1, "status": "draft"})
+            rows.append({"id": id, "fields": {"text": "x"}, "responses": {"warm": said}, "metadata": {}})
+        else:
+            users = [*(one["user_id"] for one in said), "u9"]
+            status = ["submitted", "submitted", "discarded"]
+            cells = {"warm.responses": [*values, 1], "warm.responses.users": users, "warm.responses.status": status}
+            rows.append({"id": id, "text": "x", **cells, "warm.suggestion": 3})
+    return rows
 
 
 @pytest.mark.parametrize(
-    ("tool", "row"),
-    [
-        ("Label Studio", LABEL_STUDIO),
-        ("Label Studio", {"id": "a", "warm": [{"rating": 4}], "annotator": 1, "annotation_id": 3}),
-        ("Argilla", ARGILLA_1),
-        ("Argilla", ARGILLA_2),
-        ("Argilla", {"id": "a", "text": "x", "warm.responses": [4, 5], "warm.responses.users": ["u", "v"]}),
-    ],
+    ("rows", "n_all"),
+    [(label_studio(), 15), (argilla("users"), 15), (argilla("questions"), 15), (argilla("table"), 15)],
+    ids=["Label Studio", "users", "questions", "table"],
 )
-def test_what_tools_nest_is_refused_with_the_way_out(tool: str, row: dict[str, object], tmp_path: Path) -> None:
-    """Tasks of Label Studio were taken for a set of DSTC10."""
-    for text, name in ((json.dumps([row]), "r.json"), (json.dumps(row) + "\n", "r.jsonl")):
+def test_what_tools_for_labelling_nest_is_read(
+    rows: list[dict[str, Any]], n_all: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was refused; what was cancelled, discarded or is a draft is left out and counted."""
+    for text, name in ((json.dumps(rows), "r.json"), ("\n".join(map(json.dumps, rows)) + "\n", "r.jsonl")):
         path = write(tmp_path, text, name)
-        with refused(
-            f"{path}: is an export of {tool}. Write a row a person, with the columns id, rater, and one for each quality."
-        ):
-            rated(path)
+        caplog.clear()
+        assert by_quality(rated(path)) == {"warm": BY_ID}
+        assert caplog.messages[0] == f"{path}: 5 of {n_all} annotations were cancelled or not handed in, and are left out"
+
+
+@pytest.mark.parametrize(("tool", "rows"), [("Label Studio", label_studio()), ("Argilla", argilla("questions"))])
+def test_what_tools_nest_is_refused_with_the_way_out(tool: str, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Where scores are expected."""
+    path = write(tmp_path, json.dumps(rows), "r.json")
+    with refused(
+        f"{path}: is an export of {tool}. Write a row a person, with the columns id, rater, and one for each quality."
+    ):
+        read_score_file(path)
+
+
+def test_scores_of_langfuse_are_those_that_people_gave(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [
+        {"id": f"{id}{who}", "traceId": f"d{id}", "observationId": id, "name": "warm", "value": value, "dataType": "NUMERIC"}
+        | {"source": "ANNOTATION", "authorUserId": str(who)}
+        for id, values in BY_ID.items()
+        for who, value in enumerate(values)
+    ]
+    rows.append({"id": "j", "traceId": "da", "observationId": "a", "name": "judge", "value": 0.5, "source": "EVAL"})
+    for value in (rows, {"data": rows, "meta": {"page": 1}}):
+        items = rated(path := write(tmp_path, json.dumps(value), "r.json"))
+        assert by_quality(items) == {"warm": BY_ID}
+        assert [item.cluster for item in items] == [f"d{id}" for id in IDS]
+        assert caplog.messages[-1] == f"{path}: 1 of 11 scores are no person's, and are left out"
+
+
+def test_an_export_that_is_not_as_its_tool_writes_it_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, json.dumps([{"id": 1, "data": {"id": "a"}, "annotations": [{"result": [{"value": {}}]}]}]), "r.json")
+    with refused(f"{path}: is not as Label Studio writes it. Export it again."):
+        rated(path)
 
 
 def test_a_table_of_label_studio(tmp_path: Path) -> None:
-    """Choices are plain cells there; a rating is not."""
+    """Choices are plain cells there, or JSON."""
     head = "annotation_id,annotator,created_at,id,lead_time,warm,text"
-    rows = [f"{n},{n},2021,{id},4.2,{value:g},Hello." for id, values in BY_ID.items() for n, value in enumerate(values)]
-    assert by_quality(rated(table(tmp_path, head, *rows))) == {"warm": BY_ID}
-    path = table(tmp_path, head, '1,1,2021,a,4.2,"[{""rating"":4}]",Hello.')
-    with refused(
-        f"{path}: is an export of Label Studio. Write a row a person, with the columns id, rater, and one for each quality."
-    ):
+    for form in ("{:g}", '"[{{""rating"":{:g}}}]"'):
+        rows = [
+            f"{n},{n},2021,{id},4.2,{form.format(value)},Hello."
+            for id, values in BY_ID.items()
+            for n, value in enumerate(values)
+        ]
+        assert by_quality(rated(table(tmp_path, head, *rows))) == {"warm": BY_ID}
+    path = table(tmp_path, head, '1,1,2021,a,4.2,"{""choices"":[""warm"",""cold""]}",Hello.')
+    with refused(f"{path}:2: warm: several answers are chosen: warm, cold. Leave the cells empty, or mend the row."):
         rated(path)
 
 

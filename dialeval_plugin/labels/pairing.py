@@ -1,0 +1,119 @@
+"""Sets the scores of an evaluator beside the labels of people, row by row: what does not fit together is refused."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.score_files import UNKNOWN
+
+from .table import JudgedLabels, LabelTable, Scale, ScoreTable
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is_subset: bool = False) -> JudgedLabels:
+    """Return the rows that people labelled, each with its score.
+
+    Rows of `labels` without any label count as labelled by nobody, and are left out. An evaluator's words have to be those of
+    the people, or both are binary. Where `labels` do not say which conversation a row is of, the scores do.
+
+    Args:
+        scores: of the labelled rows.
+        labels: of people.
+        is_subset: whether people labelled a part of what is scored, on purpose.
+        is_partial: leave out what is on one side only, and say how much, instead of refusing.
+
+    Raises:
+        InputError: ids are on one side only, no id is on both, or the evaluator's words are not those of the people.
+    """
+    place = {id: row for row, id in enumerate(scores.ids)}
+    labelled = np.flatnonzero(labels.n_labels > 0).tolist()
+    known = set(labels.ids)
+    extra = [] if is_subset else [id for id in scores.ids if id not in known]
+    missing = [labels.ids[row] for row in labelled if labels.ids[row] not in place]
+    if len(missing) == len(labelled):
+        raise InputError(
+            f"{scores.source}: no id is among the labels, as {scores.ids[0]!r} is not. Theirs are called as {labels.ids[0]!r}."
+        )
+    if not is_partial:
+        for ids, who, where in ((extra, "scored", "labelled"), (missing, "labelled", "scored")):
+            if ids:
+                shown = ", ".join(map(repr, ids[:3]))
+                raise InputError(
+                    f"{scores.source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
+                    "Score the labelled responses, unscored ones as null, or compare what is on both sides with --partial."
+                )
+    if extra or missing:
+        what = "%s: %d scored ids are not labelled, %d labelled ids are not scored; all are left out"
+        logger.warning(what, scores.source, len(extra), len(missing))
+    kept = [row for row in labelled if labels.ids[row] in place]
+    of_scores = [place[labels.ids[row]] for row in kept]
+    values, scale = _on_scale(scores, labels.scale)
+    paired = values[of_scores]
+    n_unscored = int(np.isnan(paired).sum())
+    unscored = scores.unscored if n_unscored == sum(scores.unscored.values()) else {UNKNOWN: n_unscored}
+    chosen = replace(
+        _rows(labels, kept),
+        clusters=_taken(scores.clusters, of_scores) if labels.clusters is None else _taken(labels.clusters, kept),
+        systems=_taken(labels.systems, kept) or _taken(scores.systems, of_scores),
+    )
+    return JudgedLabels(
+        evaluator=scores.evaluator,
+        scores=paired,
+        labels=chosen,
+        scale=scale,
+        unscored=unscored,
+        signature=scores.signature,
+    )
+
+
+def _rows(labels: LabelTable, rows: Sequence[int]) -> LabelTable:
+    return replace(
+        labels,
+        ids=[labels.ids[row] for row in rows],
+        labels=labels.labels[rows],
+        items=_taken(labels.items, rows),
+        texts=_taken(labels.texts, rows),
+    )
+
+
+def _taken(values: Sequence[T] | None, rows: Sequence[int]) -> list[T] | None:
+    return None if values is None else [values[row] for row in rows]
+
+
+def _on_scale(scores: ScoreTable, scale: Scale) -> tuple[FloatArray, Scale | None]:
+    """The scores as places on the scale of the labels; as they are where they are numbers of their own."""
+    own = scores.scale
+    if own is not None and own.kind == scale.kind == "binary":
+        return scores.scores, scale
+    if own is not None and {*own.categories} <= {*scale.categories}:
+        places = np.array([scale.categories.index(name) for name in own.categories], dtype=np.float64)
+        taken = np.where(np.isnan(scores.scores), 0, scores.scores).astype(np.int64)
+        return np.where(np.isnan(scores.scores), np.nan, places[taken]), scale
+    if own is None and scale.kind == "ordinal":
+        return _named(scores.scores, scale)
+    if own is None or own.categories == ("0", "1"):
+        return scores.scores, None
+    raise InputError(
+        f"{scores.source}: {scores.evaluator} says {', '.join(own.categories)}, and people "
+        f"{', '.join(scale.categories) or 'numbers'}. Use the same words, or choose another column with --column."
+    )
+
+
+def _named(values: FloatArray, scale: Scale) -> tuple[FloatArray, Scale | None]:
+    """Numbers that all are names of categories, such as 1 to 5, as their places."""
+    names = {name: float(place) for place, name in enumerate(scale.categories)}
+    distinct = np.unique(values[~np.isnan(values)])
+    if not {f"{value:g}" for value in distinct} <= names.keys():
+        return values, None
+    of_value = np.array([names[f"{value:g}"] for value in distinct])
+    return np.where(np.isnan(values), np.nan, of_value[np.searchsorted(distinct, values) % max(1, len(distinct))]), scale

@@ -1,0 +1,312 @@
+"""Reads what people said of responses or conversations, in words or numbers, of a file, a set, a frame or rows of Python.
+
+A row is a response, or what one person said of it (with a column `rater`): `id`, the labels, and where they are there
+`conversation` (or `dialogue`, ...), `system`, `item`, and the texts, `context` and `response`. Labels stand in one column, in
+columns called after people (`annotator_1`) or named by `raters`, or in a list or an object of lists by quality (`labels`,
+`ratings`). What tools for labelling export is read as `corpora.exports` says, a set by its name, such as "fed".
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dialeval_plugin.conversations.files import open_rows, reading
+from dialeval_plugin.conversations.reading import given_rows
+from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
+from dialeval_plugin.core.files import Line, parse_json
+from dialeval_plugin.corpora.columns import Columns
+from dialeval_plugin.corpora.corpus import Beginning
+from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
+from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
+from dialeval_plugin.corpora.registry import identify
+from dialeval_plugin.corpora.rows import is_number, is_table
+from dialeval_plugin.corpora.score_files import conversation_of
+
+from .scales import MAX_CATEGORIES, Cells
+from .table import LabelTable
+
+_NESTED = ("labels", "label", "ratings", "rating")
+"""What a row of JSON calls the labels of several people."""
+_LONGEST_WORD = 40
+_CONTEXT = ("context", "preceding", "prompt", "question", "input")
+_RESPONSE = ("response", "text", "answer", "output", "completion")
+
+
+def read_labels(
+    source: str | Path,
+    *,
+    raters: Sequence[str] = (),
+    order: Sequence[str] = (),
+    positive: str | None = None,
+    quality: str | None = None,
+    level: Level | None = None,
+) -> LabelTable:
+    """Read the labels of one quality.
+
+    Args:
+        source: a file (.csv, .tsv, .json, .jsonl, .parquet, .xlsx), or the name of a set.
+        raters: columns of single people.
+        order: the labels in ascending order, where they have one.
+        positive: of two labels the one that counts as positive, where they are none of the usual pairs (pass and fail, ...).
+        quality: column, or quality, of the labels; without it the only one, or the one called `label` or overall.
+        level: which rows, where a set has ratings of responses and of dialogues.
+
+    Raises:
+        InputError: the file is malformed, or can be read in two ways; the message names the option that settles it.
+        MissingPrerequisite: a set is not on this machine, or openpyxl, which reads a workbook.
+    """
+    path, asked = Path(source), _Asked(tuple(raters), tuple(order), positive, quality)
+    if not path.exists():
+        return _of_items(read_rated_items(str(source)), str(source), asked, level)
+    if path.suffix.lower() == ".xlsx":
+        return _of_rows(person_rows(_workbook(path), str(path)), str(path), asked)
+    if path.suffix.lower() in {".parquet", ".arrow"}:
+        return _of_rows(person_rows(list(open_rows(str(path)).lines), str(path)), str(path), asked)
+    check_suffix(path)
+    if not is_table(path) and export_of(Beginning.of(path).value) is None and identify(path) is not None:
+        return _of_items(read_rated_items(str(path)), str(path), asked, level)
+    return _of_rows(user_rows(path), str(path), asked)
+
+
+def labels_from(labels: Any, **asked: Any) -> LabelTable:
+    """Return labels that are a `LabelTable` already, a file or a set, a frame of pandas, rows, or an object of id to labels.
+
+    `asked` is as in `read_labels`.
+    """
+    if isinstance(labels, LabelTable):
+        return labels
+    if isinstance(labels, (str, Path)):
+        return read_labels(labels, **asked)
+    asked.pop("level", None)
+    return _of_rows(person_rows(rows_from(labels, "labels", "label"), "labels"), "labels", _Asked(**asked))
+
+
+def rows_from(given: Any, what: str, column: str) -> list[Line]:
+    """Return the rows of a frame, a list of objects, or an object of id to value; InputError: there are none."""
+    if isinstance(given, Mapping) and not any(hasattr(one, "column_names") for one in given.values()):
+        given = [{"id": id, column: value} for id, value in given.items()]
+    elif hasattr(given, "notna") and hasattr(given, "columns"):
+        given = given.astype(object).where(given.notna(), None)
+    rows = list(given_rows(given)[0])
+    if not rows:
+        raise InputError(f"{what}: has no rows. Give one a response.")
+    return rows
+
+
+class _Asked(NamedTuple):
+    raters: Sequence[str] = ()
+    order: Sequence[str] = ()
+    positive: str | None = None
+    quality: str | None = None
+
+
+def _workbook(path: Path) -> list[Line]:
+    import pandas
+
+    if importlib.util.find_spec("openpyxl") is None:
+        raise MissingPrerequisite(
+            f"{path}: a workbook is read by the package openpyxl, which is not installed. "
+            "Install it by `pip install openpyxl`, or save the sheet as CSV (UTF-8)."
+        )
+    with reading(str(path)):
+        sheets = pandas.read_excel(path, sheet_name=None, dtype=object)
+    filled = {name: frame for name, frame in sheets.items() if len(frame)}
+    if len(filled) != 1:
+        raise InputError(
+            f"{path}: has {len(filled)} sheets with rows ({', '.join(map(str, filled))}). Leave the one of the labels."
+        )
+    ((name, frame),) = filled.items()
+    rows = rows_from(frame.rename(columns=str), str(path), "label")
+    return [Line(f"{path}: {name}, row {number}", row.value) for number, row in enumerate(rows, start=2)]
+
+
+def label_columns(rows: Sequence[Line], source: str, known: Collection[str] = ()) -> Columns:
+    """Tell columns apart, those of words that are categories being read as if they held numbers."""
+    words = {name for name in dict.fromkeys(name for row in rows for name in row.value) if _is_of_categories(rows, name)}
+    shadow = [
+        Line(row.where, {name: 0 if name in words and cell not in {None, ""} else cell for name, cell in row.value.items()})
+        if words
+        else row
+        for row in rows
+    ]
+    return Columns.of(shadow, source, known)
+
+
+def _is_of_categories(rows: Sequence[Line], name: str) -> bool:
+    cells = [row.value.get(name) for row in rows]
+    if not all(cell is None or isinstance(cell, (str, bool, int, float)) for cell in cells):
+        return False
+    counts = Counter(str(cell).strip().casefold() for cell in cells if cell is not None and str(cell).strip())
+    if not counts or all(is_number(word) for word in counts):
+        return False
+    is_few = len(counts) <= max(5, min(MAX_CATEGORIES, counts.total() // 2))
+    return is_few and all(len(word) <= _LONGEST_WORD for word in counts)
+
+
+def chosen_columns(
+    columns: Columns, source: str, quality: str | None, names: Collection[str], option: str
+) -> tuple[str, list[str]]:
+    """Return the quality that is asked for, or the only one, with its columns."""
+    there = {**{name: [name] for name in columns.numbers}, **columns.raters}
+    if quality is not None:
+        found = next((name for name in there if name.casefold() == quality.casefold()), None)
+        if found is None and quality not in names:
+            raise unknown_name(f"{option} {quality!r}: {source} has no such column", quality, sorted({*there, *names}))
+        return quality, there[found] if found is not None else [quality]
+    if columns.unclear:
+        shown = ",".join(columns.unclear)
+        raise InputError(
+            f"{source}: {', '.join(columns.unclear)} may be raters of one quality, or qualities. "
+            f"Say --raters {shown}, or name the quality with {option}."
+        )
+    named = [name for name in there if name.casefold() in {"label", "overall"}] or list(columns.raters) or list(there)
+    if len(named) != 1:
+        what = "labels" if option == "--quality" else "scores"
+        if named:
+            raise InputError(f"{source}: several columns may hold the {what}: {', '.join(named)}. Name one with {option}.")
+        raise InputError(f"{source}: no column holds {what}. It has: {', '.join(names)}. Name one with {option}.")
+    return named[0], there[named[0]]
+
+
+def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
+    names = list(dict.fromkeys(name for row in rows for name in row.value))
+    for name in asked.raters:
+        if name not in names:
+            raise unknown_name(f"--raters: {source} has no column {name!r}", name, names)
+    nested = [name for name in _NESTED if any(isinstance(row.value.get(name), (list, dict)) for row in rows)]
+    columns = label_columns(rows, source, [*asked.raters, *nested])
+    if asked.raters:
+        quality, of_people = asked.quality or "label", list(asked.raters)
+    elif nested:
+        quality, of_people = _nested_quality(rows, nested[0], source, asked.quality), nested[:1]
+    else:
+        quality, of_people = chosen_columns(columns, source, asked.quality, names, "--quality")
+    is_nested = of_people == nested[:1]
+    cells, places = Cells(quality), dict[tuple[int, int], None]()
+    ids, raters = dict[str, int](), dict[str, int]()
+    first: list[Line] = []
+    for number, row in enumerate(rows):
+        id = columns.label(row, "id") or (str(number) if "id" not in names and {*_CONTEXT} & {*names} else None)
+        if not id:
+            raise InputError(f"{row.where}: has no 'id'. Name the response that is labelled, as its scores do.")
+        if id not in ids:
+            first.append(row)
+        place, person = ids.setdefault(id, len(ids)), columns.label(row, "rater")
+        for name, cell in _given(row, of_people, quality, is_nested=is_nested):
+            rater = name if person is None else person if len(of_people) == 1 and not is_nested else f"{person} {name}"
+            at = place, raters.setdefault(rater, len(raters))
+            if at in places:
+                who = "" if person is None else f" by {person!r}"
+                raise InputError(
+                    f"{row.where}: the id {id!r} occurs twice{who}. Give every response its own, "
+                    "and each person's labels a name in a column 'rater'."
+                )
+            places[at] = None
+            cells.add(cell, row.where)
+    values, scale = cells.on_scale(source, asked.order, asked.positive)
+    labels = np.full((len(ids), len(raters)), np.nan)
+    at_row, at_rater = np.array(list(places), dtype=np.int64).reshape(-1, 2).T
+    labels[at_row, at_rater] = values
+    if not len(values) or np.isnan(values).all():
+        raise InputError(f"{source}: {quality}: no row has a label. Name the column of the labels with --quality.")
+    texts = [_texts(row) for row in first]
+    has_texts = any(response for _, response in texts)
+    conversations = [
+        columns.label(row, "cluster") or conversation_of(id, [context] if context else None)
+        for id, row, (context, _) in zip(ids, first, texts, strict=True)
+    ]
+    return LabelTable(
+        source=source,
+        ids=list(ids),
+        labels=labels,
+        scale=scale,
+        raters=tuple(raters),
+        clusters=None if conversations == list(ids) and "cluster" not in columns.labels else conversations,
+        systems=_known([columns.label(row, "system") for row in first]),
+        items=_known([columns.label(row, "item") or context or None for row, (context, _) in zip(first, texts, strict=True)]),
+        quality=quality,
+        texts=texts if has_texts else None,
+        has_people=not is_nested,
+    )
+
+
+def _nested_quality(rows: Sequence[Line], name: str, source: str, asked: str | None) -> str:
+    there = dict.fromkeys(key for row in rows if isinstance(given := row.value.get(name), dict) for key in given)
+    if not there:
+        return asked or name.rstrip("s")
+    return chosen_columns(Columns({}, list(there), {}, [], []), source, asked, there, "--quality")[0]
+
+
+def _given(row: Line, columns: Sequence[str], quality: str, *, is_nested: bool) -> Iterator[tuple[str, Any]]:
+    """The labels of a row, each with its rater."""
+    for name in columns:
+        given = row.value.get(name)
+        if isinstance(given, dict):
+            given = given.get(quality)
+        if not is_nested:
+            yield name, given
+            continue
+        people = given if isinstance(given, list) else [given]
+        yield from ((f"rater {place}", cell) for place, cell in enumerate(people, start=1))
+
+
+def _texts(row: Line) -> tuple[str, str]:
+    context, response = (
+        next((row.value[name] for name in names if row.value.get(name)), "") for names in (_CONTEXT, _RESPONSE)
+    )
+    return _said(context, row.where), _said(response, row.where)
+
+
+def _said(value: Any, where: str) -> str:
+    """The turns of a text, a list of texts, or of messages, a turn a line."""
+    if isinstance(value, str) and value.startswith(('["', "[{")):
+        value = parse_json(value, where)
+    if isinstance(value, list):
+        said = (one.get("text") or one.get("content") or "" if isinstance(one, dict) else one for one in value)
+        return "\n".join(map(str, said))
+    return str(value)
+
+
+def _known(values: Sequence[str | None]) -> list[str] | None:
+    """The values, or None where a row has none."""
+    there = [value for value in values if value is not None]
+    return there if len(there) == len(values) else None
+
+
+def _of_items(items: Sequence[RatedItem], source: str, asked: _Asked, level: Level | None) -> LabelTable:
+    items = [item for item in items if level in {None, item.level}]
+    if len({item.level for item in items}) != 1:
+        problem = "has ratings of responses and of whole dialogues" if items else f"has no ratings at {level} level"
+        raise InputError(f"{source}: {problem}. Choose with level 'turn' or 'dialogue'.")
+    if asked.raters:
+        raise InputError(f"--raters: {source} is a published set, whose raters have no columns. Leave it out.")
+    rated = qualities(items)
+    quality, _ = chosen_columns(Columns({}, rated, {}, [], []), source, asked.quality, rated, "--quality")
+    quality = next(name for name in rated if name.casefold() == quality.casefold())
+    given = [item.ratings.get(quality, ()) for item in items]
+    width = max(map(len, given))
+    cells = Cells(quality)
+    for item, values in zip(items, given, strict=True):
+        for place in range(width):
+            cells.add(values[place] if place < len(values) else None, f"{source}: {item.id}")
+    numbers, scale = cells.on_scale(source, asked.order, asked.positive)
+    return LabelTable(
+        source=source,
+        ids=[item.id for item in items],
+        labels=numbers.reshape(len(items), width),
+        scale=scale,
+        raters=tuple(f"rater {place}" for place in range(1, width + 1)),
+        clusters=_known([item.cluster for item in items]),
+        systems=_known([item.system for item in items]),
+        items=_known([item.item for item in items]),
+        quality=quality,
+        texts=[("\n".join(item.turns[:-1]), item.turns[-1]) if item.turns else ("", "") for item in items],
+        has_people=False,
+    )

@@ -1,0 +1,143 @@
+"""From what stands in cells to numbers on a scale: pass and fail, named categories, words in an order, or numbers."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.corpora.rows import MISSING, finite, is_number
+
+from .table import Scale
+
+MAX_CATEGORIES = 50
+"""Of more different words a column holds texts."""
+_PAIRS = (
+    "fail failed f|pass passed p; no n|yes y; false f|true t; bad|good; incorrect|correct; wrong|right; reject rejected|accept "
+    "accepted approve approved; unacceptable|acceptable; unsafe|safe; negative|positive; failure|success; dislike|like; "
+    "unhelpful|helpful; irrelevant|relevant; unfaithful|faithful; inappropriate|appropriate; unsupported|supported; "
+    "ungrounded|grounded; thumbs_down thumbs-down down 👎|thumbs_up thumbs-up up 👍; not_ok|ok"
+)
+_BINARY = [tuple(tuple(side.split()) for side in pair.split("|")) for pair in _PAIRS.split(";")]
+"""Of each pair the spellings of the negative word and of the positive one."""
+
+
+class Cells:
+    """Cells read one after another, numbers and words apart; a million of numbers take 16 MB."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._numbers, self._codes = array("d"), array("q")
+        self._words: dict[str, int] = {}
+        self._first: dict[str, str] = {}
+
+    def add(self, value: Any, where: str) -> None:
+        """Add what a cell holds: None or an empty one is no label."""
+        if type(value) is float and math.isfinite(value):  # a fast path: a file has a million of them
+            self._numbers.append(value)
+            self._codes.append(-1)
+            return
+        if isinstance(value, (bool, str)):
+            word = str(value).strip()
+            if not is_number(word):
+                self._numbers.append(np.nan)
+                self._codes.append(self._words.setdefault(word.casefold(), len(self._words)) if word else -1)
+                self._first.setdefault(word.casefold(), f"{where}: {self.name}")
+                return
+            value = float(word)
+        # pandas has NaN where a cell is empty.
+        is_empty = value is None or (isinstance(value, float) and math.isnan(value))
+        number = np.nan if is_empty else finite(value, f"{where}: {self.name}", "Leave the cell empty where there is none.")
+        self._numbers.append(number)
+        self._codes.append(-1)
+
+    def on_scale(
+        self, source: str, order: Sequence[str] = (), positive: str | None = None, known: Scale | None = None
+    ) -> tuple[FloatArray, Scale]:
+        """Return a number a cell, NaN where it is empty, and what the numbers mean.
+
+        Args:
+            source: begins messages.
+            order: words in ascending order.
+            positive: of two words the one that counts as positive.
+            known: a scale whose words count, as far as the cells hold words.
+
+        InputError: words that nobody can place: a word for "none", more than `MAX_CATEGORIES`, numbers among words, or two
+            words of which nobody says which one is positive.
+        """
+        numbers, codes = np.array(self._numbers), np.array(self._codes)
+        where = f"{source}: {self.name}"
+        distinct = np.unique(numbers[~np.isnan(numbers)])
+        if not (order or positive is not None or self._words):
+            is_binary = len(distinct) and {*distinct} <= {0.0, 1.0}
+            return numbers, Scale("binary", ("0", "1")) if is_binary else Scale("interval")
+        if len(distinct) > MAX_CATEGORIES and self._words:
+            word, place = next(iter(self._first.items()))
+            raise InputError(f"{place}: expected a number, got {word!r}. Leave the cell empty where there is none.")
+        words = [*self._words, *(f"{number:g}" for number in distinct)]
+        if len(words) > MAX_CATEGORIES:
+            raise InputError(f"{where}: has {len(words)} different labels, which are no categories. Name the column of labels.")
+        places, scale = _categories(words, where, order, positive, known, self._first)
+        of_word = np.array([*(places[word] for word in words), np.nan])
+        of_number = np.where(np.isnan(numbers), len(words), np.searchsorted(distinct, numbers) + len(self._words))
+        return np.asarray(of_word[np.where(codes >= 0, codes, of_number)], dtype=np.float64), scale
+
+
+def _categories(
+    words: Sequence[str],
+    where: str,
+    order: Sequence[str],
+    positive: str | None,
+    known: Scale | None,
+    first: Mapping[str, str],
+) -> tuple[dict[str, float], Scale]:
+    """The place of each word, and the scale."""
+    shown = ", ".join(map(repr, words))
+    if order:
+        names = [_plain(word) for word in order]
+        if len(names) < 2 or len({*names}) < len(names):
+            raise InputError(
+                f"--order {','.join(order)}: expected two different words or more. Give all labels, the worst first."
+            )
+        if unknown := [word for word in words if word not in names]:
+            raise InputError(
+                f"{first.get(unknown[0], where)}: {unknown[0]!r} is not in --order {','.join(order)}. "
+                "Add it, or leave the cell empty where there is no label."
+            )
+        kind = Scale("binary" if len(names) == 2 else "ordinal", tuple(names))
+        return {word: float(place) for place, word in enumerate(names)}, kind
+    if none := [word for word in words if word in MISSING]:
+        raise InputError(
+            f"{first.get(none[0], where)}: {none[0]!r} may be a label, or stand for none. "
+            "Leave the cell empty where there is none; to count it as a label, name all of them by --order."
+        )
+    if known is not None and {*words} <= {*known.categories}:
+        return {name: float(place) for place, name in enumerate(known.categories)}, known
+    if positive is not None:
+        if len(words) > 2 or _plain(positive) not in words:
+            raise InputError(f"--positive {positive}: the labels are {shown}. Name one of two, or give --order.")
+        names = sorted(words, key=_plain(positive).__eq__)
+        names = names if len(names) == 2 else [f"not {names[0]}", *names]
+        return {word: float(place) for place, word in enumerate(names)}, Scale("binary", tuple(names))
+    for pair in _BINARY:
+        if {*words} <= {*pair[0], *pair[1]}:
+            return {word: float(word in pair[1]) for word in words}, Scale("binary", (pair[0][0], pair[1][0]))
+    if {*words} <= {word for pair in _BINARY for side in pair for word in side}:
+        raise InputError(f"{where}: the labels are {shown}, of several pairs of words. Use those of one, or give --order.")
+    if any(is_number(word) for word in words):
+        raise InputError(f"{where}: holds numbers and words: {shown}. Mend the cells, or name all labels by --order.")
+    if len(words) == 2:
+        raise InputError(f"{where}: the labels are {shown}. Say which one is good by --positive {words[0]}.")
+    names = sorted(words)
+    return {word: float(place) for place, word in enumerate(names)}, Scale("nominal", tuple(names))
+
+
+def _plain(word: str) -> str:
+    """A word as cells have it, whatever its capitals and blanks; a number as `1`, not `1.0`."""
+    word = word.strip().casefold()
+    return f"{float(word):g}" if is_number(word) else word

@@ -1,0 +1,134 @@
+"""Reads what one evaluator says of rows, however many: a row at a time, of which only id, conversation and score are kept."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dialeval_plugin.conversations.files import delimiter_of, open_rows
+from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.files import Line, read_text
+from dialeval_plugin.corpora.exports import check_layout, check_suffix
+from dialeval_plugin.corpora.rows import file_rows, is_table, label_field
+from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation_of, read_meta, texts_before
+
+from .reading import chosen_columns, label_columns, rows_from
+from .scales import Cells
+from .table import Scale, ScoreTable
+
+_ROWS_SEEN = 1000
+"""First rows, by which columns are told apart."""
+_HEADER = 10_000
+"""Bytes that hold the header of a table."""
+
+
+def read_scores(
+    source: str | Path,
+    *,
+    column: str | None = None,
+    scale: Scale | None = None,
+    order: Sequence[str] = (),
+    positive: str | None = None,
+    raters: Sequence[str] = (),
+    evaluator: str | None = None,
+) -> ScoreTable:
+    """Read the scores, or the words, of an evaluator (.jsonl, .json, .csv, .tsv, .parquet), a million rows in seconds.
+
+    Args:
+        source: the file; NAME=FILE names the evaluator.
+        column: of the scores; without it the main one of `dialeval score`, the one called `score`, or the only one.
+        scale: that of the people's labels, whose words the evaluator may use.
+        order: as in `read_labels`; positive as well.
+        positive: of two words the one that counts as positive.
+        raters: columns that people filled, which are no scores.
+        evaluator: its name; by default that of the file, or of the column where the file has labels too.
+
+    Raises:
+        InputError: the file is malformed, a row has no id or that of another, or it is unclear which column counts.
+    """
+    name, sign, file = str(source).partition("=")
+    is_named = bool(sign) and not Path(source).exists()
+    path = Path(file) if is_named else Path(source)
+    meta = read_meta(path)
+    if path.suffix.lower() != ".parquet":
+        check_suffix(path)
+    # A table with decimal commas has to be read whole.
+    is_plain = not is_table(path) or delimiter_of(read_text(path, _HEADER).partition("\n")[0], ",") == ","
+    rows = open_rows(str(path), is_log=False).lines if is_plain else iter(file_rows(path))
+    asked = _Asked(column or meta.get("main"), scale, tuple(order), positive, tuple(raters))
+    main, found = _of_rows(rows, str(path), asked, is_of_turns=meta.get("level") != "dialogue")
+    called = evaluator or (name if is_named else path.stem if main in {"score", meta.get("main")} else main)
+    is_lower = meta.get("orientation") == "lower"
+    scores = -found.scores + 0.0 if is_lower else found.scores
+    return replace(found, evaluator=called, scores=scores, signature=meta.get("signature"))
+
+
+def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> ScoreTable:
+    """Return scores that are a `ScoreTable` already, a file, a frame of pandas, rows, or an object of id to score.
+
+    `evaluator` is its name; `asked` is as in `read_scores`.
+    """
+    if isinstance(scores, ScoreTable):
+        return scores
+    if isinstance(scores, (str, Path)):
+        return read_scores(scores, evaluator=evaluator, **asked)
+    main, found = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", _Asked(**asked))
+    return replace(found, evaluator=evaluator or main)
+
+
+class _Asked(NamedTuple):
+    column: str | None = None
+    scale: Scale | None = None
+    order: Sequence[str] = ()
+    positive: str | None = None
+    raters: Sequence[str] = ()
+
+
+def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: bool = True) -> tuple[str, ScoreTable]:
+    """The column that counts, and what it holds; an evaluator that has no name yet."""
+    head = list(itertools.islice(rows, _ROWS_SEEN))
+    check_layout(Path(source), head[0].value)
+    names = list(dict.fromkeys(name for row in head for name in row.value))
+    columns = label_columns(head, source, [*asked.raters, *(NO_SCORES & {*names})])
+    main = asked.column or ("score" if "score" in names else "")
+    if not main:
+        of_evaluators = columns._replace(raters={}, numbers=[name for name in columns.numbers if name.casefold() != "label"])
+        main, _ = chosen_columns(of_evaluators, source, None, names, "--column")
+    elif main not in names:
+        raise unknown_name(f"{source}: has no column {main!r}", main, names)
+    cells, unscored = Cells(main), Counter[str]()
+    ids, clusters, systems = dict[str, None](), list[str](), list[str | None]()
+    before = ""
+    for row in itertools.chain(head, rows):
+        id = label_field(row, "id")
+        if not id:
+            raise InputError(f"{row.where}: has no 'id', a text or a whole number. Give the id of the scored response.")
+        if id in ids:
+            raise InputError(f"{row.where}: the id {id!r} occurs twice. Give every response one score.")
+        ids[id] = None
+        named = columns.label(row, "cluster") if "cluster" in columns.labels else None
+        cluster = named or conversation_of(id, texts_before(row), is_of_turns=is_of_turns)
+        # Rows of a conversation, which follow each other, share one string.
+        before = before if cluster == before else cluster
+        clusters.append(before)
+        if "system" in columns.labels:
+            systems.append(columns.label(row, "system"))
+        value = row.value.get(main)
+        cells.add(value, row.where)
+        if value is None or value == "":
+            unscored[str(row.value.get("unscored") or UNKNOWN)] += 1
+    values, scale = cells.on_scale(source, asked.order, asked.positive, asked.scale)
+    return main, ScoreTable(
+        evaluator="",
+        source=source,
+        ids=list(ids),
+        scores=values,
+        clusters=clusters,
+        scale=None if scale.kind == "interval" else scale,
+        systems=None if None in systems or not systems else [*filter(None, systems)],
+        unscored=unscored,
+    )
