@@ -364,6 +364,11 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
     return [{"role": mark[1], "content": text[mark.end() : end].strip()} for mark, end in zip(marks, ends, strict=True)]
 
 
+def alternating(texts: Iterable[Any], speakers: tuple[str, str] = (USER, ASSISTANT)) -> list[dict[str, Any]]:
+    """Return the messages of two who take turns."""
+    return [{"role": speakers[place % 2], "content": text} for place, text in enumerate(texts)]
+
+
 def parsed_cell(value: Any) -> Any:
     """Return what a cell of a table holds as JSON: messages, parts, or a text with escapes; any other cell as it is."""
     if not isinstance(value, str):

@@ -17,21 +17,9 @@ _SPEAKERS = {
     ),
 }
 _CUSTOMERS = frozenset(
-    {
-        "customer",
-        "client",
-        "visitor",
-        "caller",
-        "guest",
-        "end_user",
-        "enduser",
-        "consumer",
-        "requester",
-        "patient",
-        "seeker",
-        "u",
-    }
-)
+    {"customer", "client", "visitor", "caller", "guest", "end_user", "enduser", "consumer", "requester", "patient",
+     "seeker", "u"}
+)  # fmt: skip
 _AGENTS = frozenset(
     {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "operator",
      "representative", "wizard", "helper", "supporter"}

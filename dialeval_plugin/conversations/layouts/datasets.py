@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import Fields, is_message, split_dialogue
+from dialeval_plugin.conversations.messages import Fields, alternating, is_message, split_dialogue
 from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
 from dialeval_plugin.core.errors import InputError
 
@@ -85,7 +85,7 @@ def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
         asked_first, answered = listed(value.get("prompt")), listed(answer)
         if asked_first and answered and all(isinstance(text, str) for text in (*asked_first, *answered)):
             pairs = zip(asked_first, answered, strict=True)  # of a battle of several turns
-            return [Logged(_alternating(text for pair in pairs for text in pair), id_of(value))]
+            return [Logged(alternating(text for pair in pairs for text in pair), id_of(value))]
         if isinstance(answer, str) and (messages := split_dialogue(answer)) is not None:
             return [Logged(messages, id_of(value), len(messages) - 1)]
         said = messages_of(answer, ASSISTANT) or []
@@ -125,10 +125,6 @@ def _question_answer(value: Value) -> list[Logged]:
     return exchange(value[names[0]], value[names[1]], id_of(value))
 
 
-def _alternating(texts: Iterable[Any], speakers: tuple[str, str] = (USER, ASSISTANT)) -> list[dict[str, Any]]:
-    return [{"role": speakers[place % 2], "content": text} for place, text in enumerate(texts)]
-
-
 def _each(
     read: Callable[[Value], list[Any]], mark: str, *of_turns: str
 ) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
@@ -145,7 +141,7 @@ def _each(
     return recognises, read_each
 
 
-_is_multiwoz, _read_multiwoz = _each(lambda value: _alternating(turn["text"] for turn in value["log"]), "log", "text")
+_is_multiwoz, _read_multiwoz = _each(lambda value: alternating(turn["text"] for turn in value["log"]), "log", "text")
 _is_topical, _read_topical = _each(
     lambda value: [{"role": one["agent"], "content": one["message"]} for one in value["content"]], "content", "agent"
 )
@@ -163,7 +159,7 @@ def _halves(value: Value) -> tuple[str, str] | None:
 def _of_halves(value: Value) -> list[Logged]:
     names = _halves(value) or _HALVES[0]
     turns = listed(value.get("conversation") or value.get("conversations")) or []
-    return [Logged(_alternating(turn[name] for turn in turns for name in names), id_of(value))]
+    return [Logged(alternating(turn[name] for turn in turns for name in names), id_of(value))]
 
 
 def _wizard(value: Value) -> list[Logged]:
@@ -178,21 +174,21 @@ def _blended(value: Value) -> list[Logged]:
         texts = [text for _, text in value["dialog"]]
     else:
         texts = [text for pair in zip(value["free_messages"], value["guided_messages"], strict=True) for text in pair]
-    return [Logged(_alternating([*seeds, *texts], ("free", "guided")), id_of(value))]
+    return [Logged(alternating([*seeds, *texts], ("free", "guided")), id_of(value))]
 
 
 def _coqa(value: Value) -> Iterator[Logged]:
     for one in value.get("data") or [value]:
         answers = one["answers"]["input_text"] if isinstance(one["answers"], Mapping) else one["answers"]
         said = (text for pair in zip(one["questions"], answers, strict=True) for text in pair)
-        yield Logged(_alternating(text["input_text"] if isinstance(text, Mapping) else text for text in said), id_of(one))
+        yield Logged(alternating(text["input_text"] if isinstance(text, Mapping) else text for text in said), id_of(one))
 
 
 def _quac(value: Value) -> Iterator[Logged]:
     for article in value["data"]:
         for one in article["paragraphs"]:
             said = (text for qa in one["qas"] for text in (qa["question"], qa["orig_answer"]["text"]))
-            yield Logged(_alternating(said), id_of(one))
+            yield Logged(alternating(said), id_of(one))
 
 
 def _oasst(value: Value) -> list[Logged]:
@@ -249,10 +245,10 @@ def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
         first = first or number
         texts += [fields[name].replace("\\n", "\n") for name in ("text", "labels", "eval_labels") if name in fields]
         if fields.get("episode_done") == "True":
-            yield first, {"parlai": _alternating(texts)}
+            yield first, {"parlai": alternating(texts)}
             texts, first = [], 0
     if texts:
-        yield first, {"parlai": _alternating(texts)}
+        yield first, {"parlai": alternating(texts)}
 
 
 _OF_PEOPLE = "is a chat of people ({}). Read it by --layout {}: each message but the first is scored"
@@ -336,7 +332,7 @@ LAYOUTS = [
     ),
     Layout(
         name="ultrachat", about="UltraChat as it was first published",
-        read=lambda value: [Logged(_alternating(value["data"]), id_of(value))],
+        read=lambda value: [Logged(alternating(value["data"]), id_of(value))],
         recognises=lambda value: bool(value.get("data")) and has_list("data")(value)
         and all(isinstance(text, str) for text in value["data"]),
         open_question="has texts without a word of who speaks (UltraChat). Read it by --layout ultrachat: the user and the "

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from html import unescape
 from typing import Any, NamedTuple, TypeAlias
 
-from dialeval_plugin.conversations.messages import USUAL, Fields, is_message, parsed_cell, split_dialogue
+from dialeval_plugin.conversations.messages import USUAL, Fields, alternating, is_message, parsed_cell, split_dialogue
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
 from dialeval_plugin.core.errors import InputError
@@ -42,7 +42,7 @@ class Logged(NamedTuple):
     once: object = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Layout:
     """How the conversations of a file are laid out.
 
@@ -65,6 +65,7 @@ class Layout:
     about: str
     recognises: Callable[[Value], bool]
     read: Callable[[Value], Iterable[Logged]] = lambda value: ()
+    _: KW_ONLY
     message: Callable[[Value], Value | list[Value] | str] | None = None
     rows: Callable[[Iterable[str]], Iterator[tuple[int, Value]]] | None = None
     marks: tuple[str, ...] = ()
@@ -241,7 +242,7 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
 
 def _of_list(elements: list[Any], role: str) -> list[Any] | None:
     if elements and all(_is_pair(one) for one in elements):  # what Gradio calls a history
-        return [{"role": (USER, ASSISTANT)[place], "content": text} for pair in elements for place, text in enumerate(pair)]
+        return alternating(text for pair in elements for text in pair)
     if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
         return messages_of(elements[0], role)
     found = [one if isinstance(one, Mapping) else {"role": role, "content": one} for one in elements]
@@ -333,8 +334,7 @@ def texts(name: str, about: str, question: str, answer: str, *marks: str, more: 
 
     def read(value: Value) -> list[Logged]:
         asked = [text for field in (question, more) if field and (text := value.get(field))]
-        earlier = [text for pair in listed(value.get("history")) or [] for text in pair]
-        before = [{"role": (USER, ASSISTANT)[place % 2], "content": text} for place, text in enumerate(earlier)]
+        before = alternating(text for pair in listed(value.get("history")) or [] for text in pair)
         said = {"role": ASSISTANT, "content": value[answer]}
         return [Logged([*before, {"role": USER, "content": "\n\n".join(asked)}, said], id_of(value), len(before) + 1)]
 

@@ -8,7 +8,7 @@ carderne/signal-export.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dialeval_plugin.conversations.roles import ASSISTANT, USER
@@ -16,6 +16,7 @@ from dialeval_plugin.conversations.roles import ASSISTANT, USER
 from .layout import Layout, Logged, Value, ask_who, at, has, has_list, messages_at, said
 
 _BOTS = "its bots are read as the assistant"
+_THREADS = f"each thread is a conversation, {_BOTS}"
 _SERVICE: dict[str, Any] = {"role": "service"}
 """A message that says who came and went, which is counted and not said."""
 _TELEGRAM = {
@@ -140,67 +141,54 @@ def _imessage(value: Value) -> Value:
     return said("me" if value["is_from_me"] else str(other), value.get("text"), conversation=chat, date=value.get("date"))
 
 
+def _of_people(name: str, about: str, recognises: Callable[[Value], bool], who: str = "", **others: Any) -> Layout:
+    """A layout of a chat in which nobody is known to be an assistant, so that the user has to name it."""
+    question = ask_who(name, about, who) if who else ask_who(name, about)
+    return Layout(name, about, recognises, **others, open_question=question)
+
+
 LAYOUTS = [
-    Layout(
-        name="discord",
-        about="DiscordChatExporter's JSON",
-        recognises=lambda value: has(value, "guild", "channel", "messages"),
+    _of_people(
+        "discord",
+        "DiscordChatExporter's JSON",
+        lambda value: has(value, "guild", "channel", "messages"),
+        _BOTS,
         read=messages_at("messages", id="channel.id", each=_discord_message),
-        open_question=ask_who("discord", "Discord's export", _BOTS),
     ),
-    Layout(
-        name="meta",
-        about="Instagram's or Messenger's export",
-        recognises=lambda value: has(value, "participants", "messages") and has_list("messages", "sender_name")(value),
+    _of_people(
+        "meta",
+        "Instagram's or Messenger's export",
+        lambda value: has(value, "participants", "messages") and has_list("messages", "sender_name")(value),
         read=messages_at("messages", id="thread_path", each=_meta_message),
-        open_question=ask_who("meta", "Instagram's or Messenger's export"),
     ),
     Layout(
-        name="telegram",
-        about="Telegram's export, of a chat or of all",
-        recognises=lambda value: (
+        "telegram",
+        "Telegram's export, of a chat or of all",
+        lambda value: (
             has_list("chats.list", "messages")(value) or (has_list("messages")(value) and value.get("type") in _TELEGRAM)
         ),
-        read=_telegram,
+        _telegram,
     ),
-    Layout(
-        name="whatsapp",
-        about="WhatsApp's export, a text",
-        recognises=lambda value: False,
-        rows=_whatsapp_rows,
-        message=_whatsapp,
-        open_question=ask_who("whatsapp", "WhatsApp's export"),
-    ),
-    Layout(
-        name="slack",
-        about="Slack's export or API",
-        recognises=_is_slack,
-        message=_slack_message,
-        open_question=ask_who("slack", "Slack's export or API", f"each thread is a conversation, {_BOTS}"),
-    ),
-    Layout(
-        name="slack",
-        about="Slack's export or API",
-        recognises=lambda value: has_list("messages", "ts", "text")(value) and any(map(_is_slack, value["messages"])),
+    _of_people("whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_whatsapp_rows, message=_whatsapp),
+    _of_people("slack", "Slack's export or API", _is_slack, _THREADS, message=_slack_message),
+    _of_people(
+        "slack",
+        "Slack's export or API",
+        lambda value: has_list("messages", "ts", "text")(value) and any(map(_is_slack, value["messages"])),
+        _THREADS,
         read=_slack,
-        open_question=ask_who("slack", "Slack's export or API", f"each thread is a conversation, {_BOTS}"),
     ),
-    Layout(
-        name="signal",
-        about="messages of Signal's desktop, sigexport or signal-cli, one a row",
-        recognises=lambda value: (
+    _of_people(
+        "signal",
+        "messages of Signal's desktop, sigexport or signal-cli, one a row",
+        lambda value: (
             has(value, "conversationId", "body", "type")
             or has(value, "sender", "body", "date", "reactions")
             or has(value.get("envelope"), "source", "timestamp")
         ),
         message=_signal,
-        open_question=ask_who("signal", "Signal's messages"),
     ),
-    Layout(
-        name="imessage",
-        about="messages of iMessage, one a row",
-        recognises=lambda value: has(value, "is_from_me", "text"),
-        message=_imessage,
-        open_question=ask_who("imessage", "iMessage's messages"),
+    _of_people(
+        "imessage", "messages of iMessage, one a row", lambda value: has(value, "is_from_me", "text"), message=_imessage
     ),
 ]
