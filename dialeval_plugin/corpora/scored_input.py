@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from dialeval_plugin.conversations.reading import (
     is_conversation,
     read_rows,
 )
-from dialeval_plugin.conversations.record import Conversation, TurnChoice
+from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError, NothingToScore
 from dialeval_plugin.core.files import Line
@@ -190,6 +190,10 @@ class Source:
                 "Call the assistant 'assistant', or choose the turns by --turns all."
             )
 
+    def read(self, level: Level) -> list[Item]:
+        """Return all that a scorer of this level takes, in the order of the files; raises as `items`."""
+        return [placed.item for placed in self.items(level) if placed is not None]
+
     def _found(self, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
         if self.given is not None:
             rows, is_table = given_rows(self.given)
@@ -251,30 +255,6 @@ class Source:
                 f"{self.name}: is a folder without conversations. Give a folder of files ({', '.join(SUFFIXES)}) with "
                 "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
             )
-
-
-class ScoredInput(NamedTuple):
-    """A source that is read as a whole."""
-
-    source: Source
-
-    def items(self, level: Level) -> list[Item]:
-        """Return what a scorer of this level takes, in the order of the files; raises as `Source.items`."""
-        return [placed.item for placed in self.source.items(level) if placed is not None]
-
-    def remarks(self) -> str:
-        """Say in a line each what was left out; "" where nothing was."""
-        return self.source.remarks()
-
-
-def read_input(
-    path: Path,
-    choice: TurnChoice | None = None,
-    columns: Mapping[str, str] | None = None,
-    keep: Sequence[str] = (),
-) -> ScoredInput:
-    """Return a file, or all files below a folder, to be read as a whole; see `ReadingOptions`."""
-    return ScoredInput(Source(str(path), ReadingOptions(choice=choice, columns=columns or {}, keep=tuple(keep))))
 
 
 def _below(file: str, one: Conversation | Example) -> Conversation | Example:

@@ -24,7 +24,7 @@ import pytest
 import dialeval_plugin
 from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.corpora.scored_input import Source, read_input
+from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.streams.output import read_rows
 from tests.refusals import refusal
 from tests.streams.scored import score_file
@@ -205,7 +205,7 @@ def test_equal_ids_are_told_apart_on_one_line_too(tmp_path: Path) -> None:
     (path := tmp_path / "x.json").write_text(json.dumps([chat, chat]), encoding="utf-8")
     assert [placed.item.id for placed in Source(str(path)).items("turn") if placed] == ["b:2", "b#2:2"]
     path.write_text(json.dumps([response, response]), encoding="utf-8")
-    assert refusal(read_input(path).items, "turn") == (
+    assert refusal(Source(str(path)).read, "turn") == (
         f"{path}:1: the id 'x' is also that of {path}:1. Give every example its own."
     )
     batches = [pyarrow.RecordBatch.from_pylist([response])] * 2
@@ -220,9 +220,9 @@ def test_equal_ids_of_two_files_of_a_folder_are_told_apart_by_the_files(tmp_path
     (tmp_path / "logs").mkdir()
     for name in ("a", "b"):
         (tmp_path / "logs" / f"{name}.jsonl").write_text(json_lines(chat_rows()[1:]), encoding="utf-8")
-    assert [one.id for one in read_input(tmp_path / "logs").items("turn")] == ["a.jsonl/b:2", "b.jsonl/b:2"]
+    assert [one.id for one in Source(str(tmp_path / "logs")).read("turn")] == ["a.jsonl/b:2", "b.jsonl/b:2"]
     shutil.rmtree(tmp_path / "logs")
-    items = read_input(tmp_path, columns={"context": "q", "response": "a"}).items("turn")
+    items = Source(str(tmp_path), ReadingOptions(columns={"context": "q", "response": "a"})).read("turn")
     assert [(one.id, one.origin and one.origin.conversation) for one in items] == [
         ("a.jsonl/0", "a.jsonl/0"),
         ("b.jsonl/0", "b.jsonl/0"),
@@ -232,6 +232,6 @@ def test_equal_ids_of_two_files_of_a_folder_are_told_apart_by_the_files(tmp_path
 def test_a_cell_that_is_nested_without_end_is_a_text(tmp_path: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     (tmp_path / "x.csv").write_text(f"context,response\nHi.,{deep}\n", encoding="utf-8")
-    (one,) = read_input(tmp_path / "x.csv").items("turn")
+    (one,) = Source(str(tmp_path / "x.csv")).read("turn")
     assert isinstance(one, Example)
     assert one.response.text == deep

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.conversations.messages import split_dialogue, turn_of
+from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.corpora.scored_input import read_input
+from dialeval_plugin.corpora.scored_input import Source
 from tests.refusals import refusal
 from tests.timing import grows_with_its_length
 
@@ -133,14 +134,14 @@ def written(rows: list[Any], tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", READ)
 def test_what_was_misread_is_read(kind: str, tmp_path: Path) -> None:
     rows, expected = READ[kind]
-    items = read_input(written(rows, tmp_path)).items("turn")
+    items = Source(str(written(rows, tmp_path))).read("turn")
     assert [([turn.text for turn in one.context], one.response.text) for one in items if isinstance(one, Example)] == expected
 
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_can_be_meant_in_two_ways_is_asked_for(kind: str, tmp_path: Path) -> None:
     rows, way_out = REFUSED[kind]
-    assert way_out in refusal(read_input(written(rows, tmp_path)).items, "turn")
+    assert way_out in refusal(Source(str(written(rows, tmp_path))).read, "turn")
 
 
 @pytest.mark.parametrize("kind", READ)
@@ -162,7 +163,7 @@ def test_json_in_cells_is_not_speech(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     for columns in (None, {"context": "input", "response": "output", "id": "id"}):
-        (one,) = read_input(path, columns=columns).items("turn")
+        (one,) = Source(str(path), ReadingOptions(columns=columns or {})).read("turn")
         assert isinstance(one, Example)
         assert ([turn.text for turn in one.context], one.response.text) == ([TEA], LIKE)
 

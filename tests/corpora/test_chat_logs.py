@@ -29,7 +29,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.registry import read_dialogues, read_items, read_reported, read_scored
 from dialeval_plugin.corpora.rows import file_rows, is_table
-from dialeval_plugin.corpora.scored_input import read_input
+from dialeval_plugin.corpora.scored_input import Source
 from tests.layouts import array, lines, write
 from tests.refusals import refusal
 
@@ -280,24 +280,24 @@ def test_a_folder_is_read_whole_and_what_holds_no_conversations_is_named(tmp_pat
     ]
     for name in (".hidden.jsonl", ".git/c.jsonl"):
         write(tmp_path / name, lines(openai(CHAT)))
-    found = read_input(tmp_path)
-    assert [item.id for item in found.items("turn")] == [
+    found = Source(str(tmp_path))
+    assert [item.id for item in found.read("turn")] == [
         "a/c.json/0:2",
         "a/c.json/0:4",
         "a/t.csv/u:2",
         "b.jsonl/x:2",
         "b.jsonl/x:4",
     ]
-    origins = [item.origin for item in found.items("turn")]
-    assert [f"{one.conversation}:{one.message}" for one in origins if one] == [item.id for item in found.items("turn")]
+    origins = [item.origin for item in found.read("turn")]
+    assert [f"{one.conversation}:{one.message}" for one in origins if one] == [item.id for item in found.read("turn")]
     assert found.remarks() == "".join(f"no conversations, left out: {path}\n" for path in others) + (
         "without a turn to score: 1 of 4 conversations\n"
     )
-    named = read_input(tmp_path, columns={"context": "a", "response": "b"})
-    assert named.items("turn") == [Example("a/x.csv/0", (Turn("1"),), Turn("2"))]
+    named = Source(str(tmp_path), ReadingOptions(columns={"context": "a", "response": "b"}))
+    assert named.read("turn") == [Example("a/x.csv/0", (Turn("1"),), Turn("2"))]
     # What begins as a log is one: it is not left out where it is damaged.
     damaged = write(tmp_path / "d.jsonl", lines(openai(CHAT)) + "{")
-    assert refusal(read_input(tmp_path).items, "turn").startswith(f"{damaged}:2: not valid JSON")
+    assert refusal(Source(str(tmp_path)).read, "turn").startswith(f"{damaged}:2: not valid JSON")
 
 
 MESSAGE = "Give 'role' and 'content', as OpenAI's have them."
@@ -341,30 +341,30 @@ def test_a_wrong_message_costs_its_conversation_alone(case: str, tmp_path: Path)
         lines({"id": "a", **openai(CHAT)}, {"id": "b", "messages": [{"role": "system", "content": "x"}, *messages]}),
     )
     alone = write(tmp_path / "b.json", array({"id": "c", "messages": [*openai(CHAT[:1])["messages"], *messages]}))
-    found = read_input(tmp_path)
-    assert [item.id for item in found.items("turn")] == ["a.jsonl/a:2", "a.jsonl/a:4"]
+    found = Source(str(tmp_path))
+    assert [item.id for item in found.read("turn")] == ["a.jsonl/a:2", "a.jsonl/a:4"]
     assert found.remarks() == (
         "no turns, left out: 2 malformed conversations\n"
         f"malformed, left out: {tmp_path / 'a.jsonl'}:2: conversation 'b', message 2: {problem}\n"
         f"malformed, left out: {alone}:2: conversation 'c', message 2: {problem}\n"
     )
     # A file of which no conversation can be read is no file of conversations.
-    assert refusal(read_input(alone).items, "turn") == f"{alone}:2: conversation 'c', message 2: {problem}"
+    assert refusal(Source(str(alone)).read, "turn") == f"{alone}:2: conversation 'c', message 2: {problem}"
 
 
 def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     os.mkfifo(path := tmp_path / "pipe")
     writer = threading.Thread(target=path.write_text, args=(lines({"id": "a", **openai(CHAT)}),))
     writer.start()
-    found = read_input(path)
-    assert [found.items("turn"), found.items("turn")] == [EXAMPLES, EXAMPLES]
+    found = Source(str(path))
+    assert [found.read("turn"), found.read("turn")] == [EXAMPLES, EXAMPLES]
     writer.join()
 
 
 def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path) -> None:
     rows = [{"id": "a", **openai(CHAT)}, *({"id": f"b{number}", "messages": None} for number in range(30))]
-    found = read_input(write(tmp_path / "a.jsonl", lines(*rows)))
-    assert [item.id for item in found.items("turn")] == ["a:2", "a:4"]
+    found = Source(str(write(tmp_path / "a.jsonl", lines(*rows))))
+    assert [item.id for item in found.read("turn")] == ["a:2", "a:4"]
     first, *named = found.remarks().splitlines()
     assert first == "no turns, left out: 30 malformed conversations"
     assert (len(named), named[0]) == (
@@ -374,7 +374,7 @@ def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path)
     )
     # Rows of another kind are read too.
     mixed = write(tmp_path / "b.jsonl", lines(rows[0], {"context": ["Hi."], "response": "Ho."}))
-    assert [item.id for item in read_input(mixed).items("turn")] == ["a:2", "a:4", "1"]
+    assert [item.id for item in Source(str(mixed)).read("turn")] == ["a:2", "a:4", "1"]
 
 
 def test_wrong_conversations(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_wrong_tables(tmp_path: Path) -> None:
     unnamed = write(tmp_path / "turns.jsonl", lines(*rows_of({"a": CHAT}), {"text": "Hi."}))
     assert refusal(read_items, unnamed).startswith(f"{unnamed}:5: is no conversation of a known layout; it has")
     (tmp_path / "empty").mkdir()
-    assert refusal(read_input(tmp_path / "empty").items, "turn") == (
+    assert refusal(Source(str(tmp_path / "empty")).read, "turn") == (
         f"{tmp_path / 'empty'}: is a folder without conversations. Give a folder of files (.json, .jsonl, .ndjson, .csv, .tsv, "
         ".parquet, .arrow) with "
         "'messages', 'conversations' or 'turns', or name the columns of its tables by --columns."
@@ -505,8 +505,8 @@ def test_langchains_roles_are_known_and_an_unknown_one_is_named(tmp_path: Path) 
     rows = [openai([("user", "Hi."), (name, "Hello.")]) for name in ("Aria", "assistant", "Bert")]
     for row in rows:
         row["messages"].append({"role": "Cy", "content": "Hm."})
-    found = read_input(write(tmp_path / "log.jsonl", *rows))
-    assert len(found.items("turn")) == 1
+    found = Source(str(write(tmp_path / "log.jsonl", *rows)))
+    assert len(found.read("turn")) == 1
     assert found.remarks() == (
         "without a turn to score: 2 of 3 conversations (call the assistant 'assistant'; unknown are 'Aria', 'Bert', 'Cy')\n"
     )

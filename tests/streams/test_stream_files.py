@@ -24,7 +24,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, file_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed, read_input
+from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.output import merge, read_rows
 from tests.refusals import refusal
@@ -627,7 +627,7 @@ def test_conversations_of_one_id_are_kept_apart_as_in_a_whole_file(tmp_path: Pat
     names = [("c0" if number % 20 == 0 else f"c{number}") for number in range(60)]
     source = json_lines(tmp_path / "chats.jsonl", [{"id": name, "messages": CHAT} for name in names])
     found = [row["id"] for row in lengths(source, tmp_path / "scores.jsonl")]
-    assert found == [item.id for item in read_input(source).items("turn")]
+    assert found == [item.id for item in Source(str(source)).read("turn")]
     assert (found[0], found[20], found[40]) == ("c0:2", "c0#2:2", "c0#3:2")
 
 

@@ -182,12 +182,13 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep
 
     if path.is_file() and (found := find_scored_rows(path, column)) is not None:
         return found
+    from dialeval_plugin.conversations.reading import ReadingOptions
     from dialeval_plugin.core import scorer as pipeline
-    from dialeval_plugin.corpora.scored_input import read_input
+    from dialeval_plugin.corpora.scored_input import Source
     from dialeval_plugin.results.comparison import scored_rows
 
     method = _scorer(scorer, option)
-    log = read_input(path, keep=keep)
-    items = log.items(method.level)
+    log = Source(str(path), ReadingOptions(keep=keep))
+    items = log.read(method.level)
     typer.echo(log.remarks(), nl=False, err=True)
     return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)
