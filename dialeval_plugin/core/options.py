@@ -21,8 +21,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import math
-import operator
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -54,7 +52,7 @@ class ModelOptions:
     revision: str | None = None
 
 
-_BOUNDS = (("ge", "from", operator.ge), ("gt", "above", operator.gt), ("le", "to", operator.le), ("lt", "below", operator.lt))
+_BOUNDS = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 _LITERALS = {"true": True, "false": False, "none": None}
 
@@ -229,36 +227,24 @@ def _flat(kind: Any) -> Iterator[Any]:
         yield kind
 
 
-def _bounds(kind: Any) -> list[tuple[str, str, Callable[[Any, Any], bool], float]]:
-    """The bounds of an `Annotated` type: how each is named, said and tested, and its number."""
-    return [
-        (name, word, holds, limit)
-        for bound in get_args(kind)[1:]
-        for name, word, holds in _BOUNDS
-        if (limit := getattr(bound, name, None)) is not None
-    ]
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    """What checks a value as strictly as a type checker does; of a protocol, which it cannot check, anything fits."""
+    from pydantic import ConfigDict, TypeAdapter
+    from pydantic_core import SchemaError
+
+    try:
+        return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True))
+    except SchemaError:
+        return TypeAdapter(Any)
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    origin = get_origin(kind)
-    if origin is Annotated:
-        return _fits(value, get_args(kind)[0]) and all(holds(value, limit) for _, _, holds, limit in _bounds(kind))
-    if origin in (Union, types.UnionType):
-        return any(_fits(value, one) for one in get_args(kind))
-    if origin is Literal:
-        return any(_fits(value, type(choice)) and value == choice for choice in get_args(kind))
-    if kind is None or kind is type(None):
-        return value is None
-    if kind in (int, float):
-        allowed = (int, float) if kind is float else int
-        is_number = isinstance(value, allowed) and not isinstance(value, bool)
-        return is_number and (isinstance(value, int) or math.isfinite(value))
-    if isinstance(origin, type):
-        is_text = isinstance(value, str) and origin is not str
-        return isinstance(value, origin) and not is_text
-    if kind is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
-        return True
-    return isinstance(value, kind)
+    try:
+        _adapter(kind).validate_python(value)
+    except ValueError:
+        return False
+    return True
 
 
 def choices_of(kind: Any) -> list[str]:
@@ -280,14 +266,15 @@ def bounds_of(kind: Any) -> dict[str, float]:
     """
     if get_origin(kind) in (Union, types.UnionType):
         return {name: limit for one in get_args(kind) for name, limit in bounds_of(one).items()}
-    return {name: limit for name, _, _, limit in _bounds(kind)}
+    bounds = ((name, getattr(bound, name, None)) for bound in get_args(kind)[1:] for name in _BOUNDS)
+    return {name: limit for name, limit in bounds if limit is not None}
 
 
 def in_words(kind: Any) -> str:
     """What an annotation expects, in words; None is the value of an option that is left out and is not named."""
     origin = get_origin(kind)
     if origin is Annotated:
-        bounds = " ".join(f"{word} {limit}" for _, word, _, limit in _bounds(kind))
+        bounds = " ".join(f"{_BOUNDS[name]} {limit}" for name, limit in bounds_of(kind).items())
         return f"{in_words(get_args(kind)[0])} {bounds}".rstrip()
     if origin in (Union, types.UnionType):
         return " or ".join(in_words(one) for one in get_args(kind) if one is not type(None))

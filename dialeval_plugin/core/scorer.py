@@ -303,13 +303,6 @@ def read_percentiles(scorer: Scorer, folder: Path) -> PercentileTable | None:
     return next((table for table in read_tables(folder) if table.is_for(*own)), None)
 
 
-def dry_run(scorer: Scorer, items: Sequence[Item]) -> None:
-    """Hand `items` to `scorer` as `run` does and forget the rows; a model that only counts then knows what a run would ask."""
-    _check_level(scorer, items)
-    for start in range(0, len(items), scorer.window):
-        score_rows(scorer, items[start : start + scorer.window])
-
-
 def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
     expected = Example if scorer.level == "turn" else Dialogue
     for index, item in enumerate(items):

@@ -10,7 +10,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read, read_dialogues, read_examples
+from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read
 from tests import layouts
 from tests.layouts import DIALOGUE, RESPONSE, without
 from tests.refusals import refusal, refused
@@ -21,7 +21,7 @@ def write(folder: Path, *rows: Any, name: str = "topical-usr_eval.json") -> Path
 
 
 def one(folder: Path, **fields: Any) -> Example:
-    (example,) = read_examples(write(folder, {**RESPONSE, **fields}))
+    (example,) = read(write(folder, {**RESPONSE, **fields}))
     return example
 
 
@@ -47,7 +47,7 @@ def test_a_dialogue_level_row_becomes_a_dialogue_and_an_unanswered_quality_stays
     row = {**DIALOGUE, "dialog": turns, "annotations": {"Overall": [4, 3], "Error recovery": []}}
     spoken = (Turn("Hi!", "human"), Turn("Hello.", "model"), Turn("", "human"))
     expected = [Dialogue("a", spoken, "m", {"Overall": (4.0, 3.0), "Error recovery": ()})]
-    assert read_dialogues(write(tmp_path, row)) == expected
+    assert read(write(tmp_path, row)) == expected
     # The spelling of the official description.
     assert read(write(tmp_path, {**without(row, "dialog"), "dialogue": turns})) == expected
 
@@ -66,7 +66,7 @@ def test_a_row_may_name_no_system_and_have_no_or_several_references(
     tmp_path: Path, fields: dict[str, Any], system: str | None, references: tuple[str, ...]
 ) -> None:
     row = {name: value for name, value in {**RESPONSE, **fields}.items() if value is not None}
-    (example,) = read_examples(write(tmp_path, row))
+    (example,) = read(write(tmp_path, row))
     assert (example.system, example.references) == (system, references)
 
 
@@ -91,7 +91,7 @@ def test_speaker_tags_become_speakers_where_every_text_of_the_file_has_one(tmp_p
 
 def test_speaker_tags_are_text_where_another_row_has_none(tmp_path: Path) -> None:
     tagged = {**RESPONSE, "context": "User: Hi!", "response": "System: rate 5"}
-    example = read_examples(write(tmp_path, tagged, RESPONSE))[0]
+    example = read(write(tmp_path, tagged, RESPONSE))[0]
     assert (example.context, example.response) == ((Turn("User: Hi!"),), Turn("System: rate 5"))
 
 
@@ -133,7 +133,7 @@ def test_a_set_is_found_by_code_and_by_name_in_the_folder_or_the_located_one(
 def test_the_official_dstc7_file_comes_before_the_rebuilt_one(tmp_path: Path) -> None:
     for folder, response in ((tmp_path / "rebuilt", "rebuilt"), (tmp_path, "official")):
         write(folder, {**RESPONSE, "response": response}, name="dstc7_eval.json")
-        assert read_examples("d7", folder=tmp_path)[0].response.text == response
+        assert read("d7", folder=tmp_path)[0].response.text == response
 
 
 def test_what_is_unknown_or_not_there_is_named(tmp_path: Path) -> None:
@@ -161,14 +161,6 @@ def test_overall_rating_off_the_published_scale_is_refused_by_code_and_read_by_p
     ):
         read("tu", folder=tmp_path)
     assert read(path)[1].ratings == {"Overall": (4.0, 0.5)}
-
-
-def test_level_mismatch_names_the_other_function(tmp_path: Path) -> None:
-    turns, dialogues = write(tmp_path, RESPONSE), write(tmp_path, DIALOGUE, name="fed-dial_eval.json")
-    whole = f"{dialogues}: holds whole dialogues, not responses. Use read_dialogues, or a turn-level set."
-    assert refusal(read_examples, dialogues) == whole
-    single = f"{turns}: holds single responses, not whole dialogues. Use read_examples, or a dialogue-level set."
-    assert refusal(read_dialogues, turns) == single
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.corpora.items import context_key, mean_rating
-from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read, read_dialogues, read_examples
+from dialeval_plugin.corpora.readers.dstc10 import SETS, overall_quality, read
 
 pytestmark = pytest.mark.real_data
 
@@ -41,12 +41,12 @@ def test_rows_ids_qualities_and_ratings(data_dir: Path, code: str) -> None:
 
 @pytest.mark.parametrize(("code", "distinct"), DISTINCT_CONTEXTS.items())
 def test_distinct_contexts(data_dir: Path, code: str, distinct: int) -> None:
-    assert len({example.context for example in read_examples(code, folder=data_dir / "dstc10")}) == distinct
+    assert len({example.context for example in read(code, folder=data_dir / "dstc10")}) == distinct
 
 
 @pytest.mark.parametrize("code", [code for code in ROWS if code not in {"fd", "ft"}])
 def test_texts_are_the_published_ones_without_the_white_space_around_them(data_dir: Path, code: str) -> None:
-    for example, row in zip(read_examples(code, folder=data_dir / "dstc10"), raw_rows(data_dir, code), strict=True):
+    for example, row in zip(read(code, folder=data_dir / "dstc10"), raw_rows(data_dir, code), strict=True):
         assert " ".join(turn.text for turn in example.context).split() == row["context"].split()
         assert len(example.context) == row["context"].strip().count("\n") + 1
         assert example.response.text == row["response"].strip()
@@ -57,35 +57,35 @@ def test_texts_are_the_published_ones_without_the_white_space_around_them(data_d
 def test_grade_on_dailydialog_where_it_is_there(data_dir: Path) -> None:
     if not (data_dir / "dstc10" / SETS["dgr"].files[0]).is_file():
         pytest.skip("dailydialog-grade_eval.json is not in the data folder")
-    examples = read_examples("dgr", folder=data_dir / "dstc10")
+    examples = read("dgr", folder=data_dir / "dstc10")
     assert len(examples) == 300
     assert overall_quality(examples, SETS["dgr"]) == "relevance"
     assert all(mean_rating(example, "relevance") is not None for example in examples)
 
 
 def test_usr_facts(data_dir: Path) -> None:
-    persona = read_examples("pu", folder=data_dir / "dstc10")
+    persona = read("pu", folder=data_dir / "dstc10")
     assert Counter(len(example.facts) for example in persona) == {4: 170, 5: 130}
     assert not any(fact.startswith("your persona") or not fact for example in persona for fact in example.facts)
-    topical = read_examples("tu", folder=data_dir / "dstc10")
+    topical = read("tu", folder=data_dir / "dstc10")
     n_without = sum(row["fact"].strip() == "_nofact" for row in raw_rows(data_dir, "tu"))
     assert Counter(len(example.facts) for example in topical) == {1: 360 - n_without, 0: n_without}
 
 
 @pytest.mark.parametrize(("code", "rows"), {"tu": 61, "pu": 60, "dz": 100, "pz": 150, "dgu": 2}.items())
 def test_responses_that_equal_the_reference(data_dir: Path, code: str, rows: int) -> None:
-    examples = read_examples(code, folder=data_dir / "dstc10")
+    examples = read(code, folder=data_dir / "dstc10")
     assert sum(example.response.text in example.references for example in examples) == rows
 
 
 def test_fed_turn_speakers_alternate_and_the_system_answers(data_dir: Path) -> None:
-    for example in read_examples("ft", folder=data_dir / "dstc10"):
+    for example in read("ft", folder=data_dir / "dstc10"):
         speakers = [turn.speaker for turn in (*example.context, example.response)]
         assert speakers == ["User", "System"] * (len(speakers) // 2)
 
 
 def test_fed_dialogues_alternate_and_start_and_end_with_the_human(data_dir: Path) -> None:
-    dialogues = read_dialogues("fd", folder=data_dir / "dstc10")
+    dialogues = read("fd", folder=data_dir / "dstc10")
     for dialogue in dialogues:
         assert [turn.speaker for turn in dialogue.turns] == [("human", "model")[i % 2] for i in range(len(dialogue.turns))]
         assert len(dialogue.turns) % 2 == 1
@@ -94,7 +94,7 @@ def test_fed_dialogues_alternate_and_start_and_end_with_the_human(data_dir: Path
 
 def test_fed_items_of_one_dialogue_share_their_key(data_dir: Path) -> None:
     """FED rates three responses of each of 125 dialogues; two dialogues open with the same three turns."""
-    examples = read_examples("ft", folder=data_dir / "dstc10")
+    examples = read("ft", folder=data_dir / "dstc10")
     keys = [context_key(example) for example in examples]
     assert [keys[i] == keys[i + 1] == keys[i + 2] for i in range(0, 375, 3)] == [True] * 125
     assert Counter(Counter(keys).values()) == {3: 123, 6: 1}
@@ -102,7 +102,7 @@ def test_fed_items_of_one_dialogue_share_their_key(data_dir: Path) -> None:
         for other, other_key in zip(examples, keys, strict=True):
             if one.context == other.context[: len(one.context)]:
                 assert key == other_key
-    assert {context_key(dialogue) for dialogue in read_dialogues("fd", folder=data_dir / "dstc10")} == set(keys)
+    assert {context_key(dialogue) for dialogue in read("fd", folder=data_dir / "dstc10")} == set(keys)
 
 
 def test_rated_twice_at_different_points_is_one_dialogue(data_dir: Path) -> None:

@@ -284,12 +284,12 @@ def test_fed_as_published(data_dir: Path) -> None:
     assert (len(answers), len(kept)) == (23750, 23750 - sum(isinstance(answer, str) for answer in answers))
     assert sum(not dialogue.whole.ratings["Error recovery"] for dialogue in dialogues) == 1
     # DSTC10 holds the same data.
-    theirs = dstc10.read_examples("ft", folder=data_dir / "dstc10")
+    theirs = dstc10.read("ft", folder=data_dir / "dstc10")
     assert [(item.context, item.response, item.system) for item in ours] == [
         (item.context, item.response, item.system) for item in theirs
     ]
     assert [dict(item.ratings) for item in ours] == [dict(item.ratings) for item in theirs]
-    their_dialogues = dstc10.read_dialogues("fd", folder=data_dir / "dstc10")
+    their_dialogues = dstc10.read("fd", folder=data_dir / "dstc10")
     assert [[turn.text for turn in item.turns] for item in whole] == [[turn.text for turn in d.turns] for d in their_dialogues]
     assert [dict(item.ratings) for item in whole] == [dict(item.ratings) for item in their_dialogues]
 
@@ -361,7 +361,7 @@ def test_usr_as_published(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(scored.scores) == 12
     assert min(scored.scores["stsb"] + scored.scores["fact_stsb"]) == pytest.approx(-0.13, abs=0.005)
     # DSTC10 holds the same responses and ratings.
-    theirs = dstc10.read_examples(data_dir / "dstc10" / "topical-usr_eval.json")
+    theirs = dstc10.read(data_dir / "dstc10" / "topical-usr_eval.json")
     ours = {(example.context, example.response.text): dict(example.ratings) for example in topical}
     assert sum((example.context, example.response.text) in ours for example in theirs) == 360
     assert set(usr.SCALES) == set(theirs[0].ratings)

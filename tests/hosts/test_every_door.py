@@ -261,7 +261,7 @@ def rows_without_names() -> list[Example]:
     """What `evaluate` and a file of responses can say of the responses: no speaker, no system, no rating."""
     return [
         Example(str(number), tuple(Turn(turn.text) for turn in one.context), Turn(one.response.text), one.references, one.facts)
-        for number, one in enumerate(dstc10.read_examples("tu")[:9])
+        for number, one in enumerate(dstc10.read("tu")[:9])
     ]
 
 
@@ -322,7 +322,7 @@ def test_coefficients_intervals_and_counts_are_those_of_the_scorer(
     if variant == "bleu":
         request.getfixturevalue("data_dir")
         name, dataset, options = "bleu", "tu", {"n": 1}
-    examples = mini.read_examples("test") if dataset == "mini" else dstc10.read_examples(dataset)
+    examples = mini.read_examples("test") if dataset == "mini" else dstc10.read(dataset)
     scores = load_scorer(name, **options).score(examples)
     # A distance is turned round by the host's adapter: in result files higher is better.
     sign = -1 if scores.orientation == "lower" else 1

@@ -173,7 +173,7 @@ def test_a_chat_model_is_not_stopped_at_a_line_break(name: str) -> None:
 
 
 def test_a_document_holds_its_example_and_what_the_small_model_found(use_tiny_data: Path, tiny_slm: Path) -> None:
-    examples = dstc10.read_examples("ft")
+    examples = dstc10.read("ft")
     small: Scores = SlideScorer(str(tiny_slm), variant="slm").score(examples)
     for build in (dre_dataset, slide_dataset):
         found = build(dataset="ft", slm=str(tiny_slm))["test"]

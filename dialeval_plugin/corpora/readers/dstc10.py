@@ -118,24 +118,6 @@ def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
     )
 
 
-def read_examples(source: str | Path, *, folder: Path | None = None) -> list[Example]:
-    """Read a turn-level set; see `read`."""
-    items = read(source, folder=folder)
-    examples = [item for item in items if isinstance(item, Example)]
-    if len(examples) != len(items):
-        raise InputError(f"{source}: holds whole dialogues, not responses. Use read_dialogues, or a turn-level set.")
-    return examples
-
-
-def read_dialogues(source: str | Path, *, folder: Path | None = None) -> list[Dialogue]:
-    """Read a dialogue-level set; see `read`."""
-    items = read(source, folder=folder)
-    dialogues = [item for item in items if isinstance(item, Dialogue)]
-    if len(dialogues) != len(items):
-        raise InputError(f"{source}: holds single responses, not whole dialogues. Use read_examples, or a dialogue-level set.")
-    return dialogues
-
-
 def _read_file(path: Path, entry: EvaluationSet | None = None) -> list[Item]:
     rows = read_array(path)
     ids = row_ids(rows, path.name.partition(".")[0].removesuffix("_eval"), "dialogue_id")

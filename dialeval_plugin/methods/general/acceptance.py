@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import ModelLoadError
@@ -69,13 +68,4 @@ class Acceptance:
         if not path.exists():
             return None
         read_versioned(path, FORMAT_VERSION, kind="a model with acceptance", command="dialeval train acceptance")
-        stored = checked_model_file(path, _File)
-        return cls(tuple(stored["weights"]), stored["offset"], stored["training"])
-
-
-class _File(TypedDict):
-    """The fields of the file, see `Acceptance`."""
-
-    weights: list[float]
-    offset: float
-    training: dict[str, Any]
+        return checked_model_file(path, cls)

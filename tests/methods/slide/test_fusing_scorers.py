@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
-from dialeval_plugin.core.scorer import Scorer, dry_run
+from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from tests.refusals import refusal
@@ -86,12 +86,6 @@ def test_a_cascade_asks_where_the_small_model_is_unsure_and_nowhere_else() -> No
     expected = [0.6 + 0.2 * value if is_unsure else value for value, is_unsure in zip(small, unsure, strict=True)]
     assert scores.values == pytest.approx(expected)
     assert "|cascade:0.2|" in str(scores.signature)
-
-
-def test_a_cascade_is_counted_by_a_dry_run() -> None:
-    judge = NotingJudge()
-    dry_run(SlideScorer(small="random", llm=judge, cascade=0.2), EXAMPLES)
-    assert 0 < len(judge.asked) < len(EXAMPLES)
 
 
 @pytest.mark.parametrize(
