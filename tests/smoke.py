@@ -38,6 +38,7 @@ NO_MODEL = {
     "llm_chiang": "llm_chiang: asks a large language model, and no llm is given.",
     "llm_judge": "llm_judge: asks a large language model, and no llm is given.",
     "meteor": "meteor: nltk's WordNet is not on this machine.",
+    "rubric": "rubric: asks a large language model, and no llm is given.",
     "replay_judge": "replay_judge: no judge is named.",
     "unieval": "MingZhong/unieval-dialog: is no folder here",
 }
@@ -77,7 +78,7 @@ COMMANDS = (
     *("leaderboard space", "leaderboard push"),
     *("plot", "plot disentangling", "plot training", "plot thresholds", "plot distribution", "plot cascade", "plot weights"),
     *("models", "models list", "models show", "models verify", "models percentiles", "models export", "models push"),
-    *("models pull", "merge", "launch", "plot forest", "compare", "report", "inspect"),
+    *("models pull", "merge", "launch", "plot forest", "compare", "report", "inspect", "rubric"),
 )
 
 
@@ -179,6 +180,7 @@ def options(folder: Path) -> Mapping[str, dict[str, Any]]:
         "llm_judge": {**judge, "prompt": "dre"},
         "meteor": {"synonyms": False},
         "replay_judge": {"source": "scripted", "verdicts": str(write_verdicts(folder / "verdicts.jsonl"))},
+        "rubric": {**judge, "rubric": "Does it fit?"},
         "sentence_similarity": {"encoder": encoder},
         "slide": {**judge, "slm": slm},
         "unieval": {"model": str(write_tiny_t5(folder / "t5"))},

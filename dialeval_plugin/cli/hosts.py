@@ -6,7 +6,7 @@ import argparse
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -77,6 +77,27 @@ def tasks_path() -> None:
 def metrics_path() -> None:
     """Print the folder of the `evaluate` metrics."""
     typer.echo(resources.metrics_path())
+
+
+def rubric(
+    rubric: Annotated[str, typer.Argument(metavar="RUBRIC", help="A question, or a file of several; as `dialeval score`.")],
+    data: Annotated[str, typer.Option(help="File of rated responses or dialogues, or name of a rated set.")],
+    output: Annotated[Path, typer.Option(help="Folder of the task files.")],
+    rubric_scale: Annotated[str | None, typer.Option(help="Of the question; as `dialeval score`.")] = None,
+    level: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="What the question is about.")] = None,
+    quality: Annotated[str | None, typer.Option(help="Quality to compare with, where several are rated.")] = None,
+) -> None:
+    """Write an lm-eval task, in which the model under test answers a question of one's own about rated data."""
+    from dialeval_plugin.hosts.registration import importing
+    from dialeval_plugin.methods.judging.rubric import read_rubrics
+
+    with importing("lm_eval"):
+        from dialeval_plugin.hosts.lm_eval.tasks.rubric import write_task
+    paths = [write_task(one, data, output, quality) for one in read_rubrics(rubric, rubric_scale, level)]
+    for path in paths:
+        typer.echo(f"task: {path}")
+    names = ",".join(path.stem for path in paths)
+    say_next(f"dialeval lm-eval run --model hf --include_path {shlex.quote(str(output))} --tasks {names}", "runs it")
 
 
 def lm_eval(context: typer.Context) -> None:

@@ -85,6 +85,7 @@ app.command(
     rich_help_panel=_HOSTS,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )(hosts.lm_eval)
+app.command(rich_help_panel=_HOSTS)(hosts.rubric)
 app.command(rich_help_panel=_HOSTS)(hosts.enable)
 app.command(rich_help_panel=_HOSTS)(hosts.disable)
 app.command(rich_help_panel=_HOSTS)(hosts.status)

@@ -47,8 +47,19 @@ def score(
         typer.Option(help="File of the scores: .jsonl, .csv or .parquet; beside it comes <output>.meta.json. None by default."),
     ] = None,
     scorer: Annotated[
-        list[str], typer.Option(help="Name of the scorer; auto takes general or assistant by how each conversation begins.")
-    ] = ["general"],  # noqa: B006 - read alone
+        list[str] | None,
+        typer.Option(
+            help="Name of the scorer; auto takes general or assistant by how each conversation begins. Default general."
+        ),
+    ] = None,
+    rubric: Annotated[
+        str | None,
+        typer.Option(help="Question that the llm answers about each response, or file of several (.yaml, .json)."),
+    ] = None,
+    rubric_scale: Annotated[
+        str | None,
+        typer.Option(help="Of the question: pass-fail, yes-no, 1-5, or words from the worst to the best: bad,ok,good."),
+    ] = None,
     turns: Turns = None,
     columns: Columns = "",
     layout: LayoutName = None,
@@ -112,10 +123,11 @@ def score(
 
     if show_unparsed:
         logging.getLogger("dialeval_plugin.llm.parsing").setLevel(logging.DEBUG)
-    name = _one_scorer(scorer)
+    name = _one_scorer(scorer or (), rubric, rubric_scale)
     kinds = option_kinds(scorer_factory(name))
     options = pairs_from_text(option or (), "--option", {**kinds, "cascade": float} if cascade and kinds is not None else kinds)
     given = {"slm": slm, "variant": variant, "llm_args": llm_args or None, "answers": answers and str(answers)}
+    given |= {"rubric": rubric, "scale": rubric_scale}
     options |= {name: value for name, value in given.items() if value is not None and (llm is None or name not in _OF_LLM)}
     reading = reading_options(turns, columns, layout, branches, order, keep, strict=strict)
     if no_answers and answers is not None:
@@ -150,13 +162,19 @@ def score(
         _score(run, model, table, record, worst, gate, explain=explain)
 
 
-def _one_scorer(names: Sequence[str]) -> str:
+def _one_scorer(names: Sequence[str], rubric: str | None, rubric_scale: str | None) -> str:
+    if rubric is None and rubric_scale is not None:
+        raise InputError("--rubric-scale: is of a rubric, and there is none. Add --rubric, or leave it out.")
+    if rubric is not None:
+        if others := [name for name in names if name != "rubric"]:
+            raise InputError(f"--rubric: is a scorer of its own, and --scorer names {others[0]}. Leave one of them out.")
+        names = ["rubric"]
     if len(names) > 1:
         raise InputError(
             f"--scorer: is given {len(names)} times, {', '.join(names)}. Run the command for each, with its own --output, "
             "or name auto, which takes general or assistant by how each conversation begins."
         )
-    return names[0]
+    return names[0] if names else "general"
 
 
 def _cascaded(name: str, options: dict[str, Any], kinds: Mapping[str, Any] | None, *, has_llm: bool) -> dict[str, Any]:

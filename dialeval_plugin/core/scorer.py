@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
 from typing_extensions import Self
@@ -77,6 +78,8 @@ class Scorer(ABC):
     made."""
     judges: tuple[str, ...] = ()
     """Of a scorer that is made of others: columns, of which the first that has a value in a row has the score that counts."""
+    described: Mapping[str, Any] = MappingProxyType({})
+    """What stands of it in the file beside its scores, where the signature has only a hash."""
     has_one_scale: ClassVar[bool] = True
     """Whether what all judges say in the main column means the same; else no mean is taken over it."""
     window: ClassVar[int] = 2048

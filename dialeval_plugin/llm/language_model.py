@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, cast
 
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Dialogue, Item, is_blank
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
@@ -62,12 +62,19 @@ def rating_form(scales: Mapping[str, tuple[float, float]], *, is_whole: bool = F
     return json.dumps({name: {"type": kind, **schema} for name, schema in ends.items()})
 
 
+def label_form(name: str, labels: Sequence[str]) -> str:
+    """The `form` of a request that asks for one of these labels."""
+    return json.dumps({name: {"type": "string", "enum": list(labels)}})
+
+
 class Question(NamedTuple):
     """What a request asks of an item."""
 
     quality: str
     scale: tuple[float, float]
     """Lowest and highest answer."""
+    words: tuple[str, ...] = ()
+    """The answers, where they are words, from 0 upwards on the scale."""
 
 
 class AskedPrompt(str):
@@ -180,6 +187,11 @@ class PromptingScorer(Scorer):
     prompts_llm_itself: ClassVar[bool] = True
     llm: LanguageModel
 
+    def unscorable(self, item: Item) -> Unscored | None:
+        """A blank response, or a dialogue of blank turns."""
+        is_empty = isinstance(item, Dialogue) and all(is_blank(turn.text) for turn in item.turns)
+        return Unscored(Reason.EMPTY_INPUT, "no turn has a visible character") if is_empty else super().unscorable(item)
+
     @abstractmethod
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """What is to be asked about each item."""
@@ -212,6 +224,11 @@ class PromptingScorer(Scorer):
         if isinstance(requests[0], Request):
             return self.llm.generate(cast("Sequence[Request]", requests))
         return self.llm.loglikelihood(cast("Sequence[Continuation]", requests))
+
+
+def judge_of(scorer: Scorer) -> PromptingScorer | None:
+    """Return what of a scorer asks a language model, itself or its judge; None where nothing does."""
+    return next((one for one in (scorer, getattr(scorer, "llm", None)) if isinstance(one, PromptingScorer)), None)
 
 
 def _asking(pending: Pending, questions: Sequence[Question | None]) -> Iterator[Request | Continuation]:

@@ -218,6 +218,7 @@ class ScoreRun:
             "main": summary.main,
             "mean": summary.mean(),
             **({"judges": summary.judges} if self.scorer.judges else {}),
+            **self.scorer.described,
             "level": summary.level,
             "orientation": summary.orientation,
             "n_total": summary.n_total,

@@ -37,6 +37,7 @@ _MISFITS = (
     "Turbines hum overnight.",
     "Glaciers calve icebergs.",
 )
+_WORDS_TO_CHOOSE = re.compile(r"^Answer with one of these words and nothing else[^:\n]*: (.+)\.$", re.MULTILINE)
 _CLASSES = re.compile(r"\bpositive\b.*\bnegative\b", re.IGNORECASE | re.DOTALL)
 
 _LEAST_PROBABILITY = 0.02
@@ -151,7 +152,8 @@ def overlap_answer(prompt: str) -> str:
     r"""Answer `prompt` with the overlap of context and response, spelled as the prompt asks for it.
 
     A scale is answered with the number at that share of it, several numbered tasks with one line each ("label: number"). A
-    scale of three and more whole ratings ("1-5") is answered with a whole one. "positive or negative" and, failing that, a
+    scale of three and more whole ratings ("1-5") is answered with a whole one, words to choose from with the one at that share
+    of their list. "positive or negative" and, failing that, a
     question is answered by whether half of the words or more are shared. A prompt that ends at "Positive response:" is
     answered with a list of responses made of the context's words, and one of responses that share none with any. Anything
     else is answered with "I do not know.".
@@ -163,6 +165,9 @@ def overlap_answer(prompt: str) -> str:
     if (to_write := _TO_WRITE.search(prompt)) is not None:
         return _response_lists(to_write["context"])
     asked = PromptContent.read(prompt)
+    if (to_choose := _WORDS_TO_CHOOSE.search(asked.instructions)) is not None:
+        words = to_choose[1].split(", ")
+        return words[math.floor(asked.overlap * (len(words) - 1) + 0.5)]
     if scales := asked.scales:
         ratings = [(label, _rating(asked.overlap, low, high)) for label, low, high in scales]
         return "\n".join(rating if label is None else f"{label}: {rating}" for label, rating in ratings)

@@ -129,6 +129,7 @@ SCORERS: dict[str, Options] = {
     "dialogue_rating overall": partial(_rated, quality="overall,fluent"),
     "dialogue_rating dialogue": partial(_rated, quality="overall", level="dialogue"),
     "llm_judge": lambda models: {"llm": models.llm},
+    "rubric": lambda models: {"llm": models.llm, "rubric": "How well does it fit?", "scale": "1-5"},
     **dict.fromkeys(("g_eval", "llm_chiang"), lambda models: {"llm": models.llm, "mode": "weighted"}),
     **dict.fromkeys(("g_eval sampled", "llm_chiang sampled"), partial(_rated, mode="sampled", n_samples=2)),
     "causalscore": lambda models: {"model": models["causal_model"]},

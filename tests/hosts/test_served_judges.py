@@ -28,6 +28,7 @@ from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, Usage
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.judging.prompts import goodness_prompt
+from dialeval_plugin.methods.judging.rubric import RubricJudge
 from dialeval_plugin.methods.slide.cascade import CascadeScorer
 from tests.loopback import Reply, serve
 from tests.refusals import refused
@@ -107,6 +108,11 @@ def test_a_judge_gives_the_same_scores_over_http_and_in_process(kind: str, serve
     in_process = load_language_model("hf", f"pretrained={rating_lm}", device="cpu", as_chat="chat" in kind)
     local = PromptedJudge(in_process, prompt="dre").score(EXAMPLES)
     assert served.values == local.values == (0.8,) * len(EXAMPLES)
+
+
+def test_a_served_model_answers_a_rubric(server: Server, rating_lm: Path) -> None:
+    served = RubricJudge(server.model(rating_lm, "local-chat-completions"), "How well does it fit?", "1-5")
+    assert served.score(EXAMPLES).values == (4.0,) * len(EXAMPLES)
 
 
 def test_a_cascade_asks_a_served_model_about_the_unsure_alone(server: Server, rating_lm: Path) -> None:

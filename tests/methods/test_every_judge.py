@@ -33,6 +33,8 @@ MAKERS: dict[str, Callable[[ScriptedLanguageModel, Path], Scorer]] = {
         for variant in ("dre", "in_dre", "ex_dre", "non_dre")
     },
     "dialogue_rating": lambda llm, slm: load_scorer("dialogue_rating", llm=llm),
+    "rubric words": lambda llm, slm: load_scorer("rubric", llm=llm, rubric="Does it fit?"),
+    "rubric numbers": lambda llm, slm: load_scorer("rubric", llm=llm, rubric="How well does it fit?", scale="1-5"),
     **{
         f"{name} {mode}": lambda llm, slm, name=name, mode=mode: load_scorer(name, llm=llm, mode=mode, n_samples=2)
         for name in ("g_eval", "llm_chiang")

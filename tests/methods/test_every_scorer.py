@@ -130,11 +130,13 @@ OTHERS: dict[str, Options] = {
     "dre": lambda folders: {"slm": folders.of("slm"), "llm": _judge(), "device": "cpu"},
     "dialogue_rating": lambda folders: {"llm": _judge()},
     "llm_judge": lambda folders: {"llm": _judge()},
+    "rubric": lambda folders: {"llm": _judge(), "rubric": "Does it fit?"},
     "g_eval": lambda folders: {"llm": _judge(), "n_samples": 2},
     "llm_chiang": lambda folders: {"llm": _judge(), "mode": "weighted"},
 }  # fmt: skip
 OF_DIALOGUES: dict[str, Options] = {
     "auto dialogue": lambda folders: {**_both(folders), "level": "dialogue"},
+    "rubric dialogue": lambda folders: {"llm": _judge(), "rubric": "Does it fit?", "level": "dialogue"},
     "cascade dialogue": lambda folders: {
         "small": GeneralScorer(folders.of("general"), level="dialogue", device="cpu"),
         "llm": DialogueRatingScorer(_judge(), level="dialogue"),

@@ -10,7 +10,6 @@ example 4 is one of DailyDialog++'s test contexts; an example is not shown to a 
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -18,7 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, cast
 from dialeval_plugin.core.dialogue import Example, Turn, is_blank
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.llm.language_model import LanguageModel, Request, reader
+from dialeval_plugin.llm.language_model import LanguageModel, Request, label_form, reader
 from dialeval_plugin.llm.neutralise import neutralise
 from dialeval_plugin.llm.parsing import parse_label
 
@@ -34,7 +33,7 @@ _ADVERSARIAL = "adversarial negative"
 
 MAX_TOKENS = 16
 STOP = ("\n\n", "\nContext:", "\nExample")
-FORM = json.dumps({"Prediction": {"type": "string", "enum": [label.capitalize() for label in LABELS]}})
+FORM = label_form("Prediction", [label.capitalize() for label in LABELS])
 
 _SPEAKERS = ("FS", "SS")
 _COUNTS = ("", "is one example", "are two examples", "are three examples", "are four examples", "are five examples")

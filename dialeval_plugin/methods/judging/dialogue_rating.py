@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import ClassVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, did_you_mean
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.resources import bibtex
-from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.llm.language_model import LanguageModel, Pending, PromptingScorer, Question, require_language_model
 from dialeval_plugin.llm.neutralise import neutralise
@@ -251,11 +251,6 @@ class DialogueRatingScorer(PromptingScorer):
     def columns(self) -> tuple[str, ...]:
         """The qualities, in the order asked for; each from 0 to the top of its scale."""
         return tuple(prompt.quality for prompt in self.prompts)
-
-    def unscorable(self, item: Item) -> Unscored | None:
-        """A blank response, or a dialogue of blank turns."""
-        is_empty = isinstance(item, Dialogue) and all(is_blank(turn.text) for turn in item.turns)
-        return Unscored(Reason.EMPTY_INPUT, "no turn has a visible character") if is_empty else super().unscorable(item)
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
         """The spellings of all ratings of all qualities of each item."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, Turn
 from dialeval_plugin.core.options import checked_init
@@ -18,7 +18,7 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.llm import language_model
 from dialeval_plugin.llm.neutralise import neutralise
-from dialeval_plugin.llm.parsing import parse_rating, readable, shortened
+from dialeval_plugin.llm.parsing import parse_label, parse_rating, readable, shortened
 
 from .prompts import content_of, speaker_letters
 
@@ -29,7 +29,7 @@ OVERALL_QUALITY = "overall"
 
 @dataclass(frozen=True, slots=True)
 class ScoringPrompt:
-    """A prompt that asks for a number."""
+    """A prompt that asks for a number, or for one of several words in the order of their scale, of which the first is 0."""
 
     name: str
     version: int
@@ -37,9 +37,10 @@ class ScoringPrompt:
     """Lowest and highest answer."""
     label: str
     """What the answer may be headed by."""
-    render: Callable[[Example], str]
+    render: Callable[[Any], str]
     stop: tuple[str, ...] = ()
     max_tokens: int = 32
+    words: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -48,16 +49,22 @@ class ScoringPrompt:
         probes = (Example("0", context, Turn("three"), facts=("fact",)), Example("1", (), Turn("four")))
         return f"{self.name}-v{self.version}-{text_hash(*map(self.render, probes))}"
 
-    def request(self, example: Example, *, is_whole: bool = False) -> language_model.Request:
-        """The question about a response, to which the answer is a whole number or any."""
-        text = self.render(example)
+    def request(self, item: Item, *, is_whole: bool = False) -> language_model.Request:
+        """The question about an item, to which the answer is a word, a whole number, or any."""
+        text = self.render(item)
         form = language_model.rating_form({self.label: self.scale}, is_whole=is_whole)
-        read = language_model.reader(self.read, text, example)
+        if self.words:
+            form = language_model.label_form(self.label, self.words)
+        read = language_model.reader(self.read, text, item)
         return language_model.Request(text, self.max_tokens, self.stop, form=form, read=read)
 
-    def read(self, answer: str, text: str, example: Example, *, is_cut: bool = False) -> float | Unscored:
-        """Read the number of an answer to the prompt `text` about an example, or say why there is none."""
-        return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content_of(example), is_cut=is_cut)
+    def read(self, answer: str, text: str, item: Item, *, is_cut: bool = False) -> float | Unscored:
+        """Read the number of an answer to the prompt `text` about an item, or its word's place, or say why there is none."""
+        content = content_of(item)
+        if not self.words:
+            return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content, is_cut=is_cut)
+        word = parse_label(answer, self.words, prompt=text, content=content, is_cut=is_cut)
+        return word if isinstance(word, Unscored) else float(self.words.index(word))
 
 
 def _slide(example: Example) -> str:

@@ -56,7 +56,12 @@ def goodness_instruction(level: Level) -> str:
 
 
 def goodness_question(item: Item) -> str:
-    """The block of the DSTC10 prompt for one item, from `Background info:` to `Answer:`.
+    """The block of the DSTC10 prompt for one item, from `Background info:` to `Answer:`."""
+    return question_block(item, _QUESTION[level_of(item)])
+
+
+def question_block(item: Item, question: str) -> str:
+    """What is known and said of an item, and a question about it, in the form of the DSTC10 prompt.
 
     In both printed blocks the last turn before the response is Person A's, so speakers are named backwards from there. Where
     a file names its speakers, one speaker keeps one letter; where it does not, turns alternate.
@@ -68,7 +73,7 @@ def goodness_question(item: Item) -> str:
     lines += [f"Person {letter}: {neutralise(turn.text)}" for letter, turn in zip(speaker_letters(turns), turns, strict=True)]
     if isinstance(item, Example):
         lines.append(f"Response: {neutralise(item.response.text)}")
-    lines += [f"Question: {_QUESTION[level_of(item)]}", "Answer:"]
+    lines += [f"Question: {question}", "Answer:"]
     return "\n".join(lines)
 
 

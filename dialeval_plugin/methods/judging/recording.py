@@ -12,7 +12,7 @@ from dialeval_plugin.core.files import parse_json, read_text, to_json, write_jso
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.verdicts import ItemKey, RecordedVerdict
-from dialeval_plugin.llm.language_model import PromptingScorer, Question
+from dialeval_plugin.llm.language_model import Question, judge_of
 
 from .judge import COLUMN, OVERALL_QUALITY
 
@@ -37,12 +37,10 @@ class Recorder:
         """
         if path.suffix != SUFFIX:
             raise InputError(f"{path}: verdicts are kept as JSON lines. End the name in {SUFFIX}.")
-        if isinstance(scorer, PromptingScorer):
-            return cls(path, scorer.llm.identity, scorer.verdicts())
-        judge = getattr(scorer, "llm", None)
-        if not isinstance(judge, PromptingScorer):
+        if (judge := judge_of(scorer)) is None:
             raise InputError(f"--record: keeps what a language model says, and {scorer.name} asks none. Name one with --llm.")
-        return cls(path, judge.llm.identity, {COLUMN: Question(OVERALL_QUALITY, (0.0, 1.0))})
+        of_judge = {COLUMN: Question(OVERALL_QUALITY, (0.0, 1.0))}
+        return cls(path, judge.llm.identity, judge.verdicts() if judge is scorer else of_judge)
 
     def refuse_others(self, items: Iterable[Item]) -> None:
         """Refuse to replace verdicts, which may have been paid for, of another judge or about something else than `items`."""
@@ -59,7 +57,7 @@ class Recorder:
         keys = [ItemKey.of(item) for item in scores.items]
         self.verdicts += [
             RecordedVerdict(judge=self.judge, quality=quality, level=key.level, scale=scale, item=key.text, score=score)
-            for column, (quality, scale) in self.columns.items()
+            for column, (quality, scale, _) in self.columns.items()
             for key, score in zip(keys, scores.columns[column], strict=True)
             if score is not None
         ]

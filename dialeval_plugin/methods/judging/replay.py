@@ -19,13 +19,14 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora.verdicts import ItemKey, find_judge
-from dialeval_plugin.llm.language_model import AskedPrompt, Continuation, NumberListener, Request, TextListener
+from dialeval_plugin.llm.language_model import AskedPrompt, Continuation, NumberListener, Question, Request, TextListener
 
 from .goodness import in_full, rating_shares
 from .judge import COLUMN, OVERALL_QUALITY
 
 Answer = TypeVar("Answer", str, float)
 _NO_RATING = Unscored(Reason.NO_VERDICT, "the prompt asks for more than a rating, and ratings alone are stored")
+_NO_WORD = Unscored(Reason.NO_VERDICT, "the prompt asks for a word, and the stored verdict lies between two")
 
 
 class ReplayedVerdicts:
@@ -91,24 +92,27 @@ class ReplayedLanguageModel:
         found = self._place(request.prompt, request.sample if request.temperature else None)
         if isinstance(found, Unscored):
             return found
-        share, (low, high) = found
-        return in_full(low + share * (high - low))
+        share, (_, (low, high), words) = found
+        place = low + share * (high - low)
+        if not words:
+            return in_full(place)
+        return words[int(place)] if place.is_integer() else _NO_WORD
 
     def _log_probability(self, prompt: str, rating: str) -> float | Unscored:
         found = self._place(prompt)
         if isinstance(found, Unscored):
             return found
-        share, (low, high) = found
+        share, (_, (low, high), _) = found
         probability = rating_shares(share, range(int(low), int(high) + 1))[rating.strip()]
         return math.log(probability) if probability else -math.inf
 
-    def _place(self, prompt: str, run: int | None = None) -> tuple[float, tuple[float, float]] | Unscored:
-        """A verdict as a share of its own scale, and the scale that the prompt asks for."""
+    def _place(self, prompt: str, run: int | None = None) -> tuple[float, Question] | Unscored:
+        """A verdict as a share of its own scale, and what the prompt asks."""
         if not isinstance(prompt, AskedPrompt) or prompt.question is None:
             return _NO_RATING
-        quality, scale = prompt.question
-        found = self._verdicts.answer(prompt.item, quality, run)
-        return found if isinstance(found, Unscored) else (share_of(found, self._verdicts.scale(quality)), scale)
+        asked = prompt.question
+        found = self._verdicts.answer(prompt.item, asked.quality, run)
+        return found if isinstance(found, Unscored) else (share_of(found, self._verdicts.scale(asked.quality)), asked)
 
 
 def _told(answers: list[Answer | Unscored], on_answer: Callable[[int, Answer], None] | None) -> list[Answer | Unscored]:

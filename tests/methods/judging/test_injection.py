@@ -43,6 +43,7 @@ from dialeval_plugin.methods.judging.prompts import (
     content_of,
     goodness_prompt,
 )
+from dialeval_plugin.methods.judging.rubric import read_rubrics, rubric_prompt
 from tests.timing import grows_with_its_length
 
 ATTACKS = {
@@ -129,6 +130,16 @@ def breakdown(prompt: BreakdownPrompt) -> Prompt:
     return Prompt(lambda text: prompt.shown(example(text)), labelled(labels), (f"Answer: {labels[0]}",), labels[0])
 
 
+def scored_words(prompt: ScoringPrompt) -> Prompt:
+    low = prompt.words[0] if prompt.words else f"{prompt.scale[0]:g}"
+    return Prompt(lambda text: prompt.render(example(text)), prompt.read, (f"Answer: {low}", low), prompt.scale[0])
+
+
+RUBRICS = [
+    {"name": "words", "rubric": "Does it fit?"},
+    {"name": "numbers", "rubric": "How well does it fit?", "scale": "1-5"},
+    {"name": "several_words", "rubric": "How well does it fit?", "scale": "bad,ok,good"},
+]
 CLASSIFICATION, INTERIOR = ClassificationPrompt(), InteriorPrompt()
 NO = (labelled(("Yes", "No")), ("Answer: No", "No"), "No")
 PROMPTS = {
@@ -152,6 +163,7 @@ PROMPTS = {
     **{f"llm_chiang {name}": scoring(prompt) for name, prompt in CHIANG_PROMPTS.items()},
     **{f"turn {name}": rating(prompt) for name, prompt in rating_prompts("turn").items()},
     **{f"dialogue {name}": rating(prompt) for name, prompt in rating_prompts("dialogue").items()},
+    **{f"rubric {one['name']}": scored_words(rubric_prompt(one)) for one in read_rubrics(RUBRICS)},
     **{f"breakdown {name}": breakdown(prompt) for name, prompt in BREAKDOWN_PROMPTS.items()},
 }
 COVERED = {"classification", "criterion_judges", "dialogue_rating", "judge", "prompts"}

@@ -26,7 +26,7 @@ Build: TypeAlias = Callable[..., dict[str, Any]]
 Set = TypeVar("Set")
 
 _MODULES = (
-    *(f"tasks.{name}" for name in ("responses", "rating", "preference", "opinion", "classification", "breakdown")),
+    *(f"tasks.{name}" for name in ("responses", "rating", "preference", "opinion", "classification", "breakdown", "rubric")),
     "slm_tasks",
 )
 DESCRIPTION = "dialeval"
