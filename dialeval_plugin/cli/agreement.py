@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
     from dialeval_plugin.reports.tables import Table
+    from dialeval_plugin.statistics.annotators.alternative_annotator_test import AlternativeAnnotatorTest
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
@@ -96,12 +97,19 @@ class AgreementOptions:
         else:
             typer.echo(table.render(self.format), nl=False)
 
-    def report(self, findings: Sequence[Finding], asked: ReportOptions) -> None:
+    def report(
+        self,
+        findings: Sequence[Finding],
+        asked: ReportOptions,
+        tests: Sequence[AlternativeAnnotatorTest] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
         """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
         from dialeval_plugin.judgement_tasks.corpus_metrics import no_scores
         from dialeval_plugin.reports.correlation_report import report_table
+        from dialeval_plugin.reports.people import with_tests
 
-        self.show(report_table(findings, asked))
+        self.show(with_tests(report_table(findings, asked), tests, notes))
         worst: dict[tuple[str, str, str], Finding] = {}
         for one in findings:
             place = one.dataset, one.quality, one.evaluator
@@ -175,12 +183,28 @@ def meta_eval(
     lower: Annotated[list[str] | None, typer.Option(help="Evaluator whose lower scores are better; may be repeated.")] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Compare the ids that both sides have.")] = False,
     threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
+    alt_test: Annotated[
+        float | None,
+        typer.Option(
+            help="Alternative annotator test, whether an evaluator may stand in for a person: what it is granted for being "
+            "cheaper, 0.2 beside experts, 0.1 beside crowdworkers.",
+            metavar="EPSILON",
+        ),
+    ] = None,
+    calibrate: Annotated[
+        Literal["none", "quantiles", "isotonic"] | None,
+        typer.Option(
+            help="Of --alt-test: scores are labels as they are, or become the label of their quantile, or the mean one."
+        ),
+    ] = None,
+    people: Annotated[bool, typer.Option("--people", help="Each person as a row, beside the evaluators.")] = False,
 ) -> None:
     """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on.
 
     Without scores: whether the ratings can judge anything, whatever is set beside them.
     """
     from dialeval_plugin.reports.correlation_report import find
+    from dialeval_plugin.reports.people import PEOPLE, alternative_annotator_tests, find_people
     from dialeval_plugin.reports.rating_report import examine, rating_table
     from dialeval_plugin.reports.score_alignment import AlignedScores, align, rated_items
 
@@ -189,7 +213,8 @@ def meta_eval(
         if ratings is None:
             raise InputError("meta-eval: there are neither scores nor ratings. Name a file of scores, or one by --ratings.")
         of_scores = {"--column": column, "--rating-column": rating_column, "--lower": lower, "--partial": partial or None}
-        for option, value in {**of_scores, "--threshold": threshold}.items():
+        of_evaluators = {"--threshold": threshold, "--alt-test": alt_test, "--people": people or None}
+        for option, value in {**of_scores, **of_evaluators}.items():
             if value is not None:
                 raise InputError(f"{option}: is about scores, and there are none. Name a file of scores, or leave it out.")
         items = rated_items(ratings, rows, quality or (), of_people)
@@ -206,7 +231,16 @@ def meta_eval(
         human=agreement.human,
         is_partial=partial,
     )
-    agreement.report(find(align(scores, how), asked), asked)
+    if calibrate is not None and alt_test is None:
+        raise InputError("--calibrate: is of --alt-test, which is not there. Add --alt-test 0.2, or leave it out.")
+    judgements = align(scores, how)
+    tests = []
+    if alt_test is not None:
+        tests = alternative_annotator_tests(judgements, epsilon=alt_test, calibration=calibrate, bootstrap=asked.bootstrap)
+    if people:
+        agreement.report(find_people(judgements, asked), asked, tests, [PEOPLE])
+    else:
+        agreement.report(find(judgements, asked), asked, tests)
 
 
 @takes_agreement_options

@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
+from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, RatingTable, TiedGroups
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
-from dialeval_plugin.statistics.reliability import intraclass_correlation
+from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
 from dialeval_plugin.statistics.significance import Measure
 
@@ -122,6 +123,8 @@ class Finding:
     ceiling: HumanCeiling = field(default_factory=HumanCeiling)
     pearson_ceiling: float | None = None
     """The highest value to expect of any metric with the mean of the raters; of Pearson's correlation only."""
+    share_of_ceiling: Estimate | None = None
+    """Pearson's correlation by that ceiling, which is the disattenuated correlation."""
     if_unscored: tuple[float | None, float | None] = (None, None)
     """The statistic if the unscored rows contradicted the ratings, and if they agreed: a sensitivity range, no bound."""
     rank: int | None = None
@@ -145,10 +148,15 @@ class Finding:
 
 def find(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
     """Return every coefficient of every evaluator; InputError where it needs what the judgements do not have."""
+    return [finding for cell in by_cell(judgements) for finding in _of_cell(cell, options)]
+
+
+def by_cell(judgements: Sequence[Judgements]) -> list[list[Judgements]]:
+    """Return those of one quality of one data set together."""
     cells: dict[tuple[str, str, str], list[Judgements]] = {}
     for one in judgements:
         cells.setdefault((one.dataset, one.quality, one.level), []).append(one)
-    return [finding for cell in cells.values() for finding in _of_cell(cell, options)]
+    return list(cells.values())
 
 
 def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
@@ -175,6 +183,12 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
             lengths = {column: biases[of].value for column, of in _LENGTHS.items()}
         for name, estimate in of_statistics.items():
             rank, p_value = _place(rankings[name], one.evaluator) if name in rankings else (None, None)
+            share_of_ceiling = None
+            if name == "pearson" and pearson_ceiling is not None:
+                answers = [one.raters.get(id, ()) for id in one.ids]
+                share_of_ceiling = disattenuated_correlation(
+                    one.scores, answers, clusters=one.clusters, bootstrap=options.bootstrap
+                )
             finding = Finding(
                 evaluator=one.evaluator,
                 dataset=one.dataset,
@@ -187,6 +201,7 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
                 is_clustered=one.clusters is not None,
                 ceiling=ceilings.get(name, HumanCeiling()),
                 pearson_ceiling=pearson_ceiling if name == "pearson" else None,
+                share_of_ceiling=share_of_ceiling,
                 if_unscored=_if_unscored(one, options, name),
                 rank=rank,
                 p_value=p_value,
@@ -209,6 +224,15 @@ def human_ceiling(raters: Sequence[Sequence[float]], coefficient: str, *, seed: 
 
 def _ranking(judgements: Sequence[Judgements], measure: Measure, options: ReportOptions) -> Ranking:
     """Tests between all evaluators."""
+    _, scores, rated = side_by_side(judgements, options)
+    seed = options.bootstrap.seed
+    return rank_metrics(scores, rated, measure, alpha=options.alpha, rounds=options.permutations, seed=seed)
+
+
+def side_by_side(
+    judgements: Sequence[Judgements], options: ReportOptions
+) -> tuple[list[str], dict[str, list[float | None]], RatingTable]:
+    """Return the ids of all rows, each evaluator's scores in their order, and the ratings within the range asked for."""
     # Every id with where it stands: not all evaluators need to have been run on the same rows.
     rows: dict[str, tuple[Judgements, int]] = {}
     for one in judgements:
@@ -222,19 +246,13 @@ def _ranking(judgements: Sequence[Judgements], measure: Measure, options: Report
     low, high = options.within_range or (-math.inf, math.inf)
     ratings = [one.ratings[row] for one, row in rows.values()]
     scores = {one.evaluator: dict(zip(one.ids, one.scores, strict=True)) for one in judgements}
-    return rank_metrics(
-        {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()},
-        RatingTable(
-            ratings=[rating if rating is not None and low <= rating <= high else None for rating in ratings],
-            clusters=labels("clusters"),
-            systems=labels("systems"),
-            items=labels("items"),
-        ),
-        measure,
-        alpha=options.alpha,
-        rounds=options.permutations,
-        seed=options.bootstrap.seed,
+    rated = RatingTable(
+        ratings=[rating if rating is not None and low <= rating <= high else None for rating in ratings],
+        clusters=labels("clusters"),
+        systems=labels("systems"),
+        items=labels("items"),
     )
+    return list(rows), {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()}, rated
 
 
 def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
@@ -324,6 +342,7 @@ def _ordered(findings: Sequence[Finding]) -> list[Finding]:
 
 def _row(finding: Finding) -> TableRow:
     found, is_withheld = finding.estimate, finding.is_withheld
+    share = None if is_withheld else finding.share_of_ceiling
     why = f"withheld: {found.n_scored} of {finding.n_rated} rated rows have a score" if is_withheld else found.reason
     return {
         "dataset": finding.dataset,
@@ -343,6 +362,7 @@ def _row(finding: Finding) -> TableRow:
         "people_leave_one_out": finding.ceiling.leave_one_out,
         "people_split_half": finding.ceiling.split_half,
         "pearson_ceiling": finding.pearson_ceiling,
+        **{f"share_of_ceiling{end and '_'}{end}": getattr(share, end or "value", None) for end in ("", "ci_low", "ci_high")},
         **finding.lengths,
         "n_total": found.n_total,
         "n_rated": finding.n_rated,
@@ -378,6 +398,11 @@ def _range(row: TableRow, low: str, high: str) -> str:
     return "" if row[low] is None or row[high] is None else f"{figure(row[low])} to {figure(row[high])}"
 
 
+def _share(row: TableRow) -> str:
+    value, low, high = (cast("float | None", row[f"share_of_ceiling{end}"]) for end in ("", "_ci_low", "_ci_high"))
+    return "" if value is None else interval_text(value, low, high, 2)
+
+
 def _groups(row: TableRow) -> str:
     kinds = {"tied": row["n_tied_groups"], "left out": row["n_undefined_groups"]}
     return ", ".join([figure(row["n_groups"], 0), *(f"{number} {kind}" for kind, number in kinds.items() if number)])
@@ -390,6 +415,7 @@ _OPTIONAL = {
     "people_leave_one_out": named_column("people_leave_one_out", title="one person"),
     "people_split_half": named_column("people_split_half", title="half the people"),
     "pearson_ceiling": named_column("pearson_ceiling", title="ceiling"),
+    "share_of_ceiling": TableColumn("of the ceiling", _share),
     "length_bias": named_column("length_bias", title="length bias"),
     "n_tied_groups": TableColumn("groups", _groups),
 }

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from dialeval_plugin.core.dialogue import Level
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities
+from dialeval_plugin.statistics.annotators.variance_components import SOURCES, VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.raters import aggregate
@@ -21,6 +22,7 @@ from dialeval_plugin.statistics.reliability import (
 )
 
 from .correlation_report import LOW_CEILING, NO_CLUSTERS, ROUGH
+from .people import label_table
 from .score_alignment import asked_qualities, known_labels
 from .tables import CellValue, Table, TableColumn, TableRow, figure, named_column
 
@@ -36,8 +38,28 @@ class RatingFinding:
     """With the other qualities; None where no other is rated, or it is not known which rows are of one dialogue."""
     repeated: RepeatedItems | None
     """None where the file has no texts."""
+    components: VarianceComponents | None
+    """None where they cannot be told apart, as where every row has one rating."""
     is_clustered: bool
     """Whether it is known which rows belong to one dialogue."""
+
+    @property
+    def decision(self) -> str | None:
+        """Where the variance lies, and what more raters would add."""
+        found = self.components
+        if found is None or not (total := found.variance(*SOURCES)):
+            return None
+        shares = [f"{100 * found.variance(name) / total:.0f} % {_WHERE[name]}" for name in found.of]
+        reliable = ", ".join(f"{found.reliability(n):.2f} of {n}" for n in (1, 3, 5, 10))
+        unit = "conversations" if self.is_clustered else "responses"
+        whose = " of a system" if "systems" in found.of else ""
+        now, then = (found.standard_error(found.n_conversations, found.n_raters + more) for more in (0, MORE_RATERS))
+        return (
+            f"{self.quality}: variance of one rating: {', '.join(shares)}. Reliability of the mean of raters: {reliable}. "
+            f"{MORE_RATERS} more raters of each response (now {found.n_raters:.1f}) are worth "
+            f"{found.worth_of_raters(MORE_RATERS):.0f} more {unit}{whose} (now {found.n_conversations:.0f}): the standard "
+            f"error of the mean{whose} becomes {figure(then)} instead of {figure(now)}."
+        )
 
     @property
     def verdict(self) -> str | None:
@@ -69,6 +91,18 @@ def examine(items: Sequence[RatedItem], asked: Sequence[str], bootstrap: Bootstr
     agreements: dict[str, Estimate] = {}
     if clusters is not None and len(rated) > 1:
         agreements = quality_agreement(means, clusters, bootstrap=bootstrap)
+    ids, systems = [item.id for item in items], known_labels([item.system for item in items])
+
+    def components(quality: str) -> VarianceComponents | None:
+        answers, people = (
+            {item.id: of.get(quality, ()) for item in items for of in [getattr(item, name)]} for name in ("ratings", "people")
+        )
+        try:
+            table = label_table(quality, ids, answers, people, clusters=clusters, systems=systems)
+            return variance_components(table, bootstrap=bootstrap)
+        except StatisticUndefined:
+            return None
+
     return [
         RatingFinding(
             quality=quality,
@@ -76,6 +110,7 @@ def examine(items: Sequence[RatedItem], asked: Sequence[str], bootstrap: Bootstr
             reliability=intraclass_correlation(raters[quality], clusters=clusters, bootstrap=bootstrap),
             agreement=agreements.get(quality),
             repeated=None if texts is None else repeated_items(means[quality], texts),
+            components=components(quality),
             is_clustered=clusters is not None,
         )
         for quality in asked_qualities(asked, rated) or rated
@@ -93,7 +128,7 @@ def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Tab
         TableColumn("rated", lambda row: f"{row['n_rated']}/{row['n_total']}"),
         named_column("n_clusters", 0, title="clusters"),
     ]
-    notes = [finding.verdict for finding in findings]
+    notes = [note for finding in findings for note in (finding.verdict, finding.decision)]
     if bootstrap.rounds and not all(finding.is_clustered for finding in findings):
         notes.append(NO_CLUSTERS)
     if any(row[f"{name}_is_rough"] for row in rows for name in _TITLES):
@@ -106,13 +141,15 @@ def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Tab
 
 def _row(finding: RatingFinding) -> TableRow:
     found, repeated = finding.reliability, finding.repeated
-    estimates = {
+    estimates: dict[str, Estimate | None] = {
         "reliability_of_one": found.of_one,
         "reliability_of_mean": found.of_mean,
         "ceiling_of_one": found.ceiling_of_one,
         "ceiling_of_mean": found.ceiling_of_mean,
         "quality_agreement": finding.agreement,
     }
+    components = {} if finding.components is None else finding.components.of
+    estimates |= {f"variance_{source}": components.get(source) for source in SOURCES}
     row: dict[str, CellValue] = {"quality": finding.quality, "level": finding.level, "n_raters": found.n_raters}
     for name, estimate in estimates.items():
         row[name] = None if estimate is None else estimate.value
@@ -136,6 +173,16 @@ def _interval_column(name: str, title: str) -> TableColumn:
 
     return TableColumn(title, text)
 
+
+MORE_RATERS = 3
+
+_WHERE = {
+    "systems": "between systems",
+    "conversations": "between conversations",
+    "responses": "between responses",
+    "raters": "between raters",
+    "residual": "left over",
+}
 
 _ENDS = ("ci_low", "ci_high", "is_rough")
 

@@ -24,7 +24,7 @@ from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .arrays import BoolArray, Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
-from .rows import canonical_rows, optional_numbers, same_length
+from .rows import CheckedColumn, canonical_rows, optional_numbers, same_length
 
 CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
 Raters: TypeAlias = Sequence[OptionalNumbers]
@@ -199,10 +199,17 @@ class RaterTable:
     present: BoolArray
     clusters: IntArray
     counts: Counts
+    order: IntArray
+    """Their numbers among all rows."""
 
 
-def rater_table(where: str, raters: Raters, clusters: Labels | None, *, has_places: bool) -> RaterTable:
-    """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order."""
+def rater_table(
+    where: str, raters: Raters, clusters: Labels | None, *, has_places: bool, scores: CheckedColumn | None = None
+) -> RaterTable:
+    """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order.
+
+    With the `scores` of a metric, rows without one are left out, too.
+    """
     same_length(where, raters=raters, clusters=clusters)
     columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
     width = max((len(column.values) for column in columns), default=0)
@@ -215,11 +222,12 @@ def rater_table(where: str, raters: Raters, clusters: Labels | None, *, has_plac
         values = np.sort(np.where(present, values, np.inf), axis=1)[:, :width]
         present = np.isfinite(values)
         values = np.where(present, values, 0)
-    used = np.flatnonzero(present.sum(axis=1) >= MIN_RATERS)
-    content = [present.sum(axis=1), *present.T, *values.T]
+    is_scored = np.True_ if scores is None else scores.present
+    used = np.flatnonzero((present.sum(axis=1) >= MIN_RATERS) & is_scored)
+    content = [present.sum(axis=1), *present.T, *values.T, *([] if scores is None else [scores.values])]
     rows = canonical_rows(where, content, used, clusters)
     counts = Counts(len(columns), len(used), rows.n_clusters, len(columns) - len(used))
-    return RaterTable(values[rows.order], present[rows.order], rows.clusters, counts)
+    return RaterTable(values[rows.order], present[rows.order], rows.clusters, counts, rows.order)
 
 
 def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 
 from .arrays import Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate, Resampled, rows_by_cell
+from .coefficients.pearson import moments, pearson_of_moments
 from .means import mean_interval
 from .raters import MIN_RATERS, Raters, RaterTable, rater_table
 from .rows import cluster_codes, optional_numbers, rows_by_group, same_length
@@ -95,6 +97,40 @@ def intraclass_correlation(
             computed[name] = reason if math.isnan(resampled.value) else (resampled.value, resampled)
     estimates = bootstrap.estimates(computed, table.counts)
     return Reliability(estimates["reliability_of_one"], estimates["reliability_of_mean"], n_raters)
+
+
+def disattenuated_correlation(
+    scores: OptionalNumbers, raters: Raters, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Estimate:
+    r"""Return Pearson's correlation of scores with the means of ratings as a share of its ceiling.
+
+    Formula: $r / \sqrt{\mathrm{ICC}(1,k)}$ of the rows that have a score and two ratings: the correlation with ratings without
+    error (Spearman 1904). The correlation and its ceiling are resampled together.
+    Range: -1 to 1 in expectation; a sample may give more. Undefined: the ceiling is 0, or the correlation is undefined.
+    Raises as `intraclass_correlation`.
+
+    Example:
+        >>> judges = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+        >>> round(disattenuated_correlation([6, 2, 4, 4, 6, 3], judges, bootstrap=Bootstrap(rounds=0)).value, 2)
+        1.23
+    """
+    where = "disattenuated_correlation"
+    same_length(where, scores=scores, raters=raters)
+    column = optional_numbers(where, "scores", scores)
+    table = rater_table(where, raters, clusters, has_places=False, scores=column)
+    computed: Computed = f"{where}: the ratings have no ceiling above 0, or nothing differs. Have more rows rated twice."
+    if table.counts.n_scored > 1:
+        pairs = moments(column.values[table.order], table.values.sum(axis=1) / table.present.sum(axis=1))
+        sums = rows_by_cell(np.arange(table.counts.n_scored), table.clusters) @ np.hstack([pairs, _row_sums(table)])
+        resampled = Resampled(partial(_share_of_ceiling, pairs.shape[1]), sums)
+        computed = computed if math.isnan(resampled.value) else (resampled.value, resampled)
+    return bootstrap.estimates({where: computed}, table.counts)[where]
+
+
+@np.errstate(invalid="ignore", divide="ignore")
+def _share_of_ceiling(width: int, sums: FloatArray) -> FloatArray:
+    reliability = _of_mean(sums[:, width:])
+    return np.asarray(pearson_of_moments(sums[:, :width]) / np.sqrt(np.where(reliability > 0, reliability, np.nan)))
 
 
 class _MeanSquares(NamedTuple):

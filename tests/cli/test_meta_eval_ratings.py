@@ -66,7 +66,7 @@ def test_each_quality_has_its_reliability_ceiling_and_agreement(tmp_path: Path) 
 
 def test_an_interval_that_includes_0_is_said_in_words(tmp_path: Path) -> None:
     found = shown("--ratings", write_rows(tmp_path / "r.jsonl", ratings_of()), "--rounds", "200")
-    (note,) = found["notes"]
+    _good, note, _drawn = found["notes"]
     high = found["rows"][1]["ceiling_of_mean_ci_high"]
     assert note == (
         "drawn: it cannot be told that these ratings judge anything: the interval of their mean's ceiling, "
@@ -83,6 +83,7 @@ def test_a_ceiling_that_is_surely_low_is_said_in_words(tmp_path: Path) -> None:
     words = ("--ratings", write_rows(tmp_path / "r.jsonl", rows), "--rounds", "100")
     found = shown(*words)
     high = found["rows"][0]["ceiling_of_mean_ci_high"]
+    assert found["notes"].pop(1).startswith("rating: variance of one rating: 3 % between responses, 97 % left over.")
     assert found["notes"] == [
         f"rating: no metric can be expected to correlate above {high:.3f} with these ratings.",
         "No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow.",

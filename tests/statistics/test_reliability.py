@@ -12,7 +12,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.reliability import intraclass_correlation, quality_agreement, repeated_items
+from dialeval_plugin.statistics.reliability import (
+    disattenuated_correlation,
+    intraclass_correlation,
+    quality_agreement,
+    repeated_items,
+)
 from tests.cluster_order import interval_by_loop
 from tests.refusals import refusal
 
@@ -70,6 +75,38 @@ def test_the_interval_is_that_of_a_loop_over_clusters(place: int) -> None:
     )
     assert (found.ci_low, found.ci_high) == expected
     assert (found.n_clusters, found.is_rough) == (20, True)
+
+
+def test_a_correlation_as_a_share_of_its_ceiling() -> None:
+    """The truth behind noisy ratings correlates with them as their ceiling says: its share is 1, whatever their noise."""
+    generator = np.random.default_rng(3)
+    truth = generator.normal(size=400)
+    raters = (truth[:, None] + generator.normal(size=(400, 3))).tolist()
+    scores = [None, *truth[1:]]
+    clusters = np.arange(400) // 4
+    found = disattenuated_correlation(scores, raters, clusters=clusters, bootstrap=Bootstrap(rounds=200))
+    of_kept = intraclass_correlation(raters[1:], bootstrap=NO_RESAMPLES)
+    r = np.corrcoef(truth[1:], np.mean(raters[1:], axis=1))[0, 1]
+    assert found.value == pytest.approx(r / of_kept.ceiling_of_mean.value, abs=1e-12)
+    assert found.ci_low < 1 < found.ci_high
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_clusters) == (400, 399, 1, 100)
+    order = generator.permutation(400)
+    again = disattenuated_correlation(
+        [scores[row] for row in order],
+        [raters[row] for row in order],
+        clusters=clusters[order],
+        bootstrap=Bootstrap(rounds=200),
+    )
+    assert again == found
+
+
+@pytest.mark.parametrize("raters", [[[1, 5], [5, 1], [1, 5]], [[1], [2], [3]], [[2, 2], [2, 2], [2, 2]]])
+def test_a_share_of_no_ceiling(raters: Any) -> None:
+    found = disattenuated_correlation([1, 2, 3], raters, bootstrap=NO_RESAMPLES)
+    assert (found.value, found.reason) == (
+        None,
+        "disattenuated_correlation: the ratings have no ceiling above 0, or nothing differs. Have more rows rated twice.",
+    )
 
 
 def test_a_ceiling_is_the_root_of_the_reliability_and_no_root_of_less_than_nothing() -> None:

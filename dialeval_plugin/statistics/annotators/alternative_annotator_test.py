@@ -7,8 +7,9 @@ them (Calderon, Reichart and Dror, ACL 2025, arXiv 2501.10970).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from dialeval_plugin.statistics.bootstrap import (
 )
 from dialeval_plugin.statistics.rows import canonical_rows, check_choice
 
-Calibration: TypeAlias = Literal["none", "quantiles"]
+Calibration: TypeAlias = Literal["none", "quantiles", "isotonic"]
 Similarity: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 """How alike the labels in two arrays are; these are broadcast, and the second has NaN where there is no label."""
 
@@ -65,7 +66,8 @@ class AlternativeAnnotatorTest:
     Attributes:
         advantage: mean of the persons' `advantage`, from 0 to 1, by which evaluators are compared.
         winning_rate: share of the persons whom the evaluator matches.
-        constant_winning_rate: the same of an evaluator that gives every row the mean label, or the commonest category.
+        over_constant: how much more often the evaluator is closer than the person, less how often it is not as close, than the
+            best evaluator that gives every row the same label; from -2 to 2.
         cautions: what to know before the answer is relied on.
     """
 
@@ -74,19 +76,25 @@ class AlternativeAnnotatorTest:
     comparisons: tuple[RaterComparison, ...]
     advantage: Estimate
     winning_rate: float
-    constant_winning_rate: float
+    over_constant: Estimate
     cautions: tuple[str, ...]
 
     @property
     def passes(self) -> bool:
-        """Whether the evaluator may stand in for a person: it matches half of them, and a constant answer does not."""
-        return self.winning_rate >= PASSING_RATE > self.constant_winning_rate
+        """Whether the evaluator may stand in for a person: it matches half of them, and is better than a constant answer."""
+        return self.winning_rate >= PASSING_RATE and self._is_better_than_constant
+
+    @property
+    def _is_better_than_constant(self) -> bool:
+        low, value = self.over_constant.ci_low, self.over_constant.value
+        return (low if low is not None else value or 0.0) > 0
 
     @property
     def verdict(self) -> str:
         """The answer in plain words."""
-        is_told = self.passes or self.winning_rate < PASSING_RATE
-        answer = "yes" if self.passes else "not shown" if is_told else "cannot be told, as one constant answer passes too"
+        answer = "yes" if self.passes else "not shown"
+        if self.winning_rate >= PASSING_RATE and not self.passes:
+            answer = "cannot be told, as one that says the same of every row does as well"
         n_matched = sum(one.is_matched for one in self.comparisons)
         return (
             f"May {self.evaluator} stand in for a person: {answer}. It matches {n_matched} of {len(self.comparisons)} raters "
@@ -129,9 +137,10 @@ def alternative_annotator_test(
             for skilled people and 0.1 for crowdworkers.
         alpha: false discovery rate.
         similarity: of two labels, where that of the scale is not meant.
-        calibration: how scores become labels. "none": they are. "quantiles": the label at the same quantile of the other
-            conversations, so that the evaluator gives each label as often as people do. A regression on the labels would favour
-            it: a mean is closer to several labels than most labels are. None: scores have to be numbers that people gave.
+        calibration: how scores become labels. "none": they are. "quantiles": the label at the same quantile, so that the
+            evaluator gives each label as often as people do. "isotonic": the mean label of such scores by isotonic regression,
+            which is closer to several labels than most labels are: `over_constant` says what of it is no more than that. Both
+            are fitted to other conversations. None: scores have to be numbers that people gave.
         bootstrap: of the interval of the mean advantage.
 
     Raises:
@@ -169,7 +178,7 @@ def alternative_annotator_test(
     alike = similarity or (np.equal if is_category else None)
     answers = _answers(judged, judged.scores[rows.order], labels, clusters, calibration)
     given = labels[~np.isnan(labels)]
-    constant = np.full(len(answers), stats.mode(given).mode if is_category else given.mean())
+    constants = {*np.quantile(given, np.linspace(0, 1, 11), method="inverted_cdf"), *([] if is_category else [given.mean()])}
 
     def differences(rater: str, said: FloatArray) -> FloatArray:
         of, place = of_rater[rater], table.raters.index(rater)
@@ -177,43 +186,46 @@ def alternative_annotator_test(
         ahead = _closeness(labels[of, place], others, alike) - _closeness(said[of], others, alike)
         return np.where(np.abs(ahead) <= _ROUNDING, 0, np.sign(ahead))
 
-    def matched(by_rater: list[FloatArray]) -> tuple[list[float], list[bool]]:
-        pairs = zip(tested, by_rater, strict=True)
-        p_values = [clustered_t_test(d, clusters[of_rater[rater]], epsilon) for rater, d in pairs]
-        return p_values, [bool(p <= alpha) for p in stats.false_discovery_control(p_values, method="by")]
-
-    by_rater = [differences(rater, answers) for rater in tested]
-    p_values, is_matched = matched(by_rater)
+    by_rater = {rater: differences(rater, answers) for rater in tested}
+    p_values = [clustered_t_test(d, clusters[of_rater[rater]], epsilon) for rater, d in by_rater.items()]
+    is_matched = stats.false_discovery_control(p_values, method="by") <= alpha
     comparisons = tuple(
         RaterComparison(
             rater=rater,
             n_rows=sizes[rater][0],
             n_clusters=sizes[rater][1],
-            advantage=float((d <= 0).mean()),
+            advantage=float((by_rater[rater] <= 0).mean()),
             p_value=p,
-            is_matched=wins,
+            is_matched=bool(wins),
         )
-        for rater, d, p, wins in zip(tested, by_rater, p_values, is_matched, strict=True)
+        for rater, p, wins in zip(tested, p_values, is_matched, strict=True)
     )
-    # Of each person and cluster: on how many rows the evaluator is as close, of how many.
-    sums = np.stack(
-        [
-            np.bincount(clusters[of_rater[rater]], weights=weights, minlength=rows.n_clusters)
-            for rater, d in zip(tested, by_rater, strict=True)
-            for weights in (d <= 0, np.ones(len(d)))
-        ],
-        axis=1,
-    )
-    resampled = Resampled(_mean_advantage, sums)
+
+    def of_clusters(weights: Mapping[str, FloatArray]) -> FloatArray:
+        """What the rows of each person add up to in each cluster; a column a person."""
+        of = (np.bincount(clusters[of_rater[rater]], weights[rater], minlength=rows.n_clusters) for rater in tested)
+        return np.stack(list(of), axis=1)
+
+    rivals = [{rater: differences(rater, np.full(len(answers), label)) for rater in tested} for label in sorted(constants)]
+    rival = min(rivals, key=lambda of: float(np.mean([d.mean() for d in of.values()])))
+    parts = [
+        {rater: np.ones(len(d)) for rater, d in by_rater.items()},
+        {rater: (d <= 0).astype(np.float64) for rater, d in by_rater.items()},
+        {rater: rival[rater] - d for rater, d in by_rater.items()},
+    ]
+    sums = np.hstack([of_clusters(part) for part in parts])
+    resampled = {
+        name: Resampled(partial(_mean_over_raters, len(tested), place), sums)
+        for place, name in enumerate(("advantage", "over_constant"), 1)
+    }
     counts = Counts(len(table.ids), len(used), rows.n_clusters, len(table.ids) - len(used))
     found = AlternativeAnnotatorTest(
         evaluator=judged.evaluator,
         epsilon=epsilon,
         comparisons=comparisons,
-        advantage=bootstrap.estimates({"advantage": (resampled.value, resampled)}, counts)["advantage"],
         winning_rate=float(np.mean(is_matched)),
-        constant_winning_rate=float(np.mean(matched([differences(rater, constant) for rater in tested])[1])),
         cautions=(),
+        **bootstrap.estimates({name: (one.value, one) for name, one in resampled.items()}, counts),
     )
     left_out = [rater for rater in table.raters if rater not in tested]
     return replace(found, cautions=tuple(_cautions(found, left_out, has_people=table.has_people)))
@@ -236,8 +248,11 @@ def clustered_t_test(differences: FloatArray, clusters: IntArray, epsilon: float
     return float(stats.t.cdf((mean - epsilon) / error, n_clusters - 1))
 
 
-def _mean_advantage(drawn: FloatArray) -> FloatArray:
-    return np.asarray((drawn[:, ::2] / drawn[:, 1::2]).mean(axis=1))
+@np.errstate(invalid="ignore")
+def _mean_over_raters(n_raters: int, place: int, drawn: FloatArray) -> FloatArray:
+    """The mean of the raters' means; the numbers of their rows come first."""
+    of_raters = drawn[:, place * n_raters : (place + 1) * n_raters]
+    return np.asarray((of_raters / drawn[:, :n_raters]).mean(axis=1))
 
 
 def _closeness(labels: FloatArray, others: FloatArray, similarity: Similarity | None) -> FloatArray:
@@ -252,7 +267,7 @@ def _answers(
 ) -> FloatArray:
     """What the evaluator says on the scale of the labels."""
     scale, given = judged.labels.scale, labels[~np.isnan(labels)]
-    check_choice("alternative annotator test", "calibration", calibration, (None, "none", "quantiles"))
+    check_choice("alternative annotator test", "calibration", calibration, (None, "none", "quantiles", "isotonic"))
     if calibration == "none" or (calibration is None and (judged.scale is not None or np.isin(scores, given).all())):
         return scores
     where = f"{judged.evaluator}: its scores, from {scores.min():g} to {scores.max():g},"
@@ -263,16 +278,29 @@ def _answers(
     if calibration is None:
         raise InputError(
             f"{where} are not all numbers that people gave, from {given.min():g} to {given.max():g}: they may mean something "
-            "else. Say --calibrate quantiles to turn them into labels by their order, or --calibrate none if they are labels."
+            "else. Say --calibrate isotonic or quantiles to make labels of them, or --calibrate none if they are labels."
         )
     folds, answers = clusters % N_FOLDS, np.empty(len(scores))
     for fold in np.unique(folds):
         here = folds == fold
-        ordered, others = np.sort(scores[~here]), labels[~here]
-        below, up_to = (np.searchsorted(ordered, scores[here], side=side) for side in ("left", "right"))
-        shares = (below + up_to) / (2 * len(ordered))
-        answers[here] = np.quantile(others[~np.isnan(others)], shares, method="inverted_cdf")
-    return answers
+        fitted = _by_isotonic if calibration == "isotonic" else _by_quantiles
+        answers[here] = fitted(scores[~here], labels[~here], scores[here])
+    return np.where(answers >= 0.5, 1.0, 0.0) if scale.kind == "binary" else answers
+
+
+def _by_isotonic(scores: FloatArray, labels: FloatArray, asked: FloatArray) -> FloatArray:
+    from sklearn.isotonic import IsotonicRegression
+
+    weights = (~np.isnan(labels)).sum(axis=1)
+    model = IsotonicRegression(out_of_bounds="clip").fit(scores, np.nanmean(labels, axis=1), sample_weight=weights)
+    return np.asarray(model.predict(asked))
+
+
+def _by_quantiles(scores: FloatArray, labels: FloatArray, asked: FloatArray) -> FloatArray:
+    ordered = np.sort(scores)
+    below, up_to = (np.searchsorted(ordered, asked, side=side) for side in ("left", "right"))
+    shares = (below + up_to) / (2 * len(ordered))
+    return np.asarray(np.quantile(labels[~np.isnan(labels)], shares, method="inverted_cdf"))
 
 
 def _cautions(found: AlternativeAnnotatorTest, left_out: list[str], *, has_people: bool) -> list[str]:
@@ -289,10 +317,5 @@ def _cautions(found: AlternativeAnnotatorTest, left_out: list[str], *, has_peopl
         cautions.append(
             "The file does not say who gave which label: a rater here is a place in its lists, which several people filled. "
             "The winning rate says how surely the evaluator matches people on average, not how many of them."
-        )
-    if found.constant_winning_rate >= PASSING_RATE:
-        cautions.append(
-            f"An evaluator that says the same of every row has a winning rate of {found.constant_winning_rate:.2f}: people "
-            "differ too much for the test to tell who knows something. Ask with a lower epsilon."
         )
     return cautions
