@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.scores import Reason, Scores, Unscored
     from dialeval_plugin.core.signature import Signature
     from dialeval_plugin.hosts.evaluate.metric import load_metric
+    from dialeval_plugin.passport.certify import certify
     from dialeval_plugin.results.comparison import compare
     from dialeval_plugin.scoring import score
     from dialeval_plugin.streams.batches import ScoreBatches
@@ -32,6 +33,7 @@ _HOMES = {
     "Scores": "core.scores",
     "Unscored": "core.scores",
     "Signature": "core.signature",
+    "certify": "passport.certify",
     "compare": "results.comparison",
     "examples_from": "conversations.reading",
     "load_metric": "hosts.evaluate.metric",
@@ -52,6 +54,7 @@ __all__ = [
     "Turn",
     "Unscored",
     "__version__",
+    "certify",
     "compare",
     "examples_from",
     "load_metric",

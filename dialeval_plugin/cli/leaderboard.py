@@ -21,6 +21,10 @@ def build(
     rank_rounds: Annotated[
         int, typer.Option(min=0, help="Least permutations of each test behind the rank clusters; 0 for no ranks.")
     ] = 1000,
+    passport: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.json", help="Of `dialeval certify`, to link from the rows it is of; may be repeated."),
+    ] = None,
 ) -> None:
     """Build the leaderboard from lm-eval result files alone.
 
@@ -29,7 +33,7 @@ def build(
     from dialeval_plugin.leaderboard.build import PAGE_FILE, write
     from dialeval_plugin.leaderboard.build import build as build_board
 
-    built = build_board(results, rank_rounds=rank_rounds)
+    built = build_board(results, rank_rounds=rank_rounds, passports=passport or (), folder=output)
     for path in write(built, output, title=title):
         typer.echo(path)
     board = built.board

@@ -164,6 +164,7 @@ class Identity:
         paper: title of the paper.
         paper_url: address of the paper.
         command: runs it again; of folders it has the last part, and not where a model runs.
+        passport: address of its passport, as seen from the leaderboard's page.
     """
 
     method: Method | None = None
@@ -179,6 +180,7 @@ class Identity:
     paper: str = ""
     paper_url: str = ""
     command: str = ""
+    passport: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from dialeval_plugin.terminal.plain_text import for_markdown
 
 from .board import Cell, Column, Cost, DataSet, Figure, Leaderboard, Reference
 from .evidence import Evidence, has_references, human_references, ranked
-from .identities import identity_of
+from .identities import identity_of, with_passports
 from .page import TITLE, render
 from .result_files import check_one_scorer, read_runs
 from .task_runs import TaskRun
@@ -39,11 +39,13 @@ class Built(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
+def build(
+    paths: Iterable[Path | str], *, rank_rounds: int = 1000, passports: Sequence[Path] = (), folder: Path = Path()
+) -> Built:
     """Read result files and folders of them; of several runs of one cell the newest counts.
 
-    `rank_rounds` are the least permutations of each test behind the rank clusters; 0 for no ranks. InputError: a file is
-    damaged, or one evaluator's name stands for two scorers.
+    `rank_rounds` are the least permutations of each test behind the rank clusters; 0 for no ranks. `passports` are linked from
+    the page in `folder`, see `with_passports`. InputError: a file is damaged, or one evaluator's name stands for two scorers.
     """
     cells: dict[tuple[str, Column], Cell] = {}
     runs: dict[str, list[TaskRun]] = defaultdict(list)
@@ -66,11 +68,13 @@ def build(paths: Iterable[Path | str], *, rank_rounds: int = 1000) -> Built:
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
     rows = tuple(evidence.values())
+    signatures = {name: of_evaluator[0].scorer_signature for name, of_evaluator in runs.items()}
+    identities = {name: identity_of(of_evaluator) for name, of_evaluator in runs.items()}
     names = dict.fromkeys(cell.column.dataset for cell in cells.values())
     board = Leaderboard(
         tuple(cells.values()),
         (*human_references(rows), *beside.values()),
-        identities={name: identity_of(of_evaluator) for name, of_evaluator in runs.items()},
+        identities=with_passports(identities, signatures, passports, folder),
         data_sets={name: DataSet(**describe_set(name)._asdict(), has_references=has_references(rows, name)) for name in names},
     )
     return Built(ranked(board, rows, rounds=rank_rounds), rows)

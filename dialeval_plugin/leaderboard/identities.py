@@ -8,16 +8,20 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from os.path import relpath
 from pathlib import Path
 from typing import NamedTuple, cast
+from urllib.parse import quote
 
 from safetensors import safe_open
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_json
+from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.signature import PROVENANCE_FILE
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
@@ -60,6 +64,35 @@ def identity_of(runs: Sequence[TaskRun]) -> Identity:
         paper_url=paper_url,
         command=command([run.task for run in runs], setup),
     )
+
+
+class _Passport(TypedDict):
+    evaluators: list[_PassportEvaluator]
+
+
+class _PassportEvaluator(TypedDict):
+    signature: str | None
+
+
+def with_passports(
+    identities: Mapping[str, Identity], signatures: Mapping[str, str], files: Sequence[Path], folder: Path
+) -> dict[str, Identity]:
+    """Return identities with the addresses, as seen from a folder, of the passports of the evaluators that have one.
+
+    `signatures` are those of the evaluators' scorers, and `files` what `dialeval certify --output FILE.json` wrote, with the
+    page of the same name beside it. InputError: one is no passport, has no page, or is of no evaluator of the leaderboard.
+    """
+    found = dict(identities)
+    for file in files:
+        advice = "Give what `dialeval certify --output NAME.html --output NAME.json` wrote."
+        of = checked(read_json(file), _Passport, str(file), advice=advice)["evaluators"]
+        if not (page := file.with_suffix(".html")).is_file():
+            raise InputError(f"{page}: there is no such page. {advice}")
+        own = {one["signature"] for one in of}
+        if not (names := [name for name, signature in signatures.items() if signature and signature in own]):
+            raise InputError(f"{file}: no evaluator of the leaderboard has its signature. Certify what the leaderboard shows.")
+        found |= {name: replace(found[name], passport=quote(relpath(page, folder))) for name in names}
+    return found
 
 
 def command(tasks: Sequence[str], setup: Setup) -> str:

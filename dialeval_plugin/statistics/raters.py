@@ -10,13 +10,16 @@ InputError: a rating is neither None nor a finite number, lengths differ, or the
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import krippendorff
 import numpy as np
+from scipy import sparse
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import StatisticUndefined, unknown_name
@@ -24,7 +27,8 @@ from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .arrays import BoolArray, Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
-from .rows import CheckedColumn, canonical_rows, optional_numbers, same_length
+from .levels import MAX_CELLS, binned
+from .rows import CheckedColumn, canonical_rows, distinct_rows, optional_numbers, same_length
 
 CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
 Raters: TypeAlias = Sequence[OptionalNumbers]
@@ -155,6 +159,82 @@ def leave_one_rater_out(
         rows = np.flatnonzero(table.present[:, place])
         parts.append((rows, table.values[rows, place], _mean(table.values, others)[rows]))
     return _ceiling("leave_one_rater_out", table, parts, coefficient, bootstrap)
+
+
+class InPlaceOfRaters(NamedTuple):
+    """An evaluator in the place of each rater in turn, and that rater, beside the others."""
+
+    evaluator: Estimate
+    person: Estimate
+    """The raters themselves on the same rows, see `leave_one_rater_out`."""
+    difference: Estimate
+    """The first less the second on the same resamples: what makes a conversation easy for both does not widen its interval."""
+    pilot: Resampled | None = None
+    """What the difference is resampled from, to plan by; None where it is undefined."""
+
+
+def in_place_of_raters(
+    scores: FloatArray,
+    raters: FloatArray,
+    *,
+    coefficient: str = "spearman",
+    clusters: Labels | None = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> InPlaceOfRaters:
+    """Return how an evaluator does in the place of one rater: its agreement with the mean of the row's other raters.
+
+    `scores` are one a row and `raters[row, rater]` their ratings, NaN where there is none. Each figure is a mean over the
+    raters in whose place both the evaluator and the rater have one. Rows without a score are left out and counted.
+
+    Example:
+        >>> raters = np.array([[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4, 4], [1, 2, 1], [3, 5, 4]])
+        >>> found = in_place_of_raters(np.array([1, 2, 4, 5, 3, 5]), raters, bootstrap=Bootstrap(rounds=0))
+        >>> [round(one.value, 3) for one in found[:3]]
+        [0.863, 0.833, 0.03]
+    """
+    where, entry = "in_place_of_raters", coefficient_named(coefficient)
+    same_length(where, scores=scores, raters=raters, clusters=clusters)
+    is_scored, present = ~np.isnan(scores), ~np.isnan(raters)
+    is_rated = present.sum(axis=1) >= MIN_RATERS
+    used, values = np.flatnonzero(is_scored & is_rated), np.where(present, raters, 0)
+    rows = canonical_rows(where, [scores, *present.T.astype(np.int64), *values.T], used, clusters)
+    scores, values, present = scores[rows.order], values[rows.order], present[rows.order]
+    parts: dict[str, list[tuple[float, Statistic, slice]]] = {"evaluator": [], "person": []}
+    sums: list[Any] = []
+    for place in range(raters.shape[1]):
+        own, others = np.flatnonzero(present[:, place]), present.copy()
+        others[:, place] = False
+        y = _mean(values, others)[own]
+        sides = {"evaluator": scores[own], "person": values[own, place]}
+        if not all(math.isfinite(entry.of_group(x, y)) for x in sides.values()):
+            continue
+        for name, x in sides.items():
+            cells, of_cells = distinct_rows(x, y)
+            if len(of_cells[0]) > MAX_CELLS:
+                cells, of_cells = distinct_rows(*binned(x, y))
+            n = len(of_cells[0])
+            start = sum(one.shape[1] for one in sums)
+            sums.append(sparse.coo_array((np.ones(len(own)), (rows.clusters[own], cells)), (rows.n_clusters, n)).tocsr())
+            parts[name].append((entry.of_group(x, y), entry.of_samples(*of_cells), slice(start, start + n)))
+    n_rated = int(is_rated.sum())
+    counts = Counts(len(is_rated), len(used), rows.n_clusters, n_rated - len(used), len(is_rated) - n_rated)
+    if not sums:
+        why = f"{where}: {coefficient} is undefined on {len(used)} scored rows with {MIN_RATERS} raters. Have more rows rated."
+        none = bootstrap.estimates(dict.fromkeys((*parts, "difference"), why), counts)
+        return InPlaceOfRaters(none["evaluator"], none["person"], none["difference"])
+    joined, computed = sparse.hstack(sums, format="csr"), {}
+    for name, of in parts.items():
+        value = statistics.fmean(one for one, _, _ in of)
+        resampled = Resampled(partial(_mean_of_parts, of), joined)
+        # Bins stand for the rows of a large set, and their value may differ a little.
+        computed[name] = value, resampled._replace(shift=value - resampled.value)
+    (value, ours), (of_person, theirs) = computed.values()
+    found = bootstrap.estimates({**computed, "difference": (value - of_person, ours - theirs)}, counts)
+    return InPlaceOfRaters(found["evaluator"], found["person"], found["difference"], ours - theirs)
+
+
+def _mean_of_parts(parts: Sequence[tuple[float, Statistic, slice]], drawn: FloatArray) -> FloatArray:
+    return np.asarray(np.mean([statistic(drawn[:, own]) for _, statistic, own in parts], axis=0))
 
 
 def split_half(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.running import run
 from tests.leaderboard_files import documents, noisy_scores, write_runs, write_scores
+from tests.refusals import refusal
 
 
 def test_a_leaderboard_is_built_exported_and_made_a_space(tmp_path: Path) -> None:
@@ -30,3 +32,34 @@ def test_without_samples_it_is_said_why_there_are_no_plots(tmp_path: Path) -> No
     built = run("leaderboard", "build", tmp_path / "runs", "--output", tmp_path / "board")
     said = "no samples were found, so there are no plots and no cases: run lm-eval with --log_samples"
     assert built.stderr.splitlines()[0] == said
+
+
+def test_a_row_links_to_the_passport_of_its_signature(tmp_path: Path) -> None:
+    write_runs(tmp_path / "runs")
+    words = ["leaderboard", "build", tmp_path / "runs", "--rank-rounds", "0", "--output", tmp_path / "board", "--passport"]
+    passport = tmp_path / "pages" / "my sharp.json"
+    passport.parent.mkdir()
+    passport.write_text(json.dumps({"evaluators": [{"signature": None}, {"signature": "method:sharp"}]}), encoding="utf-8")
+    advice = "Give what `dialeval certify --output NAME.html --output NAME.json` wrote."
+    assert refusal(run, *words, passport) == f"{passport.with_suffix('.html')}: there is no such page. {advice}"
+    passport.with_suffix(".html").write_text("<!DOCTYPE html>", encoding="utf-8")
+    assert run(*words, passport).exit_code == 0
+    html = (tmp_path / "board" / "index.html").read_text(encoding="utf-8")
+    link = 'href="../pages/my%20sharp.html">'
+    assert [html.count(f"{link}{text}") for text in ("passport</a>", "Passport: may it take the place of a person?</a>")] == [
+        1,
+        1,
+    ]
+    assert html.count(link) == 2
+    row = html[html.index('<tr role="row" data-i="0"') :].partition("</tr>")[0]
+    assert "sharp" in row
+    assert link in row
+    board = json.loads((tmp_path / "board" / "leaderboard.json").read_text(encoding="utf-8"))
+    linked = {name: identity["passport"] for name, identity in board["identities"].items()}
+    assert linked.pop("sharp") == "../pages/my%20sharp.html"
+    assert {*linked.values()} == {""}
+    passport.write_text(json.dumps({"evaluators": [{"signature": "method:another"}]}), encoding="utf-8")
+    why = f"{passport}: no evaluator of the leaderboard has its signature. Certify what the leaderboard shows."
+    assert refusal(run, *words, passport) == why
+    passport.write_text("{}", encoding="utf-8")
+    assert refusal(run, *words, passport).startswith(f"{passport}: ")

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
-from dialeval_plugin.statistics.raters import N_SPLITS, leave_one_rater_out, split_half
+from dialeval_plugin.statistics.levels import MAX_CELLS
+from dialeval_plugin.statistics.raters import N_SPLITS, in_place_of_raters, leave_one_rater_out, split_half
 from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 
@@ -99,6 +100,50 @@ def test_undefined(kind: Any, raters: Any, reason: str) -> None:
     found = kind(raters)
     assert (found.value, found.ci_low, found.reason) == (None, None, reason.format(kind.__name__))
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("coefficient", sorted(SCIPY))
+def test_in_place_of_raters_is_that_of_a_loop(coefficient: str) -> None:
+    table = ratings_of(3)
+    scores = table.mean(axis=1).round() + np.random.default_rng(5).integers(0, 3, size=60)
+    options = {"coefficient": coefficient, "clusters": np.arange(60) // 3, "bootstrap": Bootstrap(rounds=60, seed=1)}
+    found = in_place_of_raters(scores, table, **options)
+
+    def statistic(rows: np.ndarray, *, of_person: bool) -> float:
+        places = [(table[rows, place], np.delete(table[rows], place, axis=1).mean(axis=1)) for place in range(3)]
+        return float(np.mean([SCIPY[coefficient](own if of_person else scores[rows], y).statistic for own, y in places]))
+
+    def difference(rows: np.ndarray) -> float:
+        return statistic(rows, of_person=False) - statistic(rows, of_person=True)
+
+    whole, columns = np.arange(60), [scores, *table.T]
+    of_people = leave_one_rater_out(table.tolist(), coefficient=coefficient)
+    assert found.person.value == pytest.approx(of_people.value, abs=1e-12)
+    assert found.evaluator.value == pytest.approx(statistic(whole, of_person=False), abs=1e-9)
+    assert found.difference.value == pytest.approx(difference(whole), abs=1e-9)
+    assert found.pilot.value == pytest.approx(difference(whole), abs=1e-9)
+    ends = interval_by_loop(difference, np.arange(60) // 3, columns, rounds=60, seed=1)
+    assert (found.difference.ci_low, found.difference.ci_high) == ends
+
+
+def test_in_place_of_raters_counts_what_is_left_out() -> None:
+    nan = float("nan")
+    raters = np.array([[1, 1, 2], [2, nan, 2], [4, 3, 3], [nan, nan, 5], [1, 2, 1], [3, 5, 4], [5, 4, 5]])
+    found = in_place_of_raters(np.array([1, 2, nan, 5, 1, 4, 5]), raters, bootstrap=NO_RESAMPLES).difference
+    assert (found.n_total, found.n_scored, found.n_unscored, found.n_unrated) == (7, 5, 1, 1)
+    alone = in_place_of_raters(np.arange(3.0), np.full((3, 2), nan)).person
+    why = "in_place_of_raters: spearman is undefined on 0 scored rows with 2 raters. Have more rows rated."
+    assert (alone.value, alone.reason) == (None, why)
+
+
+def test_in_place_of_raters_of_many_different_scores_has_bins_around_the_exact_value() -> None:
+    table = ratings_of(2, n=2 * MAX_CELLS)
+    scores = table.mean(axis=1) + np.random.default_rng(6).normal(size=len(table))
+    found = in_place_of_raters(scores, table, bootstrap=Bootstrap(rounds=40)).evaluator
+    exact = np.mean([stats.spearmanr(scores, table[:, place]).statistic for place in range(2)])
+    assert found.value == pytest.approx(exact, abs=1e-9)
+    # By Fisher's transformation an interval of 95 % of so many rows is 0.012 wide or less.
+    assert exact - 0.012 < found.ci_low < exact < found.ci_high < exact + 0.012
 
 
 def test_wrong_input() -> None:

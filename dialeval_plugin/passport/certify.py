@@ -1,0 +1,264 @@
+"""Makes the passport of evaluators: what each of them is worth beside the labels of people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.labels.pairing import pair
+from dialeval_plugin.labels.reading import labels_from
+from dialeval_plugin.labels.scores import scores_from
+from dialeval_plugin.labels.table import LabelTable, ScoreTable
+from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+
+from .disagreements import Disagreement, disagreements
+from .evaluated import Evaluated
+from .findings import QUESTIONS, Finding, Verdict, findings
+from .requirements import Checked, check, requirement
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA_VERSION = 1
+CERTIFY_BOOTSTRAP = Bootstrap(interval="expanded")
+"""The interval that holds what it says with few conversations."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledData:
+    """What people labelled.
+
+    Attributes:
+        kind: of the scale; categories: of labels that are words, in their order.
+        n_conversations: None where nothing says which rows are of one.
+        labels_a_row: the fewest and the most of a labelled row.
+    """
+
+    source: str
+    quality: str
+    kind: str
+    categories: tuple[str, ...]
+    n_rows: int
+    n_labels: int
+    n_conversations: int | None
+    raters: tuple[str, ...]
+    labels_a_row: tuple[int, int]
+    n_systems: int | None
+    has_texts: bool
+
+    @classmethod
+    def of(cls, labels: LabelTable) -> LabelledData:
+        """Say what a table of labels holds."""
+        n = labels.n_labels.astype(int)
+        given = n[n > 0]
+        return cls(
+            source=Path(labels.source).name,
+            quality=labels.quality,
+            kind=labels.scale.kind,
+            categories=labels.scale.categories,
+            n_rows=len(given),
+            n_labels=int(n.sum()),
+            n_conversations=None if labels.clusters is None else len(set(labels.clusters)),
+            raters=labels.raters,
+            labels_a_row=(int(given.min()), int(given.max())),
+            n_systems=None if labels.systems is None else len(set(labels.systems)),
+            has_texts=labels.texts is not None,
+        )
+
+    def __str__(self) -> str:
+        low, high = self.labels_a_row
+        each = f"{low} label{'s' if low > 1 else ''} each" if low == high else f"{low} to {high} labels each"
+        where = "single rows" if self.n_conversations is None else f"{self.n_conversations:,} conversations"
+        scale = f" ({', '.join(self.categories)})" if self.categories else ""
+        return f"{self.n_rows:,} rows of {where}, {each}: {self.quality}{scale}, {self.source}"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorPassport:
+    """What one evaluator is worth.
+
+    Attributes:
+        sources: file of each run.
+        signature: what was run and how; None where the file does not say.
+        findings: the answer to each question, in the order of `findings.findings`.
+        disagreements: the strongest ones first.
+    """
+
+    evaluator: str
+    sources: tuple[str, ...]
+    signature: str | None
+    findings: tuple[Finding, ...]
+    disagreements: tuple[Disagreement, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the evaluator may take the place of one more person."""
+        return self.headline.verdict
+
+    @property
+    def headline(self) -> Finding:
+        """The finding that says it: on a second person and the alternative annotator test, "cannot tell" where they differ.
+
+        With one rater neither can be tested, and only a "no" can be told.
+        """
+        by_key = {finding.key: finding for finding in self.findings}
+        second, other, agreement = (by_key[key] for key in ("second_person", "alternative_annotator", "agreement"))
+        if second.verdict == "not tested":
+            verdict: Verdict = "no" if agreement.verdict == "no" else "cannot tell"
+            return replace(second, verdict=verdict, sentence=f"{second.sentence} {agreement.sentence}")
+        if {second.verdict, other.verdict} == {"yes", "no"}:
+            why = f"{second.sentence} But the alternative annotator test says {other.verdict}. {other.sentence}"
+            return replace(second, verdict="cannot tell", sentence=why)
+        return second
+
+    @property
+    def figures(self) -> dict[str, Estimate]:
+        """All figures by name."""
+        return {figure.name: figure for finding in self.findings for figure in finding.figures}
+
+    def why_none(self, name: str) -> str:
+        """Say why a figure is lacking: what the finding says that would have it."""
+        return next((one.sentence for one in self.findings if name in QUESTIONS[one.key].figures), "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        return {
+            "evaluator": self.evaluator,
+            "verdict": self.verdict,
+            "sentence": self.headline.sentence,
+            "sources": list(self.sources),
+            "signature": self.signature,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "disagreements": [one.to_dict() for one in self.disagreements],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Passport:
+    """What `certify` found of each evaluator, in the order given."""
+
+    data: LabelledData
+    evaluators: tuple[EvaluatorPassport, ...]
+    bootstrap: Bootstrap
+    checked: tuple[Checked, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What a page of it is called."""
+        names = [one.evaluator for one in self.evaluators]
+        return f"Passport of {names[0]}" if len(names) == 1 else f"Passports of {len(names)} evaluators"
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether all requirements are met; True where there are none."""
+        return all(one.has_passed for one in self.checked)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object; docs/passports.md says what is in it."""
+        data = {name: getattr(self.data, name) for name in LabelledData.__slots__}
+        settings = {name: getattr(self.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")}
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "data": data,
+            "bootstrap": settings,
+            "evaluators": [one.to_dict() for one in self.evaluators],
+            "requirements": [one._asdict() for one in self.checked],
+            "has_passed": self.has_passed,
+        }
+
+    def rows(self) -> Iterator[TableRow]:
+        """Yield a row a figure, and one a finding that has none."""
+        for one in self.evaluators:
+            for finding in one.findings:
+                for figure in finding.figures or (None,):
+                    yield {
+                        "evaluator": one.evaluator,
+                        "question": finding.question,
+                        "verdict": finding.verdict,
+                        "figure": figure.name if figure else None,
+                        **{name: getattr(figure, name, None) for name in ("value", "ci_low", "ci_high", "n_scored")},
+                        "sentence": finding.sentence,
+                    }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame with a row a figure, and one a finding that has none."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows()))
+
+    def table(self) -> Table:
+        """Return the answers as a table: a row a question, each evaluator's answers together."""
+        rows = [
+            {"evaluator": one.evaluator, "question": finding.question, "verdict": finding.verdict, "why": finding.sentence}
+            for one in self.evaluators
+            for finding in one.findings
+        ]
+        columns = [named_column(name, is_number=False) for name in rows[0]]
+        return Table(rows, columns, [f"Data: {self.data}."])
+
+
+def certify(
+    results: Mapping[str, Any] | Sequence[Any] | Any,
+    labels: Any,
+    *,
+    require: Sequence[str] = (),
+    column: str | None = None,
+    is_partial: bool = False,
+    bootstrap: Bootstrap = CERTIFY_BOOTSTRAP,
+    **asked: Any,
+) -> Passport:
+    """Return the passport of evaluators beside the labels of people.
+
+    Args:
+        results: files of scores, each `FILE` or `NAME=FILE`, or an object of name to a file, a frame of pandas, or what else
+            `scores_from` reads; to a list of these for the runs of one evaluator. Files of one NAME are runs, too.
+        labels: a file, a set, a frame, or a `LabelTable`; the rows of the results that people labelled, or a sample of them.
+        require: limits such as "kappa>=0.6": the end of the interval that is nearer to the limit has to keep it, and a figure
+            that could not be computed does not; "kappa.value>=0.6" is about the figure itself.
+        column: of the scores.
+        is_partial: leave out labelled rows that are not scored, instead of refusing them.
+        bootstrap: how the intervals are made.
+        asked: how the labels are read: `raters`, `order`, `positive`, `quality`, `level`, as in `read_labels`.
+
+    Raises:
+        InputError: a file is malformed, does not fit the labels, or a requirement names no figure.
+    """
+    required = [requirement(text) for text in require]
+    table = labels_from(labels, **asked)
+    passports = []
+    for name, runs in _runs(results, column, table).items():
+        judged = [pair(scores, table, is_partial=is_partial, is_subset=True) for scores in runs]
+        of = Evaluated(runs=judged, whole=runs[0], bootstrap=bootstrap)
+        sources = tuple(Path(scores.source).name for scores in runs)
+        passports.append(EvaluatorPassport(name, sources, runs[0].signature, findings(of), disagreements(of)))
+    checked = [check(one, of.evaluator, of.figures, of.why_none(one.name)) for of in passports for one in required]
+    return Passport(LabelledData.of(table), tuple(passports), bootstrap, tuple(checked))
+
+
+def _runs(results: Any, column: str | None, labels: LabelTable) -> dict[str, list[ScoreTable]]:
+    """The scores of each evaluator, one table a run."""
+    given = [(None, one) for one in (results if isinstance(results, (list, tuple)) else [results])]
+    if isinstance(results, Mapping):
+        # A list of objects is the rows of one run.
+        several = {
+            name: of if isinstance(of, (list, tuple)) and not isinstance(of[0], Mapping) else [of]
+            for name, of in results.items()
+        }
+        given = [(name, one) for name, of in several.items() for one in of]
+    found: dict[str, list[ScoreTable]] = {}
+    for name, one in given:
+        scores = scores_from(one, evaluator=name, column=column, scale=labels.scale)
+        is_named = name is not None or (isinstance(one, (str, Path)) and scores.source != str(one))
+        if scores.evaluator in found and not is_named:
+            raise InputError(
+                f"{scores.source}: there is another evaluator {scores.evaluator!r}. Name it as NAME=FILE; files of one NAME "
+                "are runs of one evaluator."
+            )
+        found.setdefault(scores.evaluator, []).append(scores)
+    if not found:
+        raise InputError("certify: there are no results. Name a file of scores.")
+    return found

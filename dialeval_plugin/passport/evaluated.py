@@ -1,0 +1,95 @@
+"""What the findings on an evaluator are computed on: its scores and the labels of people beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.labels.table import JudgedLabels, LabelTable, ScoreTable
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
+from dialeval_plugin.statistics.raters import InPlaceOfRaters, in_place_of_raters
+from dialeval_plugin.statistics.rows import cluster_codes
+
+AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluated:
+    """An evaluator's answers beside the labels of people.
+
+    Attributes:
+        runs: the same rows each time the evaluator was run; the first one counts where one is asked for.
+        whole: the first run on all rows, labelled or not.
+    """
+
+    runs: Sequence[JudgedLabels]
+    whole: ScoreTable
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+
+    @property
+    def judged(self) -> JudgedLabels:
+        """The first run."""
+        return self.runs[0]
+
+    @property
+    def labels(self) -> LabelTable:
+        """What people said."""
+        return self.judged.labels
+
+    @cached_property
+    def human(self) -> FloatArray:
+        """The mean label of each row, NaN where there is none."""
+        n = self.labels.n_labels
+        return np.where(n > 0, np.nansum(self.labels.labels, axis=1) / np.maximum(n, 1), np.nan)
+
+    @cached_property
+    def used(self) -> IntArray:
+        """Rows that have both a score and a label."""
+        return np.flatnonzero(~np.isnan(self.judged.scores) & ~np.isnan(self.human))
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Of the rows that are used."""
+        return self.judged.scores[self.used]
+
+    @cached_property
+    def ratings(self) -> FloatArray:
+        """The mean label of each row that is used."""
+        return self.human[self.used]
+
+    @cached_property
+    def all_clusters(self) -> IntArray:
+        """Number of the conversation of each row; of its own where nothing says it."""
+        return cluster_codes(self.labels.source, self.labels.clusters, len(self.labels.ids))
+
+    @property
+    def clusters(self) -> IntArray:
+        """Of the rows that are used."""
+        return self.all_clusters[self.used]
+
+    @cached_property
+    def words(self) -> FloatArray | None:
+        """Of each used response; None where the texts are not known."""
+        texts = self.labels.texts
+        return None if texts is None else np.array([float(len(texts[row][1].split())) for row in self.used])
+
+    @cached_property
+    def in_place_of_raters(self) -> InPlaceOfRaters:
+        """The evaluator in the place of each rater in turn."""
+        labels, width = self.labels.labels, int(self.labels.n_labels.max(initial=0))
+        if labels.shape[1] > width:
+            # More raters than a row has labels: nobody labelled all, and the places of the rows are taken for raters.
+            order = np.argsort(np.isnan(labels), axis=1, kind="stable")[:, :width]
+            labels = np.take_along_axis(labels, order, axis=1)
+        return in_place_of_raters(self.judged.scores, labels, clusters=self.all_clusters, bootstrap=self.bootstrap)
+
+    def counted(self, estimate: AnyEstimate) -> AnyEstimate:
+        """Return an estimate on the used rows with the counts of all rows."""
+        n_rated = int((self.labels.n_labels > 0).sum())
+        n_rows = len(self.labels.ids)
+        return replace(estimate, n_total=n_rows, n_unscored=n_rated - estimate.n_scored, n_unrated=n_rows - n_rated)

@@ -1,0 +1,360 @@
+"""The questions of a passport, and the finding on each: a verdict, a sentence that says why, and the figures it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
+    MIN_ROWS,
+    PASSING_RATE,
+    alternative_annotator_test,
+)
+from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, NO_RESAMPLES, UNIFORM, Estimate
+from dialeval_plugin.statistics.correlation import correlations, level_correlations
+from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.statistics.levels import Rated, RatingTable
+from dialeval_plugin.statistics.means import mean_interval
+from dialeval_plugin.statistics.partial import covariate_bias
+from dialeval_plugin.statistics.planning.power import detectable_difference
+from dialeval_plugin.statistics.raters import MIN_RATERS
+from dialeval_plugin.statistics.reliability import intraclass_correlation
+from dialeval_plugin.statistics.significance import Measure, difference_intervals
+
+from .evaluated import Evaluated
+
+Verdict: TypeAlias = Literal["yes", "no", "cannot tell", "not tested"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+MARGIN = 0.05
+"""An evaluator agrees as well as a person does if it can be said that it is worse by less than this."""
+STEADY = 0.9
+"""The reliability from which repeated runs say the same (Koo and Li 2016 call it excellent)."""
+SMALL = 0.1
+"""What Cohen (1988) calls a small correlation: what is smaller is no preference, and a difference that need not be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The answer to one question about one evaluator.
+
+    Attributes:
+        key: names the question.
+        verdict: "cannot tell" where the interval leaves it open, "not tested" where the data does not allow the question.
+        sentence: the answer in words, or why there is none.
+        figures: named as in `TITLES`.
+    """
+
+    key: str
+    question: str
+    verdict: Verdict
+    sentence: str
+    figures: tuple[Estimate, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        figures = [{name: value for name, value in one.to_dict().items() if name != "bootstrap"} for one in self.figures]
+        return {"key": self.key, "question": self.question, "verdict": self.verdict, "sentence": self.sentence} | {
+            "figures": figures
+        }
+
+
+def findings(evaluated: Evaluated) -> tuple[Finding, ...]:
+    """Return the answers to all questions, in the order of a passport."""
+    return tuple(Finding(key, one.text, *one.answer(evaluated)) for key, one in QUESTIONS.items())
+
+
+Answer: TypeAlias = tuple[Verdict, str] | tuple[Verdict, str, tuple[Estimate, ...]]
+
+
+def ends_of(estimate: Estimate) -> tuple[float, float] | None:
+    """Return the ends of an interval; where all conversations say the same, which has none, the value twice."""
+    if estimate.value is not None and UNIFORM in (estimate.reason or ""):
+        return estimate.value, estimate.value
+    return None if estimate.ci_low is None or estimate.ci_high is None else (estimate.ci_low, estimate.ci_high)
+
+
+def _verdict(estimate: Estimate, limit: float, no_below: float | None = None) -> Verdict:
+    """Whether a figure is above a limit by its whole interval; "no" where it is wholly below the limit, or `no_below`."""
+    if (ends := ends_of(estimate)) is None:
+        return "cannot tell"
+    if ends[0] > limit:
+        return "yes"
+    return "no" if ends[1] < (limit if no_below is None else no_below) else "cannot tell"
+
+
+def _named(name: str, estimate: Estimate) -> Estimate:
+    return replace(estimate, name=name)
+
+
+def _why(estimate: Estimate) -> str:
+    return f" {estimate.reason}" if estimate.reason else ""
+
+
+def _second_person(of: Evaluated) -> Answer:
+    n_raters = int(of.labels.n_labels.max(initial=0))
+    if n_raters < MIN_RATERS:
+        return "not tested", "One rater only: how well people agree with each other, the ceiling, is not known."
+    found = of.in_place_of_raters
+    difference = _named("second_person_difference", found.difference)
+    evaluator, person = _named("second_person", found.evaluator), _named("person", found.person)
+    if difference.value is None:
+        return "cannot tell", str(difference.reason)
+    verdict = _verdict(difference, -MARGIN, 0.0)
+    said = {
+        "yes": f"In the place of one rater it agrees with the others as well as that person does, within {MARGIN:g}",
+        "no": "In the place of one rater it agrees with the others less than that person does",
+        "cannot tell": "In the place of one rater it may agree with the others more or less than that person does",
+    }[verdict]
+    figures = f"{evaluator.text(2)} against {number_text(person.value, 2)}, a difference of {difference.text(2)}"
+    return verdict, f"{said}: {figures}.{_why(difference)}", (evaluator, person, difference)
+
+
+def _alternative_annotator(of: Evaluated) -> Answer:
+    is_on_scale = of.judged.scale is not None or np.isin(of.scores, of.labels.labels).all()
+    if not is_on_scale and of.labels.scale.kind == "nominal":
+        return "not tested", "Its numbers cannot be set beside categories that have no order."
+    try:
+        found = alternative_annotator_test(
+            of.judged, calibration="none" if is_on_scale else "quantiles", bootstrap=of.bootstrap
+        )
+    except InputError:
+        return "not tested", f"No rater labelled {MIN_ROWS} rows that others labelled too, in {MIN_CLUSTERS} conversations."
+    rate = mean_interval([float(one.is_matched) for one in found.comparisons], bootstrap=NO_RESAMPLES)
+    figures = _named("winning_rate", replace(rate, reason=None)), _named("advantage_probability", found.advantage)
+    # A test that does not reject shows nothing: only people who are closer to each other on most rows do.
+    verdict: Verdict = "yes" if found.passes else "no" if _verdict(found.advantage, PASSING_RATE) == "no" else "cannot tell"
+    n = len(found.comparisons)
+    said = (
+        f"Left out in turn, {sum(one.is_matched for one in found.comparisons)} of {n} raters are matched by it at epsilon "
+        f"{found.epsilon:g} (half are needed): on {found.advantage.text(2)} of the rows it is at least as close to the others"
+    )
+    return verdict, " ".join([f"{said}.", *found.cautions]), figures
+
+
+def _agreement(of: Evaluated) -> Answer:
+    names = ["spearman", "pearson", *(["auroc"] if _is_binary(of) else [])]
+    found = correlations(of.scores, of.ratings, coefficients=names, clusters=of.clusters, bootstrap=of.bootstrap)
+    figures = tuple(of.counted(found[name]) for name in names)
+    main = figures[0]
+    if main.value is None:
+        return "cannot tell", str(main.reason), figures
+    verdict = _verdict(main, 0.0)
+    said = {
+        "yes": "Its scores rise with the people's mean",
+        "no": "Its scores fall where the people's mean rises",
+        "cannot tell": "It cannot be told from chance",
+    }[verdict]
+    return verdict, f"{said}: Spearman's rho {main.text(2)}.{_why(main)}", figures
+
+
+def _is_binary(of: Evaluated) -> bool:
+    return of.labels.scale.kind == "binary" and bool(np.isin(of.ratings, (0, 1)).all())
+
+
+def _beyond_length(of: Evaluated) -> Answer:
+    if of.words is None:
+        return "not tested", "The labels come without texts, so the length of the responses is not known."
+    found = difference_intervals(
+        {"scores": of.scores, "length": of.words},
+        RatingTable(ratings=of.ratings, clusters=of.clusters),
+        Measure("spearman"),
+        bootstrap=of.bootstrap,
+    )["scores", "length"]
+    length = correlations(of.words, of.ratings, coefficients=["spearman"], clusters=of.clusters, bootstrap=of.bootstrap)
+    figures = _named("length_difference", of.counted(found)), _named("length_spearman", of.counted(length["spearman"]))
+    if found.value is None:
+        return "cannot tell", str(found.reason), figures[1:]
+    verdict = _verdict(found, 0.0)
+    said = {
+        "yes": "It agrees with people better than the number of words does",
+        "no": "The number of words agrees with people better than it does",
+        "cannot tell": "It cannot be told from the number of words",
+    }[verdict]
+    return verdict, f"{said}, by {found.text(2)} in Spearman's rho; the words have {figures[1].text(2)}.{_why(found)}", figures
+
+
+def _length_bias(of: Evaluated) -> Answer:
+    if of.words is None:
+        return "not tested", "The labels come without texts, so the length of the responses is not known."
+    found = covariate_bias(of.scores, of.ratings, of.words, name="length", clusters=of.clusters, bootstrap=of.bootstrap)
+    bias = _named("length_bias", of.counted(found["score_length_given_rating"]))
+    ends = ends_of(bias)
+    if bias.value is None or ends is None:
+        return "cannot tell", str(bias.reason), (bias,)
+    if max(map(abs, ends)) < SMALL:
+        verdict: Verdict = "yes"
+        said = "Among responses that people find equally good, it prefers neither long nor short ones"
+    elif ends[0] > 0 or ends[1] < 0:
+        verdict, said = (
+            "no",
+            f"Among responses that people find equally good, it prefers {'long' if ends[0] > 0 else 'short'} ones",
+        )
+    else:
+        verdict, said = "cannot tell", "It may prefer long or short responses among those that people find equally good"
+    return verdict, f"{said}: {bias.text(2)} in Spearman's rho.", (bias,)
+
+
+def _ceiling(of: Evaluated) -> Answer:
+    n = of.labels.n_labels
+    if n.max(initial=0) < MIN_RATERS:
+        return "not tested", "One rater only: how reliable the labels are is not known."
+    rated = np.flatnonzero(n >= MIN_RATERS)
+    found = intraclass_correlation(
+        [row[~np.isnan(row)] for row in of.labels.labels[rated]], clusters=of.all_clusters[rated], bootstrap=of.bootstrap
+    )
+    ceiling = _named("ceiling", found.ceiling_of_mean)
+    figures = _named("icc_of_one", found.of_one), _named("icc_of_mean", found.of_mean), ceiling
+    if ceiling.value is None:
+        return "cannot tell", str(ceiling.reason), figures
+    pearson = correlations(of.scores, of.ratings, coefficients=["pearson"], bootstrap=NO_RESAMPLES)["pearson"]
+    share = ""
+    if pearson.value is not None and ceiling.value > 0:
+        share = f"; its {number_text(pearson.value, 2)} is {100 * pearson.value / ceiling.value:.0f} % of that"
+    verdict = _verdict(ceiling, 0.0)
+    return verdict, f"No evaluator can be expected above Pearson's r {ceiling.text(2)} with these labels{share}.", figures
+
+
+def _repeats(of: Evaluated) -> Answer:
+    if len(of.runs) < 2:
+        return "not tested", "No repeated runs are given: give NAME=FILE several times with one NAME."
+    runs = np.stack([run.scores for run in of.runs], axis=1)
+    both = np.flatnonzero(~np.isnan(runs).any(axis=1))
+    icc = intraclass_correlation(runs[both].tolist(), clusters=of.all_clusters[both], bootstrap=of.bootstrap).of_one
+    figures = [_named("repeat_icc", icc)]
+    if of.judged.scale is not None:
+        first, second = np.triu_indices(runs.shape[1], 1)
+        flips = (runs[both][:, first] != runs[both][:, second]).mean(axis=1)
+        figures.append(_named("flip_rate", mean_interval(flips, clusters=of.all_clusters[both], bootstrap=of.bootstrap)))
+    verdict = _verdict(figures[0], STEADY)
+    said = {"yes": "Runs say the same", "no": "Runs differ", "cannot tell": "Runs may differ"}[verdict]
+    beside = f"; two runs label {100 * (figures[1].value or 0):.1f} % of the rows differently" if len(figures) > 1 else ""
+    return (
+        verdict,
+        f"{said}: the reliability of one of {len(of.runs)} runs is {icc.text(2)}{beside}.{_why(icc)}",
+        tuple(figures),
+    )
+
+
+def _power(of: Evaluated) -> Answer:
+    if of.labels.n_labels.max(initial=0) < MIN_RATERS:
+        return "not tested", "One rater only: there is no second person to tell it from."
+    pilot = of.in_place_of_raters.pilot
+    found = None if pilot is None else detectable_difference(pilot, bootstrap=of.bootstrap)
+    if found is None:
+        return "not tested", str(of.in_place_of_raters.difference.reason)
+    figure = replace(
+        of.in_place_of_raters.difference, name="detectable_difference", value=found.difference, ci_low=None, ci_high=None
+    )
+    verdict: Verdict = "yes" if found.difference <= SMALL else "no"
+    said = f"With these {found.n_clusters:,} conversations {found} between it and a person"
+    return verdict, f"{said}; {SMALL:g} or less is enough.", (figure,)
+
+
+def _systems(of: Evaluated) -> Answer:
+    if of.labels.systems is None:
+        return "not tested", "No systems are named: neither their ranks nor self-preference are tested."
+    systems = [of.labels.systems[row] for row in of.used]
+    if (n := len(set(systems))) < 3:
+        return "not tested", f"{n} systems are named, and ranking them needs 3."
+    rated = Rated(scores=of.scores, ratings=of.ratings, clusters=of.clusters, systems=systems)
+    found = level_correlations(rated, level="system", coefficients=["pearson"], bootstrap=of.bootstrap)["pearson"]
+    figure = _named("system_pearson", of.counted(found))
+    if figure.value is None:
+        return "cannot tell", str(figure.reason), (figure,)
+    verdict = _verdict(figure, 0.0)
+    said = {"yes": "It ranks", "no": "It does not rank", "cannot tell": "It may or may not rank"}[verdict]
+    return verdict, f"{said} the means of {n} systems as people do: Pearson's r {figure.text(2)}.{_why(figure)}", (figure,)
+
+
+def _coverage(of: Evaluated) -> Answer:
+    is_labelled = ~np.isnan(of.human)
+    is_scored = ~np.isnan(of.judged.scores[is_labelled])
+    share = _named("coverage", mean_interval(is_scored.astype(float), bootstrap=NO_RESAMPLES))
+    n_without = int((~is_scored).sum())
+    if not n_without:
+        return "yes", f"All {len(is_scored):,} labelled rows have a score.", (replace(share, reason=None),)
+    reasons = ", ".join(f"{reason.replace('_', ' ')} {n:,}" for reason, n in sorted(of.judged.unscored.items()))
+    said = f"{n_without:,} of {len(is_scored):,} labelled rows have no score{f' ({reasons})' if reasons else ''}"
+    return "no", f"{said}. They are left out of every figure.", (replace(share, reason=None),)
+
+
+class Question(NamedTuple):
+    """A question, how it is answered, and what the figures of its answer are, by their names in `--require` and JSON."""
+
+    text: str
+    answer: Callable[[Evaluated], Answer]
+    figures: Mapping[str, str]
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "second_person": Question(
+        "Does it agree with people as well as a second person does?",
+        _second_person,
+        {
+            "second_person": "it, in the place of one rater, with the others",
+            "person": "one rater with the others",
+            "second_person_difference": "it less a person",
+        },
+    ),
+    "alternative_annotator": Question(
+        "Does it pass the alternative annotator test?",
+        _alternative_annotator,
+        {
+            "winning_rate": "share of the raters whom it matches",
+            "advantage_probability": "share of rows on which it is at least as close to the others as the rater left out",
+        },
+    ),
+    "agreement": Question(
+        "Does it agree with people more than chance does?",
+        _agreement,
+        {
+            "spearman": "Spearman's rho with the people's mean",
+            "pearson": "Pearson's r with the people's mean",
+            "auroc": "AUROC: how often it ranks a good row above a bad one",
+        },
+    ),
+    "beyond_length": Question(
+        "Does it agree with people more than the length of the response does?",
+        _beyond_length,
+        {
+            "length_difference": "its rho less that of the response length",
+            "length_spearman": "Spearman's rho of the response length",
+        },
+    ),
+    "length_bias": Question(
+        "Is it free of a preference for long or short responses?",
+        _length_bias,
+        {"length_bias": "its preference for length among equally good responses"},
+    ),
+    "ceiling": Question(
+        "Can these labels tell good evaluators from bad ones?",
+        _ceiling,
+        {
+            "icc_of_one": "reliability of one label",
+            "icc_of_mean": "reliability of the mean label",
+            "ceiling": "highest Pearson's r that these labels allow",
+        },
+    ),
+    "power": Question(
+        "Is the data enough to tell it from a person?",
+        _power,
+        {"detectable_difference": "smallest difference from a person that would be seen four times in five"},
+    ),
+    "repeats": Question(
+        "Does it say the same when it is asked again?",
+        _repeats,
+        {"repeat_icc": "reliability of one run", "flip_rate": "share of rows that two runs label differently"},
+    ),
+    "systems": Question(
+        "Does it rank systems as people do?", _systems, {"system_pearson": "Pearson's r of the systems' means"}
+    ),
+    "coverage": Question("Does it give every row a score?", _coverage, {"coverage": "share of labelled rows with a score"}),
+}
+"""By key, in the order of a passport."""
+TITLES: Mapping[str, str] = {name: title for one in QUESTIONS.values() for name, title in one.figures.items()}
+"""What each figure is."""

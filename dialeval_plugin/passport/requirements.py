@@ -1,0 +1,84 @@
+"""What a passport has to hold, for continuous integration: `kappa>=0.6`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.estimates import number_text
+
+from .findings import TITLES, ends_of
+
+_FORM = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)(?P<point>\.value)?\s*(?P<sign>>=|<=|>|<)\s*(?P<limit>-?\d*\.?\d+)\s*")
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+class Requirement(NamedTuple):
+    """A limit that a figure has to keep: with the whole of its interval, or `is_of_value` by itself."""
+
+    name: str
+    sign: str
+    limit: float
+    is_of_value: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}{'.value' if self.is_of_value else ''}{self.sign}{self.limit:g}"
+
+
+class Checked(NamedTuple):
+    """Whether an evaluator meets a requirement, and why."""
+
+    evaluator: str
+    requirement: str
+    has_passed: bool
+    reason: str
+
+
+def requirement(text: str) -> Requirement:
+    """Read a requirement such as "kappa>=0.6" or "kappa.value>=0.6".
+
+    InputError: it has another form, or names no figure of a passport; the message lists them.
+
+    Example:
+        >>> requirement("spearman>=0.3")
+        Requirement(name='spearman', sign='>=', limit=0.3, is_of_value=False)
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise InputError(f"--require {text!r}: is no limit of a figure. Write it as 'kappa>=0.6' or 'flip_rate<=0.05'.")
+    if match["name"] not in TITLES:
+        raise unknown_name(f"--require {text!r}: a passport has no figure {match['name']!r}", match["name"], TITLES)
+    return Requirement(match["name"], match["sign"], float(match["limit"]), bool(match["point"]))
+
+
+def check(asked: Requirement, evaluator: str, figures: Mapping[str, Estimate], why_none: str) -> Checked:
+    """Say whether an evaluator meets a requirement; a figure that could not be computed, or has no interval, does not.
+
+    `figures` are those of the evaluator by name, and `why_none` says why one may be lacking.
+    """
+    found = figures.get(asked.name)
+    if found is None or found.value is None:
+        why = why_none if found is None else found.reason
+        return Checked(evaluator, str(asked), False, f"{asked.name} could not be computed. {why}".strip())
+    keeps, ends = _SIGNS[asked.sign], (found.value, found.value) if asked.is_of_value else ends_of(found)
+    if ends is None:
+        why = f"{asked.name} {number_text(found.value)} has no interval. {found.reason or ''}"
+        return Checked(evaluator, str(asked), False, f"{why.strip()} The figure itself is asked for by {asked.name}.value.")
+    end = ends[0] if asked.sign.startswith(">") else ends[1]
+    which = "" if asked.is_of_value else f", whose {'lower' if asked.sign.startswith('>') else 'upper'} end counts,"
+    has_passed = keeps(end, asked.limit)
+    return Checked(
+        evaluator,
+        str(asked),
+        has_passed,
+        f"{asked.name} {found.text()}{which} {'is' if has_passed else 'is not'} {asked.sign} {asked.limit:g}.",
+    )

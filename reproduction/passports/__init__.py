@@ -1,0 +1,1 @@
+"""Passports of small evaluators and replayed judges on public labels."""
