@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.annotators.distributions import SUM_TOLERANCE, jensen_shannon, squared_difference
 from dialeval_plugin.statistics.arrays import BoolArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
 from dialeval_plugin.statistics.rows import Canonical, CheckedColumn, canonical_rows, optional_numbers, same_length
@@ -44,9 +44,6 @@ MERGES: Mapping[str, tuple[tuple[int, ...], ...]] = MappingProxyType(
 )
 """Which labels count as one class: none, PB with B, NB with PB."""
 METRICS = ("accuracy", "f1_b", "f1_pb_b", *(f"{name}_{merge}" for name in ("jsd", "mse") for merge in MERGES))
-
-_SUM_TOLERANCE = 0.01
-"""Detectors publish rounded shares: three of 0.33 are a distribution."""
 
 
 class Detections(NamedTuple):
@@ -237,9 +234,7 @@ def _metrics(
         p, q = (
             np.stack([values[:, list(members)].sum(axis=1) for members in classes], axis=1) for values in (shares, predicted)
         )
-        divergences = special.rel_entr(p, (p + q) / 2) + special.rel_entr(q, (p + q) / 2)
-        row_values[f"jsd_{merge}"] = divergences.sum(axis=1) / (2 * math.log(2))
-        row_values[f"mse_{merge}"] = ((p - q) ** 2).mean(axis=1)
+        row_values |= {f"jsd_{merge}": jensen_shannon(p, q), f"mse_{merge}": squared_difference(p, q)}
     # Whether the detector says so, and whether the annotators do.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
@@ -306,7 +301,7 @@ def _checked_answers(rows: Distributions, labels: Sequence[int | None] | None) -
         except (TypeError, ValueError):
             numbers = np.array([np.nan])
         # A comparison with NaN is false.
-        if not (numbers.shape == (len(LABELS),) and (numbers >= 0).all() and abs(numbers.sum() - 1) <= _SUM_TOLERANCE):
+        if not (numbers.shape == (len(LABELS),) and (numbers >= 0).all() and abs(numbers.sum() - 1) <= SUM_TOLERANCE):
             why = f"distributions[{index}] is {row!r}"
             raise InputError(f"breakdown_metrics: {why}. Give P(NB), P(PB), P(B), which sum to 1, or None.")
         values[index] = numbers
