@@ -32,8 +32,8 @@ RECORDED: Mapping[str, str] = {
     "assistant": "9513158801d77ae30bd590756a17939e93b771491009ddac6e00040e8b323b76",
     "assistant-open": "af06e2346531b0d84cd83eb11d9ea46d4fb0c128a20fc36a64002d04725bd716",
     "causalscore": "862aeba9e9ce7707b9e71a3cee5d3f24191c1ca9c26896bc49c17332abe3af98",
-    "general": "83da1ff5adcb9c55e5f1f256f0b2a7d936ad5b7d579bd1d781f66d090d188813",
-    "general-open": "8ddc42f9903764c4c1c627d5308d1b73a6334eb0708bd276d53887ceb5c10fe3",
+    "general": "09f30e2ad8e9681b690389952cc405c8024ed8c9bf82d100d7f3f98ae6368af1",
+    "general-open": "e72c0793c22fda843e0e219dff23134bd78085cfe63488fd61a3b07db24457ce",
     "language-model": "b5fdfb5f8259bcda4def8ebf0ef7bcca1ab99c053c699b69cd8fa15e02f5afb8",
     "slide": "a8679402181685e7895a8ee869e90c2d149db1aae46f9d4fdc7423fbfc6d9041",
 }

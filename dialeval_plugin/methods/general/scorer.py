@@ -24,7 +24,7 @@ from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.context_texts import EmbeddedTurns, longest_response
+from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice, VectorArray
@@ -106,9 +106,9 @@ class GeneralScorer(Scorer):
     taught it, see `repairs`); `novelty`, the share of a response's pairs of words that the four turns before it lack, in
     [0, 1]; `cosine` of context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and
     `fact_tokens_cut`, how many tokens at the beginning of the context, at the end of the response and at the beginning of the
-    facts did not fit. A long response is judged in parts (`ResponseParts`), of which the signature's `response_windows` is the
-    highest number. To an empty context nothing can fit: `relevance`, `fit` and `cosine` are None then, and `general` takes
-    their chances as even.
+    facts did not fit. A long response is judged in parts (`ResponseParts`), and a last turn that does not fit is read in parts:
+    the signature's `response_windows` and `turn_windows` are their highest numbers. To an empty context nothing can fit:
+    `relevance`, `fit` and `cosine` are None then, and `general` takes their chances as even.
 
     With `with_references` there is `reference_similarity`, the cosine, in [-1, 1], of the encoder's vectors of the response and
     of the nearest reference, of which the first part is read; None without references. The log odds of the main score gain
@@ -209,6 +209,7 @@ class GeneralScorer(Scorer):
             "separator": "sep",
             "speakers": "none",
             "window": f"{config.max_context_tokens}+{config.max_response_tokens}",
+            "turn_windows": MAX_TURN_PARTS,
             "response_windows": config.max_response_windows if config.max_response_windows > 1 else None,
             "truncation": "oldest",
             "judged": "assistant" if self.level == "dialogue" else None,

@@ -173,7 +173,7 @@ def test_of_a_dialogue_with_an_assistant_its_turns_are_judged(of_dialogues: Gene
 def test_the_signature_pins_model_window_and_mixing(scorer: GeneralScorer, tiny_general: Path, tmp_path: Path) -> None:
     signature = str(scorer.score(examples(1)).signature)
     assert signature.startswith(
-        f"method:general|model:{scorer.model_hash}|recipe:general|separator:sep|speakers:none|window:80+40|"
+        f"method:general|model:{scorer.model_hash}|recipe:general|separator:sep|speakers:none|window:80+40|turn_windows:8|"
     )
     assert "|mixing:validation|level:turn|version:" in signature
     other = write_tiny_general(tmp_path, GeneralConfig("general", 70, 40))
