@@ -22,9 +22,10 @@ import json
 import logging
 import math
 import os
+import random
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
@@ -35,6 +36,7 @@ from torch import nn
 from transformers import set_seed
 from typing_extensions import Self
 
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, remove_half_written, to_json, write_text
 from dialeval_plugin.core.journal import sole_process
@@ -46,6 +48,8 @@ from dialeval_plugin.version import __version__
 
 from .checkpoints import SEAL
 from .history import HISTORY_FILE, HistoryRow, read_history, write_history
+from .percentiles import N_ITEMS
+from .scope import write_scope
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +117,7 @@ class TrainingRun:
         self.n_processes: int = self._state.num_processes
         self.progress = progress and self.is_main_process
         self.history: list[HistoryRow] = []
+        self._data = ""
 
     @classmethod
     @contextlib.contextmanager
@@ -154,6 +159,7 @@ class TrainingRun:
         Raises:
             InputError: there are checkpoints of a run with other options or another `identity`.
         """
+        self._data = str(identity.get("data", ""))
         if self.is_main_process:
             stated = {"options": asdict(self.options), **identity, "version": __version__}
             self._check_identity(json.loads(to_json(stated)))
@@ -224,11 +230,26 @@ class TrainingRun:
         """Wait for the other processes to come as far."""
         self._state.wait_for_everyone()
 
-    def publish(self, save: Callable[[Path, dict[str, Any]], object], training: Mapping[str, Any]) -> TrainingResult:
-        """Write the model's folder, its settings file last; it has the `training` record with the options."""
+    def publish(
+        self,
+        save: Callable[[Path, dict[str, Any]], object],
+        training: Mapping[str, Any],
+        *,
+        learnt: Sequence[tuple[Sequence[str], str]] = (),
+        without_limit: Collection[str] = (),
+    ) -> TrainingResult:
+        """Write the model's folder, its settings file last; it has the `training` record with the options.
+
+        Beside it stands what the model knows, see `write_scope`: limits of a sample of the responses that it has `learnt`, each
+        behind its context, and none for the statistics `without_limit`.
+        """
         record = {"options": asdict(self.options), **training, "leak_rule": LEAK_RULE, "version": __version__}
         if self.is_main_process:
             write_history(self.output, self.history)
+            if learnt:
+                sample = random.Random(f"{self.options.seed} scope").sample(learnt, min(N_ITEMS, len(learnt)))
+                items = [Example.from_texts(context, response) for context, response in sample]
+                write_scope(self.output, items, {"training data": self._data}, leave_out=without_limit)
             save(self.output, record)
         self.wait()
         return TrainingResult(self.output, record, self.history)

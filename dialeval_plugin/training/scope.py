@@ -19,8 +19,6 @@ BEYOND = 0.001
 """Share of the items that each limit is to leave out, at most."""
 LEAST: Mapping[str, float] = {"code": 0.3, "signs": 0.5, "english": -0.3, "markup": 1.0, "lines": 3.0}
 """What no limit is narrower than, of `STATISTICS`: corpora that were cleaned say nothing of what people write."""
-MOST: Mapping[str, float] = {"english": 0.0}
-"""What none is wider than."""
 
 
 def write_scope(

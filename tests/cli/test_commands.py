@@ -436,6 +436,7 @@ def test_train_then_score_and_accuracy(dialeval: Run, tiny_encoder: Path, tmp_pa
     n_used = 12 + n_test - 6
     n_validation = json.loads((tmp_path / "slm" / "slm.json").read_text())["training"]["counts"]["n_validation_contexts"]
     assert head == f"slm: trained on {n_used - n_validation} contexts, validated on {n_validation}"
+    assert json.loads((tmp_path / "slm" / "scope.json").read_text())["n"] > n_used - n_validation
     assert columns == f"{'':16}{'positive':>13}{'adversarial':>13}{'overall':>13}"
     assert [line.split()[0] for line in figures] == ["slm_distance", "slm_probability", "slm"]
     assert "contexts are in the evaluation data too, or have a part of it, and are left out" in trained.stderr

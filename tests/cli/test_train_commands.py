@@ -12,6 +12,7 @@ import pytest
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.scores import IN_SCOPE
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.methods.causalscore.scorer import CausalScorer
@@ -41,6 +42,12 @@ def write_reported(path: Path) -> Path:
     return write_rows(path, [{"context": context, "response": "No, thanks."}])
 
 
+def assert_scope(name: str, folder: Path) -> None:
+    """A model of somebody's own says what is beyond what it has learnt, as those in the box do."""
+    items = [Example.from_texts(["How?"], "So."), Example.from_texts(["How?"], "这是一个很好的问题。")]
+    assert load_scorer(name, model=str(folder)).score(items).columns[IN_SCOPE] == (1.0, 0.0)
+
+
 def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encoder: Path, tmp_path: Path) -> None:
     corpus, reported = write_dialogues(tmp_path / "talk.jsonl"), write_reported(tmp_path / "rated.jsonl")
     done = run(
@@ -63,6 +70,7 @@ def test_it_trains_keeps_reported_dialogues_out_and_shows_validation(tiny_encode
     columns = ["relevance", "fit", "fluency", "specificity", "knowledge", "cosine", "general"]
     assert [line.split()[0] for line in shown[5:12]] == columns
     assert shown[12].startswith("coherence of whole dialogues: shuffled_turns ")
+    assert_scope("general", tmp_path / "general")
 
 
 @pytest.mark.parametrize(
@@ -120,8 +128,7 @@ def test_an_evaluator_of_assistants_is_trained_and_scores(tiny_encoder: Path, tm
     assert {line.split()[0] for line in shown[1:]} >= {"helpfulness", "cut_off", "insult"}
     counts = json.loads((tmp_path / "model" / "assistant.json").read_text())["training"]["counts"]
     assert sum(part["known_answers"] for part in counts.values()) == 29
-    scores = load_scorer("assistant", model=str(tmp_path / "model")).score([Example.from_texts(["How?"], "So.")])
-    assert scores.n_scored == 1
+    assert_scope("assistant", tmp_path / "model")
 
 
 def test_mixing_is_fitted_on_rated_sets_and_refuses_to_score_them(tiny_general: Path, tmp_path: Path) -> None:

@@ -97,7 +97,8 @@ def train(
         }
         known = frozenset(item.key for item in (*splits.training, *splits.validation))
         trained = TrainedGeneral(model, fitted.mixing, fitted.coherence, known)
-        return run.publish(trained.save, record)
+        learnt = [(pair.context, pair.response) for pairs in corpora.values() for pair in pairs]
+        return run.publish(trained.save, record, learnt=learnt)
 
 
 def _fit(

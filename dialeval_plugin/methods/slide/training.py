@@ -99,7 +99,8 @@ def train(
             },
             "validation": figures,
         }
-        return run.publish(trained.save, record)
+        learnt = [(item.context, response) for item in training for response in item.positive]
+        return run.publish(trained.save, record, learnt=learnt)
 
 
 def fit_blend(model: SmallModel, sets: Sequence[ResponseSet]) -> None:
