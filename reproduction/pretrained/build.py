@@ -29,6 +29,7 @@ from dialeval_plugin.core.files import read_json, read_text, to_json, write_text
 from dialeval_plugin.core.scope import Scope
 from dialeval_plugin.core.signature import ABOUT, PROVENANCE_FILE, file_hash, file_hashes
 from dialeval_plugin.corpora.registry import read_dialogues
+from dialeval_plugin.methods.assistant.training import WITHOUT_LIMIT
 from dialeval_plugin.methods.breakdown.calibration import CALIBRATION_FILE, Calibration, weights_hash
 from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
@@ -276,7 +277,7 @@ def finish(name: str, packed: Path, target: Path, trained: Mapping[str, Any]) ->
         write_percentiles(scorer, packed, scale_of(recipe, scorer.level, data), sources)
     if recipe.answers:
         sources = {file: file_hash(data / file) for file in SCOPE}
-        write_scope(packed, scope_answers(), sources, leave_out=("markup", "lines", "words"))
+        write_scope(packed, scope_answers(), sources, leave_out=WITHOUT_LIMIT)
     else:
         scope_of_chats(packed)
     write_golden(packed)

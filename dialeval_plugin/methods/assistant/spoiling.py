@@ -18,6 +18,39 @@ import numpy as np
 from .defects import DEFECTS
 from .rules import LANGUAGES, NAMED_LANGUAGE, language_of, split_sentences, topic_words
 
+LEFT_OPEN: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        # What is left of an answer may be its first set phrases, or the question said again.
+        "cut_off": ("boilerplate", "echo"),
+        # It stops somewhere; signs over and over are no language; a farewell over and over is a set phrase.
+        "looping": ("cut_off", "gibberish", "boilerplate"),
+        # Nothing stands behind the title of a part.
+        "leaked": ("cut_off",),
+        # The other answer is about its own question, in its language, and is cut.
+        "second_voice": ("cut_off", "off_topic", "wrong_language"),
+        # Farewells are set phrases, and the request may be quoted.
+        "refusal": ("boilerplate", "echo"),
+        # What fits any question is about none.
+        "boilerplate": ("off_topic",),
+        # Its sentences say nothing of the question; the answer before them is cut.
+        "wrong_language": ("off_topic", "boilerplate", "cut_off"),
+        # Filters decline, services excuse themselves, calls of tools have tags; none is about the question; the answer is cut.
+        "error_message": ("refusal", "boilerplate", "leaked", "off_topic", "cut_off"),
+        # Another question may be asked in another language.
+        "off_topic": ("wrong_language",),
+        # Nobody has looked at what else is wrong with an answer in a context.
+        "stale": ("off_topic", "cut_off", "refusal", "boilerplate", "contradiction", "wrong_language"),
+        # What users write is theirs: it may be unfinished, code, a pasted error or instructions, and may be said twice.
+        "echo": ("second_voice", "looping", "cut_off", "gibberish", "error_message", "leaked"),
+        "contradiction": (),
+        # Pieces of tokens, of other answers and of other languages; words in disorder end and deny anywhere.
+        "gibberish": ("wrong_language", "error_message", "leaked", "off_topic", "cut_off", "contradiction"),
+        # "Figure it out yourself" declines, and fits any question; an answer may begin again behind an insult.
+        "insult": ("refusal", "boilerplate", "off_topic", "looping"),
+    }
+)
+"""By defect, which others an answer that was spoiled so may have too: nothing is known of them, and no other is there."""
+
 _FILE = json.loads(Path(__file__).with_name("phrases.json").read_text(encoding="utf-8"))
 _FORMS: Mapping[str, list[str]] = _FILE["forms"]
 _PHRASES: Mapping[str, list[str]] = _FILE["phrases"]
@@ -27,6 +60,7 @@ _AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|should|must|
 _NEGATED = re.compile(r" not\b|\bnever |n['’]t\b")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\d)")
 _TURNED = {"I": "you", "me": "you", "my": "your", "you": "I", "your": "my"}
+_MARKUP = re.compile(r"\*\*|__|`|^#+ +", re.MULTILINE)
 _CODES = ("400", "401", "404", "429", "500", "502", "503", "504")
 _PIECES = ("()", "});", "<br", "0x7f", "##", "_id", "://", "]]", "ﬁ", "Ã©", "▁the", "\\n")
 
@@ -186,6 +220,14 @@ class _Spoiling:
         pool = [*_PIECES, *(sentence.split()[0] for one in LANGUAGES.values() for sentence in one["sentences"])]
         return self._replaced(0.7, lambda _: self._pick(pool))
 
+    def pieces(self) -> str:
+        """Parts of words, as tokenizers make them, as many as the answer has words."""
+        pool = " ".join(self._others).split() or self._words
+        drawn = [self._pick(pool) for _ in self._words]
+        return " ".join(
+            word[start : start + self._number(1, 4)] for word in drawn for start in [self._number(0, len(word) - 1)]
+        )
+
 
 _VALUES: Mapping[str, Callable[[_Spoiling], str]] = MappingProxyType(
     {
@@ -216,3 +258,20 @@ def spoiled(context: Sequence[str], response: str, others: Sequence[str], rng: n
     spoiling = _Spoiling(context, response, others, rng)
     made = {defect.name: spoiling.made(defect.name) for defect in DEFECTS}
     return {name: text for name, text in made.items() if text and text.split() != response.split()}
+
+
+def restyled(response: str, rng: np.random.Generator) -> str:
+    """Return an answer with a change that makes it no worse: without its last full stop, with bold words, or without markup.
+
+    It is the same where the change that was drawn does not fit.
+    """
+    lines = response.rstrip().split("\n")
+    change = rng.integers(3)
+    if change == 0:
+        return re.sub(r"(?<=\w)\.\Z", "", response.rstrip())
+    if change == 1:
+        return _MARKUP.sub("", response)
+    words = lines[place := int(rng.integers(len(lines)))].split(" ")
+    start = int(rng.integers(len(words)))
+    bold = [*words[:start], f"**{' '.join(words[start : start + 3])}**", *words[start + 3 :]]
+    return "\n".join([*lines[:place], " ".join(bold), *lines[place + 1 :]])

@@ -40,14 +40,17 @@ from dialeval_plugin.training.run import (
 )
 
 from .defects import DEFECTS
-from .features import ASKED_REFUSAL, HEADS, HELPFULNESS, pooled, text_features
+from .features import ASKED_REFUSAL, HEADS, HELPFULNESS, TEXT_FEATURES, pooled, text_features
 from .head import AssistantHead
 from .judging import ASSISTANT_FOLDER, AssistantConfig
 from .model import TrainedAssistant
-from .spoiling import spoiled
+from .spoiling import LEFT_OPEN, restyled, spoiled
 
 T = TypeVar("T")
 Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
+
+WITHOUT_LIMIT = ("markup", "lines", "words")
+"""Statistics of `core.scope`: answers of assistants are as long and as formatted as they are."""
 
 _STAGE = "assistant"
 _NO_ANSWER = "."
@@ -56,6 +59,16 @@ _LENGTH_EDGES = (0.03, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 _KEPT_TOKENS = 8192
 _MAX_TRAINING_PARTS = 6
 _TEXT_BATCH = 512
+_N_OTHERS = 8
+"""Answers of other conversations that a good one is spoiled with."""
+_CLEAR = 0.5
+"""Difference between scores from which on one answer is better than another."""
+_RESTYLED_WEIGHT = 3.0
+"""Of a pair of answers that are the same but for a change that nobody minds, beside one that somebody has ordered."""
+_KNOWN_ENDS = 0.3
+"""Share of the answers with such a change of which it is said that they are not cut off."""
+_UNHEEDED = [TEXT_FEATURES.index(name) for name in ("bold", "has_heading")]
+"""What preferences do not depend on: judges like markup, and people who read a plain text do not see it."""
 _FALSE_ALARMS = 0.01
 """Share of good answers at most that a defect is found in, as far as validation can tell."""
 
@@ -210,6 +223,8 @@ def train(
     max_seconds = seconds_of(options.max_minutes)
     with TrainingRun.open(output, ASSISTANT_FOLDER, options, progress=progress) as run:
         training, validation = (_part(sources, options, of_validation=flag) for flag in (False, True))
+        _check(training, "training", max(recipe.good_answers, _N_OTHERS))
+        _check(validation, "validation", 1)
         run.start(data=data_hash(sources.preferences, sources.answers, sources.requests))
         draws = _Draws(training, recipe, options.seed)
         model = _Model(options.backbone, AssistantConfig(), device or run.device)
@@ -237,7 +252,8 @@ def train(
         known = frozenset(opening_key([*context, answer]) for context, answer in read)
         thresholds = dict.fromkeys(_DEFECTS, 0.5)
         trained = TrainedAssistant(model.encoder, model.head, model.config, thresholds, known)
-        return run.publish(trained.save, record)
+        learnt = [(row.context, row.answer) for row in training.answers if not row.defects]
+        return run.publish(trained.save, record, learnt=learnt, without_limit=WITHOUT_LIMIT)
 
 
 def _part(sources: AssistantSources, options: AssistantTrainingOptions, *, of_validation: bool) -> AssistantSources:
@@ -252,6 +268,24 @@ def _part(sources: AssistantSources, options: AssistantTrainingOptions, *, of_va
         tuple(row for row in sources.answers if is_wanted(row.context)),
         tuple(row for row in sources.requests if is_wanted(row.context)),
     )
+
+
+def _check(part: AssistantSources, name: str, least: int) -> None:
+    """Refuse too few good answers or preferences."""
+    n_good = sum(not answer.defects for answer in part.answers)
+    if n_good < least:
+        raise InputError(
+            f"{name} data: good answers are {n_good}, at least {least} are needed. "
+            "Give more lines of answers without defects, of other first turns, or another share for validation."
+        )
+    scores: dict[str, list[float]] = defaultdict(list)
+    for row in part.preferences:
+        scores[row.group].append(row.score)
+    if not any(max(found) - min(found) > _CLEAR for found in scores.values()):
+        raise InputError(
+            f"{name} data: no two answers of a group have scores that differ by more than {_CLEAR}. "
+            "Give more preferences, of other first turns, or another share for validation."
+        )
 
 
 class _Model(torch.nn.Module):
@@ -323,17 +357,32 @@ def _labels(**known: float) -> FloatArray:
     return labels
 
 
+_SOUND = _labels(**dict.fromkeys(_DEFECTS, 0.0))
+_SPOILED = {
+    name: _labels(**{other: float(other == name) for other in _DEFECTS if other not in LEFT_OPEN[name]}) for name in _DEFECTS
+}
+
+
 def _clean(answer: KnownAnswer) -> _Text:
-    return _Text(answer.context, answer.answer, _labels(**dict.fromkeys(_DEFECTS, 0.0)))
+    return _Text(answer.context, answer.answer, _SOUND)
+
+
+_PERHAPS_CUT_OFF = _labels(**dict.fromkeys([name for name in _DEFECTS if name != "cut_off"], 0.0))
+
+
+def _restyled(answer: KnownAnswer, rng: np.random.Generator) -> _Text:
+    # Without its last full stop an answer may be one that was cut off; a few that were not are to weaken that sign.
+    labels = _SOUND if rng.random() < _KNOWN_ENDS else _PERHAPS_CUT_OFF
+    return _Text(answer.context, restyled(answer.answer, rng), labels)
 
 
 def _spoiled_texts(answer: KnownAnswer, others: Sequence[str], rng: np.random.Generator, most: int | None) -> list[_Text]:
-    """A good answer as it is, and spoiled in different ways; of a spoiled one nothing is said of other defects."""
+    """A good answer as it is, and spoiled in different ways, of which each leaves some defects open."""
     made = spoiled(answer.context, answer.answer, others, rng)
     names = list(made)
     if most is not None:
         names = [names[place] for place in rng.permutation(len(names))[:most]]
-    return [_clean(answer), *(_Text(answer.context, made[name], _labels(**{name: 1.0})) for name in names)]
+    return [_clean(answer), *(_Text(answer.context, made[name], _SPOILED[name]) for name in names)]
 
 
 class _Draws:
@@ -364,7 +413,7 @@ class _Draws:
     def texts(self, rng: np.random.Generator) -> list[_Text]:
         recipe = self.recipe
         drawn = [self._good[place] for place in rng.choice(len(self._good), recipe.good_answers, replace=False)]
-        others = [self._good[place].answer for place in rng.choice(len(self._good), 8, replace=False)]
+        others = [self._good[place].answer for place in rng.choice(len(self._good), _N_OTHERS, replace=False)]
         found = []
         for answer in drawn:
             found += _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, recipe.spoiled)
@@ -390,8 +439,12 @@ class _Draws:
             pairs.append((better[keep] + len(texts), worse[keep] + len(texts), probability[keep], weights[keep]))
             texts += [_Text(row.context, row.answer, _labels()) for row in chosen]
         for answer in self._good:
-            others = [self._good[place].answer for place in rng.choice(len(self._good), 8, replace=False)]
-            texts += _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, 6)
+            others = [self._good[place].answer for place in rng.choice(len(self._good), _N_OTHERS, replace=False)]
+            own = _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, 6)
+            # Nobody prefers either.
+            places = np.array([len(texts)]), np.array([len(texts) + len(own)])
+            pairs.append((*places, np.array([0.5]), np.array([_RESTYLED_WEIGHT])))
+            texts += [*own, _restyled(answer, rng)]
         texts += [_Text(known.context, known.answer, _labels(**known.defects)) for known in self._known]
         return texts, pairs
 
@@ -416,7 +469,7 @@ class _Draws:
 def _pairs(rows: Sequence[RatedAnswer]) -> tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]:
     scores = np.array([row.score for row in rows])
     lengths = np.log([max(1, len(row.answer.split())) for row in rows])
-    better, worse = np.nonzero(scores[:, None] - scores[None] > 0.5)
+    better, worse = np.nonzero(scores[:, None] - scores[None] > _CLEAR)
     return better, worse, scores[better] - scores[worse], lengths[better] - lengths[worse]
 
 
@@ -469,6 +522,10 @@ def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
     better, worse, probability, weights = (torch.as_tensor(np.concatenate(each)) for each in zip(*pairs, strict=True))
     labelled = torch.nonzero((~labels.isnan()).any(1))[:, 0]
     place = HEADS.index(HELPFULNESS)
+    # What is the same in all of them leaves its weights as they are: at nothing.
+    heeded = counted.clone()
+    heeded[:, _UNHEEDED] = head.text_mean[_UNHEEDED]
+    next(head.preference.parameters()).data[:, _UNHEEDED] = 0.0
 
     def defects() -> Tensor:
         rows = labelled[torch.randint(len(labelled), (_TEXT_BATCH,))]
@@ -476,12 +533,12 @@ def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
 
     def preferences() -> Tensor:
         rows = torch.randint(len(better), (_TEXT_BATCH,))
-        of_better, of_worse = (head.by_text(counted[side[rows]])[:, place] for side in (better, worse))
+        of_better, of_worse = (head.by_text(heeded[side[rows]])[:, place] for side in (better, worse))
         return _preference_loss(of_better - of_worse, probability[rows], weights[rows])
 
     for name, network, loss_of, n_rows, n_epochs in (
         ("defects", head.texts, defects, len(labelled), 40),
-        ("preference", head.preference, preferences, len(better), 6),
+        ("preference", head.preference, preferences, len(better), 10),
     ):
         n_steps = max(1, n_epochs * n_rows // _TEXT_BATCH)
         optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.05)
@@ -536,17 +593,21 @@ def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe
     chosen, clean = drawn[: recipe.max_validation_answers], drawn[recipe.max_validation_answers :]
     texts = [_clean(answer) for answer in clean]
     for answer in chosen:
-        others = [good[place].answer for place in rng.choice(len(good), 8) if good[place] is not answer]
+        others = [good[place].answer for place in rng.choice(len(good), _N_OTHERS) if good[place] is not answer]
         texts += _spoiled_texts(answer, others, rng, None)
     known = [answer for answer in sources.answers if answer.defects]
     texts += [_Text(one.context, one.answer, _labels(**one.defects)) for one in known[: 2 * recipe.max_validation_answers]]
     texts += [_Text(one.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: one.asked_refusal})) for one in sources.requests]
     experts, labels = _validation_experts(model, texts), np.stack([text.labels for text in texts])
+    is_good, has_earlier = np.array([(text.labels is _SOUND, len(text.context) > 2) for text in texts]).T
     figures: dict[str, object] = {}
     for place, name in enumerate(HEADS):
         if name == HELPFULNESS:
             continue
         rows = ~np.isnan(labels[:, place])
+        if name == "stale":
+            # Without an earlier answer there is nothing to be taken for one.
+            rows &= has_earlier
         columns = np.column_stack([experts[rows, place], np.ones(rows.sum())])
         target = labels[rows, place]
         if not 0 < target.sum() < len(target):
@@ -555,7 +616,8 @@ def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe
         weights = logistic_regression(columns, target, start=np.array([0.5, 0.5, 0.0]), row_weights=even)
         log_odds = columns @ weights
         if name in _DEFECTS:
-            weights[2] -= max(0.0, float(np.quantile(log_odds[target == 0], 1 - _FALSE_ALARMS)))
+            alarms = log_odds[is_good[rows]] if is_good[rows].any() else log_odds[target == 0]
+            weights[2] -= max(0.0, float(np.quantile(alarms, 1 - _FALSE_ALARMS)))
             log_odds = columns @ weights
         model.head.blend[:, place] = torch.tensor(weights, dtype=torch.float32)
         figures[name] = {

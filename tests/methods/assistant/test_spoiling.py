@@ -16,7 +16,7 @@ from dialeval_plugin.methods.assistant.rules import (
     split_sentences,
     topic_words,
 )
-from dialeval_plugin.methods.assistant.spoiling import spoiled
+from dialeval_plugin.methods.assistant.spoiling import LEFT_OPEN, restyled, spoiled
 
 CONTEXT = (
     "Who painted the Mona Lisa?",
@@ -131,3 +131,21 @@ def test_sentences_end_at_marks_and_lines() -> None:
         "你好。",
         "再见。",
     ]
+
+
+def test_each_way_of_spoiling_says_which_other_defects_it_leaves_open() -> None:
+    names = {defect.name for defect in DEFECTS}
+    assert set(LEFT_OPEN) == names
+    for name, others in LEFT_OPEN.items():
+        assert set(others) < names - {name}
+
+
+def test_a_change_that_nobody_minds_leaves_the_words_as_they_are() -> None:
+    generator = np.random.default_rng(3)
+    response = f"# Packing\n\n**First** of all: {ANSWER}"
+    made = Counter(restyled(response, generator) for _ in range(200))
+    assert {response.removesuffix("."), response.replace("# ", "").replace("**", "")} <= set(made)
+    bold = [text for text in made if text.count("**") > 2]
+    assert len(bold) > 20
+    assert all(text.replace("**", "").split() == response.replace("**", "").split() for text in bold)
+    assert restyled("No", np.random.default_rng(4)) in ("No", "**No**")

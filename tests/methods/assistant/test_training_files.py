@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.methods.assistant.defects import DEFECTS
-from dialeval_plugin.methods.assistant.training import AssistantSources, KnownAnswer
+from dialeval_plugin.methods.assistant.features import HEADS
+from dialeval_plugin.methods.assistant.spoiling import LEFT_OPEN
+from dialeval_plugin.methods.assistant.training import AssistantSources, KnownAnswer, RatedAnswer, _spoiled_texts, train
 from tests.refusals import refused
+
+ELSEWHERE = "of other first turns, or another share for validation."
+FEW_ANSWERS = f"at least 8 are needed. Give more lines of answers without defects, {ELSEWHERE}"
+FEW_PREFERENCES = f"Give more preferences, {ELSEWHERE}"
 
 
 def test_an_unknown_defect_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -19,3 +28,32 @@ def test_an_unknown_defect_is_refused_with_its_line(tmp_path: Path) -> None:
     names = ", ".join(defect.name for defect in DEFECTS)
     with refused(f"{answers}:2: there is no defect 'rude'. Choose one of {names}."):
         AssistantSources.read([], [answers])
+
+
+def test_a_spoiled_answer_lacks_the_defects_that_its_spoiling_does_not_cause() -> None:
+    """The heads learnt to see bad answers in general: a refusal in English was in another language, with .97."""
+    context = ("Hi!", "Hello, what can I do for you today?", "How long does an egg have to boil?")
+    good = KnownAnswer(context, "It takes eight minutes. Put it into cold water then. It is easy to peel.", {})
+    clean, *texts = _spoiled_texts(good, ["Paris is the capital of France."], np.random.default_rng(0), None)
+    assert np.nansum(clean.labels) == 0
+    assert len(texts) > 10
+    for text in texts:
+        labels = dict(zip(HEADS, text.labels.tolist(), strict=True))
+        (name,) = (name for name, value in labels.items() if value == 1)
+        assert {other for other in LEFT_OPEN if np.isnan(labels[other])} == set(LEFT_OPEN[name])
+
+
+@pytest.mark.parametrize(
+    ("n_good", "score", "expected"),
+    [
+        (9, 2.0, f"training data: good answers are 7, {FEW_ANSWERS}"),
+        (20, 0.4, f"training data: no two answers of a group have scores that differ by more than 0.5. {FEW_PREFERENCES}"),
+        (0, 2.0, f"training data: good answers are 0, {FEW_ANSWERS}"),
+    ],
+)
+def test_too_little_to_learn_from_is_said(n_good: int, score: float, expected: str, tmp_path: Path) -> None:
+    rated = [RatedAnswer((f"{n}?",), f"It is {k}.", score * k, str(n)) for n in range(30) for k in range(2)]
+    good = [KnownAnswer((f"What is {n}?",), f"It is {n}.", {}) for n in range(n_good)]
+    with refused(expected):
+        train(AssistantSources(tuple(rated), tuple(good)), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
