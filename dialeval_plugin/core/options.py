@@ -230,18 +230,20 @@ def _flat(kind: Any) -> Iterator[Any]:
 @functools.cache
 def _adapter(kind: Any) -> Any:
     """What checks a value as strictly as a type checker does; of a protocol, which it cannot check, anything fits."""
-    from pydantic import ConfigDict, TypeAdapter
+    from pydantic import ConfigDict, InstanceOf, PydanticUserError, TypeAdapter
     from pydantic_core import SchemaError
 
     try:
         return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True))
+    except PydanticUserError:  # a dataclass or a model, which has a configuration of its own
+        return TypeAdapter(Annotated[kind, InstanceOf()])
     except SchemaError:
         return TypeAdapter(Any)
 
 
 def _fits(value: Any, kind: Any) -> bool:
     try:
-        _adapter(kind).validate_python(value)
+        _adapter(kind).validate_python(value, strict=True)
     except ValueError:
         return False
     return True

@@ -58,7 +58,7 @@ def scores_by_class(
     """Return by column its scores of positive, adversarial and random responses; a class without any is left out."""
     if unknown := [name for name in columns if name not in COLUMNS]:
         raise unknown_name(f"plot: the small model has no column {unknown[0]!r}", unknown[0], COLUMNS)
-    examples = [(example, name) for item in sets for example, name in zip(item.examples(), _classes(item), strict=True)]
+    examples = [(example, name) for item in sets for example, name in zip(item.examples(), item.kinds, strict=True)]
     if not examples:
         raise InputError("plot: there is no response. Give a file in DailyDialog++'s layout.")
     scores = SlideScorer(slm, variant="slm").score([example for example, _ in examples])
@@ -166,11 +166,6 @@ def _cell(mean: Estimate) -> str:
 def _thresholds(slm: str | None) -> Mapping[str, float]:
     """Those that training found, by column; that of the distance is turned round, as its scores are."""
     return dict(SLM_FOLDER.read_settings(resolve(SLM.find(slm)))["thresholds"])
-
-
-def _classes(item: ResponseSet) -> list[str]:
-    kinds = (("positive", item.positive), ("random", item.random), ("adversarial", item.adversarial))
-    return [name for name, responses in kinds for _ in responses]
 
 
 def _embed(model: SmallModel, sets: Sequence[ResponseSet]) -> tuple[torch.Tensor, torch.Tensor]:

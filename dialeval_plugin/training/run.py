@@ -28,7 +28,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from accelerate import PartialState
@@ -40,6 +40,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, remove_half_written, to_json, write_text
 from dialeval_plugin.core.journal import sole_process
+from dialeval_plugin.core.options import check_choice, check_fields
 from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.tensors import load_weights, save_weights
@@ -80,9 +81,12 @@ class TrainingOptions:
     precision: Precision = "auto"
 
     def resolved(self) -> Self:
-        """The same with what "auto" means here, so that a run is not finished on another machine in another precision."""
-        if self.precision not in get_args(Precision):
-            raise InputError(f"precision: there is no {self.precision!r}. Choose one of {', '.join(get_args(Precision))}.")
+        """Return the same with what "auto" means here: a run is not finished on another machine in another precision.
+
+        Raises:
+            InputError: an option is not what its annotation says.
+        """
+        check_fields(self, "training")
         return replace(self, precision=_fast_precision() if self.precision == "auto" else self.precision)
 
 
@@ -274,8 +278,7 @@ class TrainingRun:
 
 def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[str] = (), **numbers: float | None) -> R:
     """Return a recipe by name with the numbers that are given: positive, or 0 where they `may_be_zero`; None leaves its own."""
-    if name not in recipes:
-        raise InputError(f"recipe: there is no {name!r}. Choose one of {', '.join(recipes)}.")
+    check_choice("training", "recipe", name, recipes)
     changes = {field: number for field, number in numbers.items() if number is not None}
     for field, number in changes.items():
         if field == "learning_rate" and not 0 < number < 1:

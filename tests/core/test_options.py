@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from dialeval_plugin.core.options import (
     Share,
     check_choice,
     check_fields,
+    check_value,
     checked_init,
     from_text,
     make_options,
@@ -137,6 +138,36 @@ def test_a_dataclass_checks_itself() -> None:
     assert TrainingSettings(2).epochs == 2
     with pytest.raises(InputError, match=r"^train: epochs is 0\. Give a whole number from 1\.$"):
         TrainingSettings(0)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    epochs: int = 1
+
+
+class HasRows(Protocol):
+    rows: int
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        (Recipe, Recipe(2), {"epochs": 2}),
+        (Recipe | None, None, {"epochs": 2}),
+        (Sequence[Recipe], [Recipe()], [{"epochs": 2}]),
+        (Sequence[str], ("a",), "a"),
+        (Small, Small(1), Large()),
+    ],
+)
+def test_an_option_may_be_an_object(kind: Any, right: object, wrong: object) -> None:
+    check_value("train", "x", right, kind)
+    with pytest.raises(InputError, match=f"^{re.escape(f'train: x is {wrong!r}. Give ')}"):
+        check_value("train", "x", wrong, kind)
+
+
+def test_what_a_protocol_asks_for_is_not_looked_at() -> None:
+    check_value("train", "x", object(), HasRows)
+    check_value("train", "x", 1, HasRows | None)
 
 
 def test_choices_that_only_a_run_knows() -> None:

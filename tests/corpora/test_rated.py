@@ -68,7 +68,7 @@ def test_the_zero_of_a_bot_is_no_rating_unless_asked_for(tmp_path: Path) -> None
     (as_published,) = convai.read_convai1([path], bot_ratings="as_zero")
     assert as_published.ratings["quality"] == (0.0, 1.0)
     assert mean_rating(as_published, "quality") == 0.5
-    with refused("bot_ratings: expected one of left_out, as_zero, got 'both'."):
+    with refused("convai1: bot_ratings is 'both'. Give one of left_out, as_zero."):
         convai.read_convai1([path], bot_ratings="both")  # type: ignore[arg-type]
 
 

@@ -76,7 +76,7 @@ def test_the_rating_is_the_peoples_or_the_published_mean_with_zeros(few: Path) -
     ("options", "message"),
     [
         ({"context": "all"}, "--metadata: context is 'all'. Give one of full, pair."),
-        ({"bot_ratings": "no"}, "bot_ratings: expected one of left_out, as_zero, got 'no'."),
+        ({"bot_ratings": "no"}, "convai1: bot_ratings is 'no'. Give one of left_out, as_zero."),
     ],
 )
 def test_an_unknown_option_is_said(few: Path, options: dict[str, str], message: str) -> None:

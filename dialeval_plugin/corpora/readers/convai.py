@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.options import check_choice
 from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import id_field, objects_field, read_array, require, text_field, unique_ids, visible_turns
 
@@ -46,8 +47,7 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
             ratings only; "as_zero" keeps the zeros, so that the mean is that of the thesis' notebook, half of the person's
             rating.
     """
-    if bot_ratings not in get_args(BotRatings):
-        raise InputError(f"bot_ratings: expected one of {', '.join(get_args(BotRatings))}, got {bot_ratings!r}.")
+    check_choice("convai1", "bot_ratings", bot_ratings, get_args(BotRatings))
     return _read(CONVAI1, paths, CONVAI1_FILES, lambda row, id: _convai1(row, id, bot_ratings))
 
 

@@ -14,6 +14,8 @@ from dialeval_plugin.corpora.rows import distinct_ids, id_field, require, texts_
 
 QUALITY = "appropriate"
 """Name of the label of `ResponseSet.examples`: 1 for a positive response, 0 for a negative one."""
+KINDS = ("positive", "random", "adversarial")
+"""Of responses, in the order of `ResponseSet.examples`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,15 @@ class ResponseSet:
         The ids are the keys of the published predictions: `<id>p0` positive, `<id>r0` random, `<id>a0` adversarial.
         """
         context = tuple(Turn(text) for text in self.context)
-        for kind, responses, label in (("p", self.positive, 1.0), ("r", self.random, 0.0), ("a", self.adversarial, 0.0)):
-            for index, response in enumerate(responses):
-                yield Example(f"{self.id}{kind}{index}", context, Turn(response), ratings={quality: (label,)})
+        for kind in KINDS:
+            ratings = {quality: (float(kind == "positive"),)}
+            for index, response in enumerate(getattr(self, kind)):
+                yield Example(f"{self.id}{kind[0]}{index}", context, Turn(response), ratings=ratings)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kind of each of the `examples`."""
+        return [kind for kind in KINDS for _ in getattr(self, kind)]
 
 
 def read(path: Path) -> list[ResponseSet]:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import transformers
 from accelerate.utils import broadcast_object_list
+from annotated_types import Interval
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from torch.nn import functional
@@ -107,24 +108,16 @@ class LanguageModelTrainingOptions(TrainingOptions):
     recipe: str | None = None
     backbone: str | None = None
     sizes: Mapping[str, int | float | None] | None = None
-    mu: float = MU
+    mu: Annotated[float, Interval(gt=0, lt=1)] = MU
     spacing: Spacing = "natural"
     validation_fraction: float = field(default=0.05, kw_only=True)
 
     def find_recipe(self) -> LanguageModelRecipe:
         """The recipe with the numbers given here; without a name "continue" where there is a backbone, else "small"."""
-        for option, value, known in (
-            ("objective", self.objective, get_args(Objective)),
-            ("spacing", self.spacing, get_args(Spacing)),
-        ):
-            if value not in known:
-                raise InputError(f"{option}: there is no {value!r}. Choose one of {', '.join(known)}.")
         if self.objective == "background" and self.backbone is None:
             raise InputError(
                 "background: name the model that it is compared with in --backbone. They have to share a tokenizer."
             )
-        if not 0 < self.mu < 1:
-            raise InputError(f"mu: expected a rate between 0 and 1, got {self.mu!r}.")
         sizes = self.sizes or {}
         for name in ("n_layers", "width", "vocabulary"):
             if self.backbone is not None and sizes.get(name) is not None:

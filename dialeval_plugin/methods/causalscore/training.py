@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import check_choice
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.encoders import freeze
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
@@ -46,12 +47,9 @@ class CausalTrainingOptions(TrainingOptions):
 
     def find_recipe(self) -> CausalRecipe | None:
         """The recipe with the numbers that are given here; None for the recipe "vectors", which has none."""
-        if self.labels not in get_args(CauseLabels):
-            raise InputError(f"labels: there are no {self.labels!r}. Choose one of {', '.join(get_args(CauseLabels))}.")
         names = ("n_epochs", "n_round_epochs", "n_rounds", "learning_rate", "max_tokens")
         numbers = {name: getattr(self, name) for name in names}
-        if self.recipe not in (VECTORS, *RECIPES):
-            raise InputError(f"recipe: there is no {self.recipe!r}. Choose one of {', '.join((VECTORS, *RECIPES))}.")
+        check_choice("training", "recipe", self.recipe, (VECTORS, *RECIPES))
         if self.recipe != VECTORS:
             return choose_recipe(
                 RECIPES, self.recipe, may_be_zero=("n_rounds",), max_training_tokens=self.max_tokens, **numbers

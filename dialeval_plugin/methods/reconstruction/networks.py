@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
-
-from dialeval_plugin.core.errors import InputError
 
 from . import layers
 from .vocabulary import Batch
@@ -160,6 +158,4 @@ _NETWORKS: Mapping[NetworkKind, type[DialogueNetwork]] = {"seq2seq": Seq2SeqNetw
 
 def new_network(kind: NetworkKind, architecture: layers.Architecture) -> DialogueNetwork:
     """Return a network with random weights from torch's global generator."""
-    if kind not in get_args(NetworkKind):
-        raise InputError(f"model: there is no {kind!r}. Choose one of {', '.join(get_args(NetworkKind))}.")
     return _NETWORKS[kind](architecture)

@@ -201,12 +201,12 @@ def test_training_ends_where_validation_gains_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"objective": "gan"}, "objective: there is no 'gan'. Choose one of lm, odin, background."),
-        ({"spacing": "wide"}, "spacing: there is no 'wide'. Choose one of natural, published."),
+        ({"objective": "gan"}, "training: objective is 'gan'. Give one of lm, odin, background."),
+        ({"spacing": "wide"}, "training: spacing is 'wide'. Give one of natural, published."),
         ({"objective": "background"},
          "background: name the model that it is compared with in --backbone. They have to share a tokenizer."),
-        ({"mu": 1.5}, "mu: expected a rate between 0 and 1, got 1.5."),
-        ({"recipe": "huge"}, "recipe: there is no 'huge'. Choose one of small, continue."),
+        ({"mu": 1.5}, "training: mu is 1.5. Give a number above 0 below 1."),
+        ({"recipe": "huge"}, "training: recipe is 'huge'. Give one of small, continue."),
         ({"sizes": {"n_epochs": 0}}, "n_epochs: expected a positive number, got 0."),
         ({"sizes": {"width": 200}}, "width: 200 is no multiple of 64. Give one, or less than 64."),
         ({"backbone": "folder", "sizes": {"width": 64}},

@@ -290,11 +290,11 @@ def test_dialogues_that_are_measured_on_are_left_out_and_counted(caplog: pytest.
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"recipe": "best"}, "recipe: there is no 'best'. Choose one of vectors, default, paper, code."),
-        ({"labels": "all"}, "labels: there are no 'all'. Choose one of annotated, preceding_2."),
+        ({"recipe": "best"}, "training: recipe is 'best'. Give one of vectors, default, paper, code."),
+        ({"labels": "all"}, "training: labels is 'all'. Give one of annotated, preceding_2."),
         ({"n_epochs": 0}, "n_epochs: expected a positive number, got 0."),
         ({"n_rounds": -1}, "n_rounds: expected 0 or more, got -1."),
-        ({"precision": "half"}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
+        ({"precision": "half"}, "training: precision is 'half'. Give one of auto, float32, bfloat16."),
         ({"learning_rate": 2.0}, "learning_rate: expected a number between 0 and 1, got 2.0."),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_run_with_a_limit_ends_by_it_with_a_learning_rate_of_nothing(tiny_enco
         ({"recipe": GeneralRecipe(batch_size=1)}, "batch_size: expected at least 2, got 1."),
         ({"recipe": GeneralRecipe(n_epochs=0)}, "epochs: expected at least 1, got 0."),
         ({"max_minutes": 0.0}, "max_minutes: expected more than 0, got 0.0."),
-        ({"precision": "half"}, "precision: there is no 'half'. Choose one of auto, float32, bfloat16."),
+        ({"precision": "half"}, "training: precision is 'half'. Give one of auto, float32, bfloat16."),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes: dict[str, object], message: str, tiny_encoder: Path, tmp_path: Path) -> None:

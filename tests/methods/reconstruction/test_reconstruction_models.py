@@ -223,7 +223,6 @@ def test_a_batch_is_the_utterances_one_under_the_other() -> None:
 @pytest.mark.parametrize(
     ("call", "given", "message"),
     [
-        (new_network, ["hread", Architecture(20)], "model: there is no 'hread'. Choose one of seq2seq, hred, vhred, vhcr."),
         (Vocabulary, [("hi", "hi")], "vocabulary: a word occurs twice. Give each word once."),
     ],
 )

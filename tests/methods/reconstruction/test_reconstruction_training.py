@@ -260,8 +260,8 @@ TOO_FEW = (
 @pytest.mark.parametrize(
     ("sources", "options", "problem"),
     [
-        (SOURCES, {"model": "lstm"}, f"model: there is no 'lstm'. Choose one of {', '.join(KINDS)}."),
-        (SOURCES, {"recipe": "paper"}, "recipe: there is no 'paper'. Choose one of thesis, small, tiny."),
+        (SOURCES, {"model": "lstm"}, f"training: model is 'lstm'. Give one of {', '.join(KINDS)}."),
+        (SOURCES, {"recipe": "paper"}, "training: recipe is 'paper'. Give one of thesis, small, tiny."),
         (SOURCES, {"n_epochs": 0}, "n_epochs: expected a positive number, got 0."),
         (ReconstructionSources(SOURCES.training), {"validation_fraction": 1.0},
          "validation_fraction: expected a number between 0 and 1, got 1.0."),

@@ -98,7 +98,7 @@ def test_contexts_of_the_evaluation_are_left_out_and_counted(
 @pytest.mark.parametrize(
     ("sets", "changes", "message"),
     [
-        (SETS, {"recipe": "best"}, "recipe: there is no 'best'. Choose one of paper, code, default."),
+        (SETS, {"recipe": "best"}, "training: recipe is 'best'. Give one of paper, code, default."),
         (SETS, {"n_epochs": 0}, "epochs: expected at least 1, got 0."),
         (
             SETS[10:],

@@ -93,11 +93,8 @@ def _result(doc: Document, is_positive: bool | None, results: Sequence[Any]) -> 
 
 
 def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:
-    rows = []
-    for item in sets:
-        kinds = [kind for kind in ("positive", "random", "adversarial") for _ in getattr(item, kind)]
-        rows += [_document(example, kind) for kind, example in zip(kinds, item.examples(), strict=True)]
-    return data_sets(test=rows)
+    rows = (_document(example, kind) for item in sets for example, kind in zip(item.examples(), item.kinds, strict=True))
+    return data_sets(test=list(rows))
 
 
 def _document(example: Example, kind: str) -> dict[str, Any]:

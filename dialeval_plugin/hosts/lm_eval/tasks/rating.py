@@ -25,7 +25,7 @@ from dialeval_plugin.judgement_tasks.ratings import Judged, SeededJudged
 from dialeval_plugin.methods.judging.dialogue_rating import DEFAULT_K, rating_prompt
 from dialeval_plugin.methods.judging.goodness import rating_of_answers
 
-from .responses import rated_items, reading_of
+from .responses import judged, rated_items, reading_of
 from .task_data import task_data
 
 
@@ -73,11 +73,7 @@ def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
 
     The score is None where the model gives no rating of the scale any probability: such a document is unscored.
     """
-    verdict = _judgement(doc, results)
-    judged = Judged(
-        verdict.score, doc["rating"], doc["cluster"], verdict.unscored, (), verdict.percentile, verdict.out_of_scope
-    )
-    return dict.fromkeys(printed("rating"), judged)
+    return judged(doc, _judgement(doc, results))
 
 
 def process_seeded_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, SeededJudged]:

@@ -72,13 +72,13 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     Nothing for a placeholder. The host hands the list of these to each metric's aggregation. g is None where the model gave
     neither answer any probability: such a document is unscored.
     """
-    if doc["is_absent"]:
-        return {}
-    verdict = judgement(doc, results)
-    judged = Judged(
-        verdict.score, doc["rating"], doc["cluster"], verdict.unscored, (), verdict.percentile, verdict.out_of_scope
-    )
-    return dict.fromkeys(printed("rating"), judged)
+    return {} if doc["is_absent"] else judged(doc, judgement(doc, results))
+
+
+def judged(doc: Mapping[str, Any], said: Verdict) -> dict[str, Judged]:
+    """Return a verdict on a rated document, with its rating and cluster, under the name of every metric."""
+    found = Judged(said.score, doc["rating"], doc["cluster"], said.unscored, (), said.percentile, said.out_of_scope)
+    return dict.fromkeys(printed("rating"), found)
 
 
 def judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:
