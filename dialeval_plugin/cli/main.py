@@ -18,7 +18,7 @@ from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, reading, score, scorers
 from .examples import add_examples
-from .results import certify, compare, plot, report
+from .results import bias, certify, compare, plot, report
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train"})
@@ -74,6 +74,7 @@ app.command(rich_help_panel=_DECIDE, cls=compare.OptionalNumber)(compare.compare
 app.command(rich_help_panel=_DECIDE)(report.report)
 app.command("meta-eval", rich_help_panel=_COMPARE, cls=compare.OptionalNumber)(agreement.meta_eval)
 app.command(rich_help_panel=_COMPARE)(certify.certify)
+app.command(rich_help_panel=_COMPARE)(bias.bias)
 app.command(rich_help_panel=_COMPARE)(agreement.rescore)
 app.add_typer(leaderboard.app, name="leaderboard", rich_help_panel=_COMPARE)
 app.add_typer(plot.app, name="plot", rich_help_panel=_COMPARE)

@@ -123,7 +123,7 @@ def score(
 
     if show_unparsed:
         logging.getLogger("dialeval_plugin.llm.parsing").setLevel(logging.DEBUG)
-    name = _one_scorer(scorer or (), rubric, rubric_scale)
+    name = one_scorer(scorer or (), rubric, rubric_scale)
     kinds = option_kinds(scorer_factory(name))
     options = pairs_from_text(option or (), "--option", {**kinds, "cascade": float} if cascade and kinds is not None else kinds)
     given = {"slm": slm, "variant": variant, "llm_args": llm_args or None, "answers": answers and str(answers)}
@@ -162,7 +162,8 @@ def score(
         _score(run, model, table, record, worst, gate, explain=explain)
 
 
-def _one_scorer(names: Sequence[str], rubric: str | None, rubric_scale: str | None) -> str:
+def one_scorer(names: Sequence[str], rubric: str | None, rubric_scale: str | None) -> str:
+    """Return the one scorer that is meant: that of a rubric where there is one, general where none is named."""
     if rubric is None and rubric_scale is not None:
         raise InputError("--rubric-scale: is of a rubric, and there is none. Add --rubric, or leave it out.")
     if rubric is not None:

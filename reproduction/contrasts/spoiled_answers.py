@@ -15,6 +15,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from dialeval_plugin.bias.changes import bold_type, markdown_removed
 from dialeval_plugin.conversations.roles import ASSISTANT, USER
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.files import read_json_lines
@@ -534,7 +535,6 @@ KINDS: tuple[SpoiledKind, ...] = (
 
 # Neutral.
 
-_MARKDOWN = re.compile(r"\*\*|`|(?m:^#+ )")
 _CONTRACTIONS = {
     "do not": "don't",
     "does not": "doesn't",
@@ -549,12 +549,11 @@ _CONTRACTIONS = {
 
 
 def _markdown_removed(answer: Example, others: Others, rng: random.Random) -> str | None:
-    text = _MARKDOWN.sub("", answer.response.text)
-    return text if text != answer.response.text and not _CODE.search(answer.response.text) else None
+    return markdown_removed(answer.response.text)
 
 
 def _bold_type(answer: Example, others: Others, rng: random.Random) -> str:
-    return re.sub(r"^(\s*)(\w+(?: \w+){0,3})", r"\1**\2**", answer.response.text, count=1)
+    return bold_type(answer.response.text)
 
 
 def _other_bullets(answer: Example, others: Others, rng: random.Random) -> str | None:

@@ -158,7 +158,7 @@ def _letters(item: Item) -> list[str]:
     the response, which is B's.
     """
     turns = _turns(item)
-    judged = _judged(turns) if isinstance(item, Dialogue) else item.response.speaker
+    judged = judged_speaker(turns) if isinstance(item, Dialogue) else item.response.speaker
     if judged is None or any(turn.speaker is None for turn in turns):
         letters = ["AB"[index % 2] for index in range(len(turns))]
         return letters if isinstance(item, Dialogue) or len(turns) % 2 else letters[1:] + letters[:1]
@@ -168,7 +168,7 @@ def _letters(item: Item) -> list[str]:
     return [letter_of[turn.speaker] for turn in turns]
 
 
-def _judged(turns: Sequence[Turn]) -> str | None:
+def judged_speaker(turns: Sequence[Turn]) -> str | None:
     """The speaker of a whole dialogue who is judged: the first who is no user by the tag, else the one who answers."""
     speakers = [speaker for speaker in dict.fromkeys(turn.speaker for turn in turns) if speaker is not None]
     systems = [speaker for speaker in speakers if speaker.casefold() not in _USER_TAGS]

@@ -1,0 +1,1 @@
+"""Whether a scorer says the same again, and how far what should not matter moves its scores."""
