@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.signature import Signature
     from dialeval_plugin.hosts.evaluate.metric import load_metric
     from dialeval_plugin.passport.certify import certify
+    from dialeval_plugin.results.agreement import agreement
     from dialeval_plugin.results.comparison import compare
     from dialeval_plugin.scoring import score
     from dialeval_plugin.streams.batches import ScoreBatches
@@ -33,6 +34,7 @@ _HOMES = {
     "Scores": "core.scores",
     "Unscored": "core.scores",
     "Signature": "core.signature",
+    "agreement": "results.agreement",
     "certify": "passport.certify",
     "compare": "results.comparison",
     "examples_from": "conversations.reading",
@@ -54,6 +56,7 @@ __all__ = [
     "Turn",
     "Unscored",
     "__version__",
+    "agreement",
     "certify",
     "compare",
     "examples_from",

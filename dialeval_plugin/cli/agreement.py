@@ -6,22 +6,24 @@ import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import write_text
+from dialeval_plugin.core.files import write_json_lines, write_text
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from dialeval_plugin.labels.table import JudgedLabels, LabelTable
     from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
     from dialeval_plugin.reports.tables import Table
-    from dialeval_plugin.statistics.annotators.alternative_annotator_test import AlternativeAnnotatorTest
+    from dialeval_plugin.results.agreement import Agreement, Human
+    from dialeval_plugin.statistics.annotators.alternative_annotator_test import AlternativeAnnotatorTest, Calibration
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
@@ -53,8 +55,9 @@ class AgreementOptions:
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95
     rounds: Annotated[int, typer.Option(help="Resamples of the intervals; 0 for none.")] = 1000
     interval: Annotated[
-        Literal["percentile", "expanded", "bca"], typer.Option(help="Kind of the intervals; expanded: for few dialogues.")
-    ] = "percentile"
+        Literal["percentile", "expanded", "bca"] | None,
+        typer.Option(help="Kind of the intervals: percentile; of labels in words expanded, which is for few dialogues."),
+    ] = None
     seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0
     permutations: Annotated[int, typer.Option(help="Of each two evaluators, for p-values and ranks; 0 for neither.")] = 1000
     alpha: Annotated[float, typer.Option(help="Level of significance of the ranks.")] = 0.05
@@ -80,12 +83,21 @@ class AgreementOptions:
             average_by=self.average_by,
             tied_groups=self.tied_groups,
             within_range=self.within,
-            bootstrap=Bootstrap(self.rounds, self.confidence, self.seed, self.interval),
+            bootstrap=Bootstrap(self.rounds, self.confidence, self.seed, self.interval or "percentile"),
             min_coverage=self.min_coverage,
             permutations=self.permutations,
             alpha=self.alpha,
             threshold=threshold,
         )
+
+    def check_labels(self, others: Mapping[str, object]) -> None:
+        """Refuse what is asked of ratings that are numbers, and `others`, where they are labels."""
+        own = {"--coefficient": self.coefficient, "--by-system": self.by_system, "--within": self.within}
+        for option, value in {**own, "--average-by": self.average_by != "none", **others}.items():
+            if value:
+                raise InputError(f"{option}: is of ratings that are numbers, and these are labels. Leave it out.")
+        if self.human not in {"mean", "majority"}:
+            raise InputError(f"--human {self.human}: is of numbers. Leave it out, so that each label counts, or say majority.")
 
     def show(self, table: Table) -> None:
         """Print or write a table."""
@@ -198,17 +210,47 @@ def meta_eval(
         ),
     ] = None,
     people: Annotated[bool, typer.Option("--people", help="Each person as a row, beside the evaluators.")] = False,
+    order: Annotated[
+        str | None, typer.Option(help="Labels that are words or numbers in an order, the worst first.", metavar="WORD,WORD")
+    ] = None,
+    positive: Annotated[str | None, typer.Option(help="Of two labels the one that is good, where they are none known.")] = None,
+    cost: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Of a false pass and a false fail; picks the threshold of scores.", metavar="PASS FAIL"),
+    ] = None,
+    disagreements: Annotated[Path | None, typer.Option(help="File (.jsonl) of where labels differ, strongest first.")] = None,
 ) -> None:
     """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on.
 
+    Labels in words (pass and fail, named categories) are compared as labels: accuracy, kappa, TPR and TNR, beside two people.
     Without scores: whether the ratings can judge anything, whatever is set beside them.
     """
+    from dialeval_plugin.labels.pairing import pair_files
+    from dialeval_plugin.labels.reading import LabelOptions, has_words, read_labels
     from dialeval_plugin.reports.correlation_report import find
     from dialeval_plugin.reports.people import PEOPLE, alternative_annotator_tests, find_people
     from dialeval_plugin.reports.rating_report import examine, rating_table
     from dialeval_plugin.reports.score_alignment import AlignedScores, align, rated_items
 
-    asked, of_people = agreement.question(threshold), tuple(raters.split(",")) if raters else ()
+    of_people = tuple(raters.split(",")) if raters else ()
+    labels = ratings or (str(scores[0]) if scores and len(scores) == 1 else None)
+    named = rating_column or next(iter(quality or ()), None)
+    if labels is not None and (order or positive or has_words(labels, named, of_people)):
+        options = LabelOptions(
+            quality=named, raters=of_people, order=order.split(",") if order else (), positive=positive, level=rows
+        )
+        table = read_labels(labels, **options)
+        agreement.check_labels({"--lower": lower, "--people": people, "--threshold": threshold is not None})
+        judged = pair_files(scores or (), table, columns=column or (), is_partial=partial)
+        found = _compare_labels(judged, table, agreement, cost or (1, 1), None if alt_test is None else (alt_test, calibrate))
+        if disagreements is not None:
+            lines = ({"evaluator": one.evaluator, **asdict(row)} for one in found for row in one.disagreements)
+            write_json_lines(disagreements, lines)
+            typer.echo(f"disagreements: {disagreements}")
+        return
+    if given := [name for name, value in {"--cost": cost, "--disagreements": disagreements}.items() if value is not None]:
+        raise InputError(f"{given[0]}: is about labels in words, and these are numbers. Leave it out, or give their --order.")
+    asked = agreement.question(threshold)
     if not scores:
         if ratings is None:
             raise InputError("meta-eval: there are neither scores nor ratings. Name a file of scores, or one by --ratings.")
@@ -241,6 +283,33 @@ def meta_eval(
         agreement.report(find_people(judgements, asked), asked, tests, [PEOPLE])
     else:
         agreement.report(find(judgements, asked), asked, tests)
+
+
+def _compare_labels(
+    judged: Sequence[JudgedLabels],
+    labels: LabelTable,
+    options: AgreementOptions,
+    costs: tuple[float, float],
+    asked_test: tuple[float, Calibration | None] | None,
+) -> list[Agreement]:
+    """Print how far evaluators agree with labels that are no numbers, and people with each other."""
+    from dialeval_plugin.reports.people import with_tests
+    from dialeval_plugin.results.agreement import agreement_of, agreement_table, of_people
+    from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
+    from dialeval_plugin.statistics.bootstrap import Bootstrap
+    from dialeval_plugin.statistics.categories.threshold import Costs
+
+    human: Human = "majority" if options.human == "majority" else "each"
+    bootstrap = Bootstrap(options.rounds, options.confidence, options.seed, options.interval or "expanded")
+    found = [agreement_of(one, human=human, costs=Costs(*costs), bootstrap=bootstrap) for one in judged]
+    tests = []
+    if asked_test is not None:
+        epsilon, calibration = asked_test
+        tests = [
+            alternative_annotator_test(one, epsilon=epsilon, calibration=calibration, bootstrap=bootstrap) for one in judged
+        ]
+    options.show(with_tests(agreement_table(found or [of_people(labels, bootstrap)]), tests))
+    return found
 
 
 @takes_agreement_options

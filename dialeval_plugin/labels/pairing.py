@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.score_files import UNKNOWN
 
+from .scores import read_scores
 from .table import JudgedLabels, LabelTable, Scale, ScoreTable
 
 logger = logging.getLogger(__name__)
@@ -74,6 +76,18 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
         unscored=unscored,
         signature=scores.signature,
     )
+
+
+def pair_files(
+    files: Sequence[Path], labels: LabelTable, *, columns: Sequence[str] = (), is_partial: bool = False
+) -> list[JudgedLabels]:
+    """Return `pair` of each file of scores, and of each of its `columns` where they are named; errors are those of both."""
+    named: Sequence[str | None] = columns or [None]
+    return [
+        pair(read_scores(path, column=column, scale=labels.scale, raters=labels.raters), labels, is_partial=is_partial)
+        for path in files
+        for column in named
+    ]
 
 
 def _rows(labels: LabelTable, rows: Sequence[int]) -> LabelTable:

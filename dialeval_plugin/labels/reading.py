@@ -12,9 +12,10 @@ import importlib.util
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
+from typing_extensions import Unpack
 
 from dialeval_plugin.conversations.files import open_rows, reading
 from dialeval_plugin.conversations.reading import given_rows
@@ -35,6 +36,8 @@ from .table import LabelTable
 _NESTED = ("labels", "label", "ratings", "rating")
 """What a row of JSON calls the labels of several people."""
 _LONGEST_WORD = 40
+_MIN_ROWS = 2
+"""Of fewer nothing can be said of what their words are."""
 _CONTEXT = ("context", "preceding", "prompt", "question", "input")
 _RESPONSE = ("response", "text", "answer", "output", "completion")
 
@@ -62,20 +65,59 @@ def read_labels(
         InputError: the file is malformed, or can be read in two ways; the message names the option that settles it.
         MissingPrerequisite: a set is not on this machine, or openpyxl, which reads a workbook.
     """
-    path, asked = Path(source), _Asked(tuple(raters), tuple(order), positive, quality)
-    if not path.exists():
+    asked = _Asked(tuple(raters), tuple(order), positive, quality)
+    rows = _own_rows(Path(source))
+    if rows is None:
         return _of_items(read_rated_items(str(source)), str(source), asked, level)
-    if path.suffix.lower() == ".xlsx":
-        return _of_rows(person_rows(_workbook(path), str(path)), str(path), asked)
-    if path.suffix.lower() in {".parquet", ".arrow"}:
-        return _of_rows(person_rows(list(open_rows(str(path)).lines), str(path)), str(path), asked)
+    return _of_rows(rows, str(source), asked)
+
+
+def has_words(source: str | Path, quality: str | None = None, raters: Sequence[str] = ()) -> bool:
+    """Whether a file has labels in words, not in numbers: in the columns asked for, or where none holds numbers."""
+    rows = _own_rows(Path(source))
+    if rows is None or len(rows) < _MIN_ROWS:
+        return False
+    if any(isinstance(row.value.get(name), (list, dict)) for row in rows for name in _NESTED):
+        cells = (cell for row in rows for name in _NESTED for cell in _cells(row.value.get(name), quality))
+        return any(isinstance(cell, (str, bool)) and not is_number(cell) for cell in cells)
+    numbers, read = Columns.of(rows, str(source), raters), label_columns(rows, str(source), raters)
+    of_people = [*raters, *(name for names in read.raters.values() for name in names)]
+    words = _words(rows)
+    if not words.isdisjoint([quality] if quality is not None else of_people or ["label"]):
+        return True
+    return not (numbers.numbers or numbers.raters) and not words.isdisjoint(read.numbers)
+
+
+def _cells(given: Any, quality: str | None) -> Iterator[Any]:
+    """What people said in a list, or an object of lists by quality."""
+    for value in given.values() if isinstance(given, dict) and quality is None else [given]:
+        said = value.get(quality) if isinstance(value, dict) else value
+        yield from said if isinstance(said, list) else [said]
+
+
+def _own_rows(path: Path) -> list[Line] | None:
+    """The rows of a user's file; None of a set, or of a file as a set was published."""
+    if not path.exists():
+        return None
+    if path.suffix.lower() in {".xlsx", ".parquet", ".arrow"}:
+        rows = _workbook(path) if path.suffix.lower() == ".xlsx" else list(open_rows(str(path)).lines)
+        return person_rows(rows, str(path))
     check_suffix(path)
-    if not is_table(path) and export_of(Beginning.of(path).value) is None and identify(path) is not None:
-        return _of_items(read_rated_items(str(path)), str(path), asked, level)
-    return _of_rows(user_rows(path), str(path), asked)
+    is_own = is_table(path) or export_of(Beginning.of(path).value) is not None or identify(path) is None
+    return user_rows(path) if is_own else None
 
 
-def labels_from(labels: Any, **asked: Any) -> LabelTable:
+class LabelOptions(TypedDict, total=False):
+    """Options of `read_labels`."""
+
+    quality: str | None
+    raters: Sequence[str]
+    order: Sequence[str]
+    positive: str | None
+    level: Level | None
+
+
+def labels_from(labels: Any, **asked: Unpack[LabelOptions]) -> LabelTable:
     """Return labels that are a `LabelTable` already, a file or a set, a frame of pandas, rows, or an object of id to labels.
 
     `asked` is as in `read_labels`.
@@ -84,8 +126,9 @@ def labels_from(labels: Any, **asked: Any) -> LabelTable:
         return labels
     if isinstance(labels, (str, Path)):
         return read_labels(labels, **asked)
-    asked.pop("level", None)
-    return _of_rows(person_rows(rows_from(labels, "labels", "label"), "labels"), "labels", _Asked(**asked))
+    rows, options = person_rows(rows_from(labels, "labels", "label"), "labels"), dict[str, Any](asked)
+    options.pop("level", None)
+    return _of_rows(rows, "labels", _Asked(**options))
 
 
 def rows_from(given: Any, what: str, column: str) -> list[Line]:
@@ -129,7 +172,7 @@ def _workbook(path: Path) -> list[Line]:
 
 def label_columns(rows: Sequence[Line], source: str, known: Collection[str] = ()) -> Columns:
     """Tell columns apart, those of words that are categories being read as if they held numbers."""
-    words = {name for name in dict.fromkeys(name for row in rows for name in row.value) if _is_of_categories(rows, name)}
+    words = _words(rows)
     shadow = [
         Line(row.where, {name: 0 if name in words and cell not in {None, ""} else cell for name, cell in row.value.items()})
         if words
@@ -137,6 +180,10 @@ def label_columns(rows: Sequence[Line], source: str, known: Collection[str] = ()
         for row in rows
     ]
     return Columns.of(shadow, source, known)
+
+
+def _words(rows: Sequence[Line]) -> set[str]:
+    return {name for name in dict.fromkeys(name for row in rows for name in row.value) if _is_of_categories(rows, name)}
 
 
 def _is_of_categories(rows: Sequence[Line], name: str) -> bool:

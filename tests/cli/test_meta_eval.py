@@ -164,7 +164,11 @@ def test_a_table_goes_to_a_file(dialeval: Run, files: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "choices"),
-    [("--rows", "'turn', 'dialogue'"), ("--interval", "'percentile', 'bca'"), ("--average-by", "'none', 'system', 'item'")],
+    [
+        ("--rows", "'turn', 'dialogue'"),
+        ("--interval", "'percentile', 'expanded', 'bca'"),
+        ("--average-by", "'none', 'system', 'item'"),
+    ],
 )
 def test_a_word_that_is_no_choice_is_refused_with_the_choices(dialeval: Run, files: Path, option: str, choices: str) -> None:
     done = dialeval("meta-eval", "good.jsonl", "--ratings", "ratings.jsonl", option, "all")

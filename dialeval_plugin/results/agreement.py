@@ -1,0 +1,367 @@
+"""How far an evaluator agrees with the labels that people gave, and people with each other.
+
+`agreement_of` takes a `JudgedLabels` and gives the typed result, `Agreement`, that `dialeval meta-eval` prints and on which
+passports rest; `agreement` reads scores and labels first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from scipy import sparse, stats
+from typing_extensions import Unpack
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.labels.pairing import pair
+from dialeval_plugin.labels.reading import LabelOptions, labels_from
+from dialeval_plugin.labels.scores import scores_from
+from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
+from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, named_column
+from dialeval_plugin.statistics.arrays import Statistic
+from dialeval_plugin.statistics.bootstrap import ROUGH_CLUSTERS, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.categories.alpha import resampled_alpha
+from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
+from dialeval_plugin.statistics.categories.threshold import Costs, Threshold, chosen_threshold
+from dialeval_plugin.statistics.coefficients.kendall import auroc_of_samples
+from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, correlations
+from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.levels import binned
+from dialeval_plugin.statistics.raters import leave_one_rater_out
+from dialeval_plugin.statistics.rows import canonical_rows, distinct_rows
+
+if TYPE_CHECKING:
+    import pandas
+
+Human: TypeAlias = Literal["each", "majority"]
+"""Every label counts, each row's as one in all; or what most people said of a row, ties being left out."""
+DEFAULT = Bootstrap(interval="expanded")
+EQUAL_COSTS = Costs()
+_SHOWN, _SHOWN_TEXT = 3, 80
+"""Disagreements that are printed, and characters of their responses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A row on which the evaluator and people differ.
+
+    Attributes:
+        strength: 0 to 1: share of the row's people who said otherwise, labels in an order counting by how far they are apart;
+            of numbers, how far apart the ranks of score and label are, as a share of the rows.
+        said: the evaluator's answer; people: what each person said.
+        context: the turns before the response, a line each; empty, as `response` is, where the file has no texts.
+    """
+
+    id: str
+    conversation: str
+    strength: float
+    said: str
+    people: tuple[str, ...]
+    context: str = ""
+    response: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """What `agreement` found.
+
+    Attributes:
+        statistics: of the evaluator beside one person, by name: those of `statistics.categories.confusion`, and
+            `constant_accuracy`, that of who always gives the most frequent label. Where its scores are numbers and labels
+            binary: `auroc`, and the others of what the threshold of other conversations says. Where both are numbers,
+            correlations with the mean label.
+        people: the same of one person beside another, and Krippendorff's `alpha`; of numbers each person beside the mean of the
+            others. Without values where no row has two labels.
+        confusion: rows by people's label and the evaluator's, in the order of `scale.categories`; None of numbers.
+        threshold: where scores are numbers and labels binary.
+        disagreements: the strongest first.
+    """
+
+    evaluator: str
+    source: str
+    quality: str
+    scale: Scale
+    statistics: Mapping[str, Estimate]
+    people: Mapping[str, Estimate]
+    confusion: tuple[tuple[float, ...], ...] | None = None
+    threshold: Threshold | None = None
+    disagreements: Sequence[Disagreement] = ()
+    unscored: Mapping[str, int] | None = None
+    signature: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        return asdict(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a frame with a row a statistic."""
+        import pandas
+
+        return pandas.DataFrame(list(self.table().rows))
+
+    def table(self) -> Table:
+        """Return the statistics as a table."""
+        return agreement_table([self])
+
+
+def agreement(
+    scores: Any,
+    labels: Any,
+    *,
+    column: str | None = None,
+    human: Human = "each",
+    costs: Costs | tuple[float, float] = EQUAL_COSTS,
+    is_partial: bool = False,
+    bootstrap: Bootstrap = DEFAULT,
+    **asked: Unpack[LabelOptions],
+) -> Agreement:
+    """Say how far an evaluator agrees with people, with intervals from whole conversations.
+
+    Args:
+        scores: a file, a frame of pandas with `id`, or an object of id to score or word.
+        labels: as `scores`; or the name of a set, such as "fed". May be the file of the scores.
+        column: of the scores.
+        human: "each" label counts, or the "majority" of a row's.
+        costs: of a false pass and a false fail; where scores are numbers they pick the threshold.
+        is_partial: compare the ids that both sides have.
+        bootstrap: rounds, confidence, seed and kind of the intervals.
+        **asked: of the labels: `quality`, `raters`, `order`, `positive`, `level`, see `read_labels`.
+
+    Raises:
+        InputError: something does not fit together, or can be read in two ways.
+
+    Example:
+        >>> judge = {f"chat{k}:2": "pass" if k % 3 else "fail" for k in range(40)}
+        >>> people = {f"chat{k}:2": ["pass" if k % 4 else "fail", "pass" if k % 3 else "fail"] for k in range(40)}
+        >>> found = agreement(judge, people)
+        >>> found.statistics["accuracy"].value, round(found.people["kappa"].value, 2)
+        (0.8, 0.01)
+    """
+    table = labels_from(labels, **asked)
+    read = scores_from(scores, column=column, scale=table.scale, raters=asked.get("raters", ()))
+    return agreement_of(pair(read, table, is_partial=is_partial), human=human, costs=Costs(*costs), bootstrap=bootstrap)
+
+
+def agreement_of(
+    judged: JudgedLabels, *, human: Human = "each", costs: Costs = EQUAL_COSTS, bootstrap: Bootstrap = DEFAULT
+) -> Agreement:
+    """Return the agreement of an evaluator with people, and of people; arguments and errors are those of `agreement`."""
+    labels = judged.labels if human == "each" else _majority(judged.labels)
+    people = people_agreement(judged.labels, bootstrap)
+    if labels.scale.kind == "nominal" and judged.scale is None:
+        words = ", ".join(labels.scale.categories)
+        raise InputError(f"{judged.evaluator}: scores are numbers, and labels {words} have no order. Give one by --order.")
+    is_labelled, is_scored = labels.n_labels > 0, ~np.isnan(judged.scores)
+    used = np.flatnonzero(is_labelled & is_scored)
+    n_unscored = int((is_labelled & ~is_scored).sum())
+    found: dict[str, Any] = {}
+    if not len(used):
+        raise InputError(f"{judged.evaluator}: no row has a label and a score, so there is nothing to compare.")
+    rows = canonical_rows("agreement", [judged.scores, *_columns(labels)], used, labels.clusters)
+    counts = Counts(len(judged.scores), len(used), rows.n_clusters, n_unscored, int((~is_labelled).sum()))
+    scores, given = judged.scores[rows.order], labels.labels[rows.order]
+    computed: dict[str, Computed] = {}
+    if labels.scale.kind in {"interval", "ordinal"} and judged.scale is None:
+        means = [None if np.isnan(row).all() else float(np.nanmean(row)) for row in labels.labels]
+        said = [None if np.isnan(score) else float(score) for score in judged.scores]
+        found["statistics"] = correlations(
+            said, means, coefficients=DEFAULT_COEFFICIENTS, clusters=labels.clusters, bootstrap=bootstrap
+        )
+        if labels.scale.kind == "interval":
+            ratings = [[None if np.isnan(value) else float(value) for value in row] for row in judged.labels.labels]
+            people |= {
+                name: leave_one_rater_out(ratings, coefficient=name, clusters=labels.clusters, bootstrap=bootstrap)
+                for name in DEFAULT_COEFFICIENTS
+            }
+    else:
+        if judged.scale is None:
+            shares = np.nanmean(given, axis=1)
+            found["threshold"], said_labels = chosen_threshold(scores, shares, rows.clusters, counts, costs, bootstrap)
+            computed["auroc"] = _auroc(scores, shares, rows.clusters)
+        else:
+            said_labels = scores
+        cells = evaluator_cells(said_labels, label_counts(given, len(labels.scale.categories)), rows.clusters)
+        computed |= _computed(cells, label_statistics(labels.scale), "the evaluator and people", counts.n_scored)
+        n = len(labels.scale.categories)
+        whole = cells.sum(axis=0).reshape(n, n)
+        often = int(whole.sum(axis=1).argmax())
+        constant = Resampled(lambda drawn: drawn[:, often * n : (often + 1) * n].sum(axis=1) / drawn.sum(axis=1), cells)
+        computed["constant_accuracy"] = constant.value, constant
+        found["statistics"] = bootstrap.estimates(computed, counts)
+        found["confusion"] = tuple(tuple(float(cell) for cell in row) for row in whole)
+    return Agreement(
+        evaluator=judged.evaluator,
+        source=labels.source,
+        quality=labels.quality,
+        scale=labels.scale,
+        people=people,
+        disagreements=_disagreements(judged, used),
+        unscored=judged.unscored,
+        signature=judged.signature,
+        **found,
+    )
+
+
+def of_people(labels: LabelTable, bootstrap: Bootstrap = DEFAULT) -> Agreement:
+    """Return an `Agreement` of people alone."""
+    people = people_agreement(labels, bootstrap)
+    return Agreement(
+        evaluator="", source=labels.source, quality=labels.quality, scale=labels.scale, statistics={}, people=people
+    )
+
+
+def people_agreement(labels: LabelTable, bootstrap: Bootstrap = DEFAULT) -> dict[str, Estimate]:
+    """Return how far two people agree who labelled the same row: the statistics of labels, and Krippendorff's alpha.
+
+    Only alpha has a value for labels that are numbers.
+    """
+    used = np.flatnonzero(labels.n_labels > 1)
+    n_unrated = len(labels.labels) - len(used)
+    computed: dict[str, Computed] = {}
+    names = ["alpha", *(label_statistics(labels.scale) if labels.scale.categories else ())]
+    if not len(used):
+        reason = "no row was labelled by two people. Have some rows labelled twice."
+        counts = Counts(len(labels.labels), 0, 0, 0, n_unrated)
+        return bootstrap.estimates({name: f"{name}: {reason}" for name in names}, counts)
+    rows = canonical_rows("people", _columns(labels), used, labels.clusters)
+    given, n_categories = labels.labels[rows.order], len(labels.scale.categories)
+    if n_categories:
+        cells = people_cells(label_counts(given, n_categories), rows.clusters)
+        computed |= _computed(cells, label_statistics(labels.scale), "people", len(used))
+    alpha = resampled_alpha(given, rows.clusters, labels.scale.kind, n_categories)
+    computed["alpha"] = _defined("alpha", alpha, "people", len(used))
+    return bootstrap.estimates(computed, Counts(len(labels.labels), len(used), rows.n_clusters, 0, n_unrated))
+
+
+def _columns(labels: LabelTable) -> list[FloatArray]:
+    """The labels of each row, sorted, as columns without NaN: who is called the first moves nothing."""
+    return list(np.nan_to_num(np.sort(labels.labels, axis=1), nan=-1.0).T)
+
+
+def _majority(labels: LabelTable) -> LabelTable:
+    if not labels.scale.categories:
+        raise InputError(f"{labels.source}: numbers have no majority. Leave out --human majority, or give their --order.")
+    counts = label_counts(labels.labels, len(labels.scale.categories))
+    most = counts.max(axis=1)
+    is_tied = ((counts == most[:, None]).sum(axis=1) > 1) | (most == 0)
+    return replace(labels, labels=np.where(is_tied, np.nan, counts.argmax(axis=1))[:, None], raters=("majority",))
+
+
+def _computed(cells: FloatArray, statistics: Mapping[str, Statistic], who: str, n: int) -> dict[str, Computed]:
+    return {name: _defined(name, Resampled(statistic, cells), who, n) for name, statistic in statistics.items()}
+
+
+def _defined(name: str, resampled: Resampled, who: str, n: int) -> Computed:
+    """The value; or why there is none, which only labels that are all the same can be."""
+    value = resampled.value
+    why = f"{name}: {who} do not use the labels that it needs on these {n} rows. Label rows of every kind."
+    return why if np.isnan(value) else (value, resampled)
+
+
+def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Computed:
+    """How often what a person passed has a higher score than what one failed; a row counts for both, by its shares."""
+    x, y = np.concatenate([scores, scores]), np.repeat([1.0, 0.0], len(scores))
+    weights = np.concatenate([shares, 1 - shares])
+    there = weights > 0
+    if not 0 < shares.mean() < 1:
+        return "auroc: all labels are the same. Label rows of both kinds."
+    exact = float(auroc_of_samples(x[there], y[there])(weights[there][None])[0])
+    cells, (levels, kinds) = distinct_rows(*binned(x[there], y[there]))
+    of_cluster = np.concatenate([clusters, clusters])[there]
+    sums = sparse.coo_array((weights[there], (of_cluster, cells))).tocsr()
+    resampled = Resampled(auroc_of_samples(levels, kinds), sums)
+    return exact, resampled._replace(shift=exact - resampled.value)
+
+
+def _disagreements(judged: JudgedLabels, used: IntArray) -> list[Disagreement]:
+    """The rows on which evaluator and people differ, the strongest first; of equals, the one that more people labelled."""
+    labels, scores = judged.labels, judged.scores[used]
+    given, kind = labels.labels[used], labels.scale.kind
+    n_labels = (~np.isnan(given)).sum(axis=1)
+    if judged.scale is not None:
+        apart = np.abs(given - scores[:, None]) / max(1, len(labels.scale.categories) - 1)
+        strength = np.nanmean(np.where(np.isnan(given) | (kind != "nominal"), apart, apart > 0), axis=1)
+    else:
+        strength = np.abs(stats.rankdata(scores) - stats.rankdata(np.nanmean(given, axis=1))) / len(used)
+    order = np.lexsort((np.arange(len(used)), -n_labels, -strength))
+    names = labels.scale.categories
+
+    def word(value: float, categories: Sequence[str]) -> str:
+        return categories[int(value)] if categories else f"{value:g}"
+
+    def of(place: int) -> Disagreement:
+        row = int(used[place])
+        context, response = labels.texts[row] if labels.texts else ("", "")
+        return Disagreement(
+            id=labels.ids[row],
+            conversation=labels.clusters[row] if labels.clusters else labels.ids[row],
+            strength=float(strength[place]),
+            said=word(scores[place], names if judged.scale is not None else ()),
+            people=tuple(word(value, names) for value in given[place] if not np.isnan(value)),
+            context=context,
+            response=response,
+        )
+
+    return [of(place) for place in order.tolist() if strength[place] > 0]
+
+
+def agreement_table(found: Sequence[Agreement]) -> Table:
+    """Return the statistics of one evaluator or several, each beside that of two people."""
+    rows: list[TableRow] = []
+    notes = dict[str, None]()
+    for one in found:
+        for name in dict.fromkeys([*one.statistics, *one.people]):
+            row: dict[str, CellValue] = {"evaluator": one.evaluator, "quality": one.quality, "statistic": name}
+            for who, estimate in (("", one.statistics.get(name)), ("people_", one.people.get(name))):
+                for field in ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_unscored", "n_clusters", "reason"):
+                    row[who + field] = None if estimate is None else getattr(estimate, field)
+            rows.append(row)
+        notes |= dict.fromkeys(_notes(one))
+    columns = [
+        *(named_column(name, is_number=False) for name in ("evaluator", "statistic")),
+        TableColumn("with a person", lambda row: _shown(row, "")),
+        TableColumn("two people", lambda row: _shown(row, "people_")),
+        TableColumn("rows", lambda row: _count(row, "n_scored")),
+        TableColumn("conversations", lambda row: _count(row, "n_clusters")),
+    ]
+    return Table(rows, columns, list(notes))
+
+
+def _count(row: TableRow, name: str) -> str:
+    return str(row[f"people_{name}"] if row[name] is None else row[name])
+
+
+def _shown(row: TableRow, who: str) -> str:
+    value, low, high = (row[who + name] for name in ("value", "ci_low", "ci_high"))
+    if value is None:
+        return "-"
+    return interval_text(value, low, high, is_rough=bool(row[f"{who}is_rough"]))  # type: ignore[arg-type]
+
+
+def _notes(one: Agreement) -> list[str]:
+    of_evaluator = [*one.statistics.values()]
+    notes = []
+    if one.confusion is not None:
+        names = one.scale.categories
+        said = "; ".join(
+            f"people {name}: {', '.join(f'{cell:g} {other}' for cell, other in zip(np.round(row, 1), names, strict=True))}"
+            for name, row in zip(names, one.confusion, strict=True)
+        )
+        notes.append(f"{one.evaluator} beside {said}.")
+    if (chosen := one.threshold) is not None:
+        notes.append(
+            f"{one.evaluator}: passes from {chosen.value:.4g} on, where a false pass costs {chosen.costs.false_pass:g} and "
+            f"a false fail {chosen.costs.false_fail:g}: {chosen.cost.text()} a row on other conversations; always "
+            f"the same answer: {chosen.constant_cost.text()}."
+        )
+    if of_evaluator and of_evaluator[0].n_unscored:
+        notes.append(f"{one.evaluator}: {of_evaluator[0].n_unscored} labelled rows have no score, and are left out.")
+    for row in one.disagreements[:_SHOWN]:
+        said = f": {row.response[:_SHOWN_TEXT]!r}" if row.response else ""
+        notes.append(f"{row.id}: {one.evaluator} says {row.said}, people {', '.join(row.people)}{said}")
+    if any(estimate.is_rough for estimate in [*of_evaluator, *one.people.values()]):
+        notes.append(f"rough: an interval from fewer than {ROUGH_CLUSTERS} conversations may be too narrow.")
+    return notes + list(dict.fromkeys(e.reason for e in [*of_evaluator, *one.people.values()] if e.value is None and e.reason))

@@ -1,0 +1,66 @@
+r"""Krippendorff's alpha (2011) as a function of sums, so that it is resampled: $1 - D_o / D_e$.
+
+With $o_{ck}$ how often label c meets label k in a row, each of the m labels of a row meeting the others with 1 / (m - 1), and
+$n_c = \sum_k o_{ck}$: $D_o = \sum o_{ck} \delta_{ck} / n$ and $D_e = \sum n_c n_k \delta_{ck} / (n(n - 1))$. $\delta$ is 1 for
+labels that differ (nominal), their squared difference (interval), or of labels in an order the squared number of labels given
+that lie between the two, which count by half themselves (ordinal). Range: 1 for full agreement, 0 for what chance gives. Rows
+with fewer than two labels count for nothing. NaN where all labels are the same. The reference is the package `krippendorff`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.labels.table import ScaleKind
+from dialeval_plugin.statistics.arrays import Statistic
+from dialeval_plugin.statistics.bootstrap import Resampled
+
+from .confusion import label_counts, people_cells
+
+
+def resampled_alpha(labels: FloatArray, clusters: IntArray, kind: ScaleKind, n_categories: int) -> Resampled:
+    """Return alpha between the raters of `labels[row, rater]`, NaN where there is none.
+
+    Args:
+        labels: places of categories, or numbers on an interval scale.
+        clusters: number of each row's cluster, from 0.
+        kind: of the scale; labels of a binary one are nominal.
+        n_categories: of an interval scale it does not matter.
+    """
+    if kind != "interval":
+        cells = people_cells(label_counts(labels, n_categories), clusters, is_weighted=True)
+        return Resampled(alpha_of_cells(n_categories, is_ordinal=kind == "ordinal"), cells)
+    n = (~np.isnan(labels)).sum(axis=1)
+    values = np.where(np.isnan(labels) | (n < 2)[:, None], 0, labels - np.nanmean(labels))
+    first, second = values.sum(axis=1), (values**2).sum(axis=1)
+    apart = 2 * (n * second - first**2) / np.maximum(1, n - 1)
+    moments = np.stack([np.where(n > 1, n, 0), first, second, apart], axis=1)
+    of_cluster = sparse.csr_array((np.ones(len(n)), (clusters, np.arange(len(n)))))
+    return Resampled(_alpha_of_moments, np.asarray(of_cluster @ moments))
+
+
+def alpha_of_cells(n_categories: int, *, is_ordinal: bool = False) -> Statistic:
+    """Return alpha of nominal or ordinal labels as a function of the sums of `people_cells(..., is_weighted=True)`."""
+    return partial(_alpha_of_cells, n_categories, is_ordinal)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _alpha_of_cells(n_categories: int, is_ordinal: bool, sums: FloatArray) -> FloatArray:
+    cells = sums.reshape(-1, n_categories, n_categories)
+    labels = cells.sum(axis=2)
+    n = labels.sum(axis=1)
+    middles = labels.cumsum(axis=1) - labels / 2
+    apart = (middles[:, :, None] - middles[:, None]) ** 2 if is_ordinal else 1 - np.eye(n_categories)[None]
+    expected = (labels[:, :, None] * labels[:, None] * apart).sum(axis=(1, 2)) / (n * (n - 1))
+    return np.where(expected > 0, 1 - (cells * apart).sum(axis=(1, 2)) / n / expected, np.nan)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _alpha_of_moments(sums: FloatArray) -> FloatArray:
+    n, first, second, apart = sums.T
+    expected = 2 * (n * second - first**2) / (n * (n - 1))
+    return np.where(expected > 1e-12 * second / n, 1 - apart / n / expected, np.nan)

@@ -1,0 +1,96 @@
+"""From which score on a row counts as positive, where a false pass and a false fail cost what the user says.
+
+The threshold is chosen out of fold, over whole conversations: what it costs is measured on conversations that did not choose
+it, and so is what it costs to say the same of every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Computed, Counts, Estimate, Resampled
+
+N_FOLDS = 10
+
+
+class Costs(NamedTuple):
+    """What it costs to let a bad answer pass, and to fail a good one; only their ratio moves the threshold."""
+
+    false_pass: float = 1.0
+    false_fail: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """A threshold, and what it costs a row on held-out conversations.
+
+    Attributes:
+        value: chosen on all rows; a score from it on counts as positive. Above all scores it lets none pass.
+        cost: mean cost a row of thresholds that other conversations chose.
+        constant_cost: mean cost of saying the same of every row, what is cheaper on other conversations.
+        saving: `constant_cost` less `cost`; with an interval that holds 0, the evaluator has not been shown to be of use.
+    """
+
+    value: float
+    costs: Costs
+    cost: Estimate
+    constant_cost: Estimate
+    saving: Estimate
+
+
+def chosen_threshold(
+    scores: FloatArray, shares: FloatArray, clusters: IntArray, counts: Counts, costs: Costs, bootstrap: Bootstrap
+) -> tuple[Threshold, FloatArray]:
+    """Return the threshold, and for each row 1 where its held-out threshold lets it pass, else 0.
+
+    Args:
+        scores: one a row, higher is better.
+        shares: the share of people who said that the row is positive, 0 to 1.
+        clusters: number of each row's conversation, from 0.
+        counts: of the rows, for the estimates.
+        costs: two numbers above 0.
+        bootstrap: its seed also draws the folds.
+
+    InputError: a cost is not above 0.
+    """
+    if not min(costs) > 0 or not np.isfinite(costs).all():
+        raise InputError(
+            f"--cost {costs[0]:g} {costs[1]:g}: expected two numbers above 0, of a false pass and of a false fail."
+        )
+    n_clusters = int(clusters.max()) + 1
+    folds = np.random.default_rng(bootstrap.seed).permutation(np.arange(n_clusters) % N_FOLDS)[clusters]
+    passes, always = np.zeros(len(scores)), np.zeros(len(scores))
+    for fold in range(min(N_FOLDS, n_clusters)):
+        others, held_out = folds != fold, folds == fold
+        # With a single conversation there are no others.
+        learned = others if others.any() else held_out
+        passes[held_out] = scores[held_out] >= _best(scores[learned], shares[learned], costs)
+        mean = shares[learned].mean()
+        always[held_out] = costs.false_pass * (1 - mean) <= costs.false_fail * mean
+    held, constant = (
+        costs.false_pass * (1 - shares) * said + costs.false_fail * shares * (1 - said) for said in (passes, always)
+    )
+    of_cluster = sparse.csr_array((np.ones(len(scores)), (clusters, np.arange(len(scores)))))
+    sums = np.asarray(of_cluster @ np.stack([held, constant, np.ones(len(scores))], axis=1))
+    cost = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 2], sums)
+    constant_cost = Resampled(lambda drawn: drawn[:, 1] / drawn[:, 2], sums)
+    named = {"cost": cost, "constant_cost": constant_cost, "saving": constant_cost - cost}
+    computed: dict[str, Computed] = {name: (one.value, one) for name, one in named.items()}
+    value = _best(scores, shares, costs)
+    return Threshold(value=value, costs=costs, **bootstrap.estimates(computed, counts)), passes
+
+
+def _best(scores: FloatArray, shares: FloatArray, costs: Costs) -> float:
+    """The cheapest threshold, halfway between two scores; the lowest of several."""
+    values, codes = np.unique(scores, return_inverse=True)
+    positive = np.concatenate([[0], np.bincount(codes, shares).cumsum()])
+    negative = np.concatenate([[0], np.bincount(codes, 1 - shares).cumsum()])
+    cost = costs.false_fail * positive + costs.false_pass * (negative[-1] - negative)
+    ends = np.concatenate([values[:1], (values[:-1] + values[1:]) / 2, [np.nextafter(values[-1], np.inf)]])
+    return float(ends[int(np.argmin(np.round(cost, 9)))])

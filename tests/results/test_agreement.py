@@ -1,0 +1,137 @@
+"""How far an evaluator agrees with people, from readers to the table, with clusters, several raters and unscored rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+
+from dialeval_plugin import agreement
+from dialeval_plugin.results.agreement import Disagreement
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from tests.refusals import refusal
+
+NO_ROUNDS = Bootstrap(rounds=0)
+
+
+def judged(n_conversations: int = 40, seed: int = 0) -> pd.DataFrame:
+    """Four rows a conversation: a judge, a score and two people, the second of whom leaves a fifth out."""
+    generator = np.random.default_rng(seed)
+    n = 4 * n_conversations
+    truth = generator.random(n) < np.repeat(generator.choice([0.3, 0.9], n_conversations), 4)
+
+    def says(rate: float) -> list[str]:
+        return ["pass" if said else "fail" for said in np.where(generator.random(n) < rate, truth, ~truth)]
+
+    frame = pd.DataFrame({"id": [f"c{row // 4}:{row % 4}" for row in range(n)], "judge": says(0.8)})
+    frame["score"] = np.round(truth + generator.normal(size=n), 2)
+    frame["annotator_1"], frame["annotator_2"] = says(0.9), says(0.85)
+    frame.loc[generator.random(n) < 0.2, "annotator_2"] = None
+    frame["context"], frame["response"] = "Hi.", [f"Answer {row}." for row in range(n)]
+    return frame
+
+
+def test_a_judge_beside_two_people() -> None:
+    frame = judged()
+    found = agreement(frame, frame, column="judge", bootstrap=Bootstrap(rounds=200))
+    people = frame[["annotator_1", "annotator_2"]]
+    share = (people == "pass").sum(axis=1) / people.notna().sum(axis=1)
+    right = np.where(frame["judge"] == "pass", share, 1 - share)
+    assert found.statistics["accuracy"].value == pytest.approx(right.mean())
+    both = people.dropna()
+    same = (both["annotator_1"] == both["annotator_2"]).mean()
+    assert found.people["accuracy"].value == pytest.approx(same)
+    assert (found.evaluator, found.quality, found.statistics["accuracy"].n_clusters) == ("judge", "rating", 40)
+    assert found.people["accuracy"].n_scored == len(both)
+    low, high = found.statistics["kappa"].ci_low, found.statistics["kappa"].ci_high
+    assert low is not None
+    assert high is not None
+    assert low < (found.statistics["kappa"].value or 0) < high
+    assert found.statistics["constant_accuracy"].value == pytest.approx(share.mean())
+    assert np.sum(found.confusion) == pytest.approx(160)
+    wrong = (right < 1).sum()
+    assert len(found.disagreements) == wrong
+    strengths = [row.strength for row in found.disagreements]
+    assert strengths == sorted(strengths, reverse=True)
+    first = found.disagreements[0]
+    assert (first.strength, len(first.people), first.said in first.people) == (1, 2, False)
+    assert (first.conversation, first.context) == (first.id.split(":")[0], "Hi.")
+    assert first.response == frame.set_index("id").loc[first.id, "response"]
+    assert {"statistic", "value", "people_value"} <= {*found.to_pandas().columns}
+    assert json.loads(json.dumps(found.to_dict()))["statistics"]["kappa"]["value"] == found.statistics["kappa"].value
+
+
+def test_the_order_of_rows_and_raters_moves_no_digit() -> None:
+    frame = judged()
+    moved = frame.sample(frac=1, random_state=1).rename(columns={"annotator_1": "annotator_2", "annotator_2": "annotator_1"})
+    for column in ("judge", "score"):
+        one, other = (agreement(given, given, column=column, bootstrap=Bootstrap(rounds=50)) for given in (frame, moved))
+        assert one.statistics == other.statistics
+        assert one.people == other.people
+        assert one.threshold == other.threshold
+
+
+def test_scores_beside_labels() -> None:
+    frame = judged()
+    found = agreement(frame, frame, column="score", raters=["annotator_1"], bootstrap=Bootstrap(rounds=100), costs=(2, 1))
+    is_good = frame["annotator_1"] == "pass"
+    assert found.statistics["auroc"].value == pytest.approx(metrics.roc_auc_score(is_good, frame["score"]))
+    assert found.statistics["auroc"].ci_low is not None
+    assert found.threshold is not None
+    assert found.threshold.costs == (2, 1)
+    assert found.people["accuracy"].reason == "accuracy: no row was labelled by two people. Have some rows labelled twice."
+    both = agreement(frame, frame, column="score", bootstrap=NO_ROUNDS)
+    rows = frame.melt(id_vars=["id", "score"], value_vars=["annotator_1", "annotator_2"]).dropna()
+    weight = 1 / rows.groupby("id")["id"].transform("count")
+    expected = metrics.roc_auc_score(rows["value"] == "pass", rows["score"], sample_weight=weight)
+    assert both.statistics["auroc"].value == pytest.approx(expected)
+
+
+def test_numbers_on_both_sides_are_correlated() -> None:
+    generator = np.random.default_rng(0)
+    people = {f"c{row}": generator.integers(1, 6, size=3).tolist() for row in range(60)}
+    scores = {id: float(np.mean(values) + generator.normal()) for id, values in people.items()}
+    found = agreement(scores, people, bootstrap=NO_ROUNDS)
+    means = [np.mean(values) for values in people.values()]
+    assert found.statistics["pearson"].value == pytest.approx(np.corrcoef(list(scores.values()), means)[0, 1])
+    assert {*found.people} == {"alpha", "pearson", "spearman", "kendall_b"}
+    assert found.confusion is None
+    ordinal = agreement(scores, people, order=["1", "2", "3", "4", "5"], bootstrap=NO_ROUNDS)
+    assert {"alpha", "quadratic_kappa"} <= {*ordinal.people}
+
+
+def test_the_majority_leaves_ties_out() -> None:
+    people = {"a": ["pass", "pass", "fail"], "b": ["pass", "fail"], "c": ["fail"], "d": [None]}
+    found = agreement(
+        {"a": "pass", "b": "pass", "c": None, "d": "fail"}, people, human="majority", is_partial=True, bootstrap=NO_ROUNDS
+    )
+    accuracy = found.statistics["accuracy"]
+    assert (accuracy.value, accuracy.n_scored, accuracy.n_unscored, accuracy.n_unrated) == (1, 1, 1, 1)
+    assert found.unscored == {"unknown": 1}
+
+
+def test_distance_counts_where_labels_have_an_order() -> None:
+    labels = {"a": "bad", "b": "good", "c": "ok", "d": "good"}
+    found = agreement({"a": "good", "b": "ok", "c": "ok", "d": "bad"}, labels, order=["bad", "ok", "good"], bootstrap=NO_ROUNDS)
+    assert found.disagreements == [
+        Disagreement("a", "a", 1.0, "good", ("bad",)),
+        Disagreement("d", "d", 1.0, "bad", ("good",)),
+        Disagreement("b", "b", 0.5, "ok", ("good",)),
+    ]
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    labels = {"a": "warm", "b": "cold", "c": "hot"}
+    assert refusal(agreement, {"a": 0.5, "b": 1.5, "c": 2}, labels) == (
+        "score: scores are numbers, and labels cold, hot, warm have no order. Give one by --order."
+    )
+    labels = {"a": "pass", "b": "fail"}
+    assert refusal(agreement, {"a": None, "b": ""}, labels) == (
+        "score: no row has a label and a score, so there is nothing to compare."
+    )
+    assert refusal(agreement, {"a": 1.5, "b": 2}, {"a": 3, "b": 4}, human="majority") == (
+        "labels: numbers have no majority. Leave out --human majority, or give their --order."
+    )
