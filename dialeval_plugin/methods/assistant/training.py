@@ -599,7 +599,8 @@ def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe
     texts += [_Text(one.context, one.answer, _labels(**one.defects)) for one in known[: 2 * recipe.max_validation_answers]]
     texts += [_Text(one.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: one.asked_refusal})) for one in sources.requests]
     experts, labels = _validation_experts(model, texts), np.stack([text.labels for text in texts])
-    is_good, has_earlier = np.array([(text.labels is _SOUND, len(text.context) > 2) for text in texts]).T
+    made = {id(known) for known in _SPOILED.values()}
+    is_real, has_earlier = np.array([(id(text.labels) not in made, len(text.context) > 2) for text in texts]).T
     figures: dict[str, object] = {}
     for place, name in enumerate(HEADS):
         if name == HELPFULNESS:
@@ -616,7 +617,7 @@ def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe
         weights = logistic_regression(columns, target, start=np.array([0.5, 0.5, 0.0]), row_weights=even)
         log_odds = columns @ weights
         if name in _DEFECTS:
-            alarms = log_odds[is_good[rows]] if is_good[rows].any() else log_odds[target == 0]
+            alarms = log_odds[(target == 0) & is_real[rows]]
             weights[2] -= max(0.0, float(np.quantile(alarms, 1 - _FALSE_ALARMS)))
             log_odds = columns @ weights
         model.head.blend[:, place] = torch.tensor(weights, dtype=torch.float32)
