@@ -245,7 +245,10 @@ def _fits(value: Any, kind: Any) -> bool:
     try:
         _adapter(kind).validate_python(value, strict=True)
     except ValueError:
-        return False
+        # Strict, it takes nothing but a dict for a mapping, and a list or a tuple for a sequence.
+        if isinstance(value, Mapping) and not isinstance(value, dict):
+            return _fits(dict(value), kind)
+        return isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple)) and _fits(list(value), kind)
     return True
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 import re
+from collections import UserDict, UserList
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
@@ -163,6 +165,21 @@ def test_an_option_may_be_an_object(kind: Any, right: object, wrong: object) -> 
     check_value("train", "x", right, kind)
     with pytest.raises(InputError, match=f"^{re.escape(f'train: x is {wrong!r}. Give ')}"):
         check_value("train", "x", wrong, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "right"),
+    [
+        (Mapping[str, str], MappingProxyType({"a": "b"})),
+        (Mapping[str, str] | None, UserDict(a="b")),
+        (str | Sequence[str], UserList(["a"])),
+        (Sequence[int], range(3)),
+    ],
+)
+def test_any_mapping_and_any_sequence_may_be_given(kind: Any, right: object) -> None:
+    check_value("train", "x", right, kind)
+    with pytest.raises(InputError, match=r"^train: x is .* Give "):
+        check_value("train", "x", {"a": 7} if isinstance(right, Mapping) else UserList([None]), kind)
 
 
 def test_what_a_protocol_asks_for_is_not_looked_at() -> None:
