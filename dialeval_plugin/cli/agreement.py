@@ -49,6 +49,9 @@ class AgreementOptions:
     within: Annotated[
         tuple[float, float] | None, typer.Option(help="Only rows whose rating is from LOW to HIGH.", metavar="LOW HIGH")
     ] = None
+    choices: Annotated[
+        bool, typer.Option("--choices", help="Mean rating of what has the best scores: of all rows, and of several responses.")
+    ] = False
     human: Annotated[str, typer.Option(help="One rating of several: mean, median, without_furthest, minimum or maximum.")] = (
         "mean"
     )
@@ -83,6 +86,7 @@ class AgreementOptions:
             average_by=self.average_by,
             tied_groups=self.tied_groups,
             within_range=self.within,
+            choices=self.choices,
             bootstrap=Bootstrap(self.rounds, self.confidence, self.seed, self.interval or "percentile"),
             min_coverage=self.min_coverage,
             permutations=self.permutations,
@@ -92,7 +96,12 @@ class AgreementOptions:
 
     def check_labels(self, others: Mapping[str, object]) -> None:
         """Refuse what is asked of ratings that are numbers, and `others`, where they are labels."""
-        own = {"--coefficient": self.coefficient, "--by-system": self.by_system, "--within": self.within}
+        own = {
+            "--coefficient": self.coefficient,
+            "--by-system": self.by_system,
+            "--within": self.within,
+            "--choices": self.choices,
+        }
         for option, value in {**own, "--average-by": self.average_by != "none", **others}.items():
             if value:
                 raise InputError(f"{option}: is of ratings that are numbers, and these are labels. Leave it out.")
@@ -219,6 +228,13 @@ def meta_eval(
         typer.Option(help="Of a false pass and a false fail; picks the threshold of scores.", metavar="PASS FAIL"),
     ] = None,
     disagreements: Annotated[Path | None, typer.Option(help="File (.jsonl) of where labels differ, strongest first.")] = None,
+    plan: Annotated[
+        float | None,
+        typer.Option(
+            metavar="[DIFFERENCE]",
+            help="Instead: how many dialogues would show which difference of two evaluators, from a pilot.",
+        ),
+    ] = None,
 ) -> None:
     """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on.
 
@@ -229,6 +245,7 @@ def meta_eval(
     from dialeval_plugin.labels.reading import LabelOptions, has_words, read_labels
     from dialeval_plugin.reports.correlation_report import find
     from dialeval_plugin.reports.people import PEOPLE, alternative_annotator_tests, find_people
+    from dialeval_plugin.reports.plans import agreement_plan
     from dialeval_plugin.reports.rating_report import examine, rating_table
     from dialeval_plugin.reports.score_alignment import AlignedScores, align, rated_items
 
@@ -240,7 +257,9 @@ def meta_eval(
             quality=named, raters=of_people, order=order.split(",") if order else (), positive=positive, level=rows
         )
         table = read_labels(labels, **options)
-        agreement.check_labels({"--lower": lower, "--people": people, "--threshold": threshold is not None})
+        agreement.check_labels(
+            {"--lower": lower, "--people": people, "--threshold": threshold is not None, "--plan": plan is not None}
+        )
         judged = pair_files(scores or (), table, columns=column or (), is_partial=partial)
         found = _compare_labels(judged, table, agreement, cost or (1, 1), None if alt_test is None else (alt_test, calibrate))
         if disagreements is not None:
@@ -255,7 +274,7 @@ def meta_eval(
         if ratings is None:
             raise InputError("meta-eval: there are neither scores nor ratings. Name a file of scores, or one by --ratings.")
         of_scores = {"--column": column, "--rating-column": rating_column, "--lower": lower, "--partial": partial or None}
-        of_evaluators = {"--threshold": threshold, "--alt-test": alt_test, "--people": people or None}
+        of_evaluators = {"--threshold": threshold, "--alt-test": alt_test, "--people": people or None, "--plan": plan}
         for option, value in {**of_scores, **of_evaluators}.items():
             if value is not None:
                 raise InputError(f"{option}: is about scores, and there are none. Name a file of scores, or leave it out.")
@@ -276,6 +295,9 @@ def meta_eval(
     if calibrate is not None and alt_test is None:
         raise InputError("--calibrate: is of --alt-test, which is not there. Add --alt-test 0.2, or leave it out.")
     judgements = align(scores, how)
+    if plan is not None:
+        agreement.show(agreement_plan(judgements, asked, plan))
+        return
     tests = []
     if alt_test is not None:
         tests = alternative_annotator_tests(judgements, epsilon=alt_test, calibration=calibrate, bootstrap=asked.bootstrap)

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate
+from dialeval_plugin.core.errors import InputError, StatisticUndefined
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate, Resampled
+from dialeval_plugin.statistics.choices.selection import best_of_several, quality_of_kept
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
 from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, RatingTable, TiedGroups
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
+from dialeval_plugin.statistics.planning.power import detectable_difference
 from dialeval_plugin.statistics.ranking import Ranking, rank_metrics
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
-from dialeval_plugin.statistics.significance import Measure
+from dialeval_plugin.statistics.significance import Measure, Paired, resampled_difference
 
 from .tables import Table, TableColumn, TableRow, figure, named_column
 
@@ -42,6 +44,11 @@ TIED = {
     "evaluators are averaged over different groups, and there are no ranks. Leave out --tied-groups skip to count them as 0.",
 }
 UNDEFINED = "Left out: groups with fewer than 3 scored rows, or in which people rate all rows the same."
+
+DETECTABLE = (
+    "Detectable: no test tells the evaluator from the first one of its rank, and such rows would show a difference of so much "
+    "four times in five."
+)
 
 LOW_CEILING = 0.3
 """A ceiling below what Cohen (1988) calls a medium correlation is said in words: the best metric there is would look poor."""
@@ -82,6 +89,8 @@ class ReportOptions:
     within_range: Range | None = None
     threshold: float | None = None
     """Where ratings are 0 or 1: the accuracy of calling a response good from this score on, as one more statistic."""
+    choices: bool = False
+    """What filtering by scores, and choosing one of several responses to an item, is worth in ratings."""
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
     permutations: int = 1000
     """Of each pair of evaluators, for p-values and ranks; 0 for neither."""
@@ -131,6 +140,8 @@ class Finding:
     """Of the evaluator's cluster among those of the same data."""
     p_value: float | None = None
     """Against the best evaluator, after Holm's correction; None for that one itself."""
+    detectable: float | None = None
+    """Difference from the first evaluator of the same rank that such rows show four times in five; None for that one itself."""
     lengths: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(_LENGTHS))
     """Spearman's correlations with the number of words, of scores, of ratings, and of the scores among responses that people
     rate the same; None where the texts are not known."""
@@ -182,7 +193,7 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
             biases = covariate_bias(one.scores, one.ratings, one.words, name="length", bootstrap=NO_RESAMPLES)
             lengths = {column: biases[of].value for column, of in _LENGTHS.items()}
         for name, estimate in of_statistics.items():
-            rank, p_value = _place(rankings[name], one.evaluator) if name in rankings else (None, None)
+            rank, p_value, first = _place(rankings[name], one.evaluator) if name in rankings else (None, None, one.evaluator)
             share_of_ceiling = None
             if name == "pearson" and pearson_ceiling is not None:
                 answers = [one.raters.get(id, ()) for id in one.ids]
@@ -205,6 +216,7 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
                 if_unscored=_if_unscored(one, options, name),
                 rank=rank,
                 p_value=p_value,
+                detectable=_detectable(judgements, Measure(name, level, options.average_by), options, first, one.evaluator),
                 lengths=lengths,
             )
             found.append(finding)
@@ -255,6 +267,27 @@ def side_by_side(
     return list(rows), {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()}, rated
 
 
+def difference_of(
+    judgements: Sequence[Judgements], measure: Measure, options: ReportOptions, a: str, b: str
+) -> Resampled | None:
+    """Return the difference of two evaluators' coefficients as it is resampled; None where either is undefined."""
+    _, scores, table = side_by_side(judgements, options)
+    try:
+        return resampled_difference(Paired(**vars(table), scores_a=scores[a], scores_b=scores[b]), measure)
+    except StatisticUndefined:
+        return None
+
+
+def _detectable(
+    judgements: Sequence[Judgements], measure: Measure, options: ReportOptions, first: str, evaluator: str
+) -> float | None:
+    """The smallest difference from the first evaluator of the same rank that such rows would show."""
+    pilot = None if first == evaluator else difference_of(judgements, measure, options, first, evaluator)
+    bootstrap = replace(options.bootstrap, confidence=1 - options.alpha)
+    found = None if pilot is None else detectable_difference(pilot, bootstrap=bootstrap)
+    return None if found is None else found.difference
+
+
 def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
     found = level_correlations(
         one,
@@ -265,20 +298,29 @@ def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) ->
         tied_groups=options.tied_groups,
         bootstrap=options.bootstrap,
     )
-    if options.threshold is None:
-        return {**found}
-    return {**found, "accuracy": _accuracy(one, options.threshold, options.bootstrap)}
+    more: dict[str, Estimate] = {}
+    if options.threshold is not None:
+        more["accuracy"] = _accuracy(one, options.threshold, options.bootstrap)
+    if options.choices:
+        more |= quality_of_kept(one, bootstrap=options.bootstrap)
+        if one.items is not None:
+            more |= best_of_several(one, bootstrap=options.bootstrap)
+    return {**found, **more}
 
 
-def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None]:
-    """Rank, and p-value against the best."""
+def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None, str]:
+    """Rank, p-value against the best, and the best one of the same rank."""
     values: dict[str, float] = {}
     for (a, b), found in ranking.comparisons.items():
         values |= {name: value for name, value in ((a, found.value_a), (b, found.value_b)) if value is not None}
-    first = [name for name, rank in ranking.ranks.items() if rank == 1]
-    best = max(first, key=lambda name: values.get(name, -math.inf), default=evaluator)
+
+    def best_of(rank: int | None) -> str:
+        of_rank = [name for name, its in ranking.ranks.items() if its == rank]
+        return max(of_rank, key=lambda name: values.get(name, -math.inf), default=evaluator)
+
     p_values = {frozenset(pair): p for pair, p in ranking.adjusted.items()}
-    return ranking.ranks[evaluator], p_values.get(frozenset((best, evaluator)))
+    rank = ranking.ranks[evaluator]
+    return rank, p_values.get(frozenset((best_of(1), evaluator))), evaluator if rank is None else best_of(rank)
 
 
 def _if_unscored(one: Judgements, options: ReportOptions, statistic: str) -> tuple[float | None, float | None]:
@@ -357,6 +399,7 @@ def _row(finding: Finding) -> TableRow:
         "is_rough": found.is_rough and not is_withheld,
         "rank": None if is_withheld else finding.rank,
         "p_value": None if is_withheld else finding.p_value,
+        "detectable": None if is_withheld else finding.detectable,
         "if_unscored_low": finding.if_unscored[0],
         "if_unscored_high": finding.if_unscored[1],
         "people_leave_one_out": finding.ceiling.leave_one_out,
@@ -411,6 +454,7 @@ def _groups(row: TableRow) -> str:
 _OPTIONAL = {
     "rank": named_column("rank", 0),
     "p_value": named_column("p_value", title="p"),
+    "detectable": named_column("detectable"),
     "if_unscored_low": TableColumn("if unscored", lambda row: _range(row, "if_unscored_low", "if_unscored_high")),
     "people_leave_one_out": named_column("people_leave_one_out", title="one person"),
     "people_split_half": named_column("people_split_half", title="half the people"),
@@ -433,6 +477,8 @@ def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
         notes.append(TIED[options.tied_groups])
     if n_undefined:
         notes.append(UNDEFINED)
+    if any(finding.detectable is not None and not finding.is_withheld for finding in findings):
+        notes.append(DETECTABLE)
     if any(finding.is_withheld for finding in findings):
         notes.append(f"Withheld: fewer than {100 * options.min_coverage:g} % of the rated rows have a score (--min-coverage).")
     notes += dict.fromkeys(

@@ -30,6 +30,13 @@ Range: TypeAlias = tuple[float, float]
 MAX_CELLS = 2**14
 """Up to so many distinct rows, resamples are exact; above, see `binned`."""
 
+GROUPS = {
+    "system": "compares systems. Give level='system', which is --by-system.",
+    "item": "compares responses to one item. Give average_by='item', which is --average-by item.",
+    None: "is of rows.",
+}
+"""What a coefficient of groups needs."""
+
 _FEW_LEVELS = 256
 
 
@@ -71,6 +78,7 @@ class Rows:
     counts: Counts
     n_out_of_range: int
     tied_groups: TiedGroups
+    average_by: AverageBy
 
 
 class LevelValue(NamedTuple):
@@ -122,6 +130,7 @@ def rows_of(
         Counts(len(in_range), len(used), rows.n_clusters, n_unscored, n_unrated),
         n_out_of_range=int((given.present & ~in_range).sum()),
         tied_groups=tied_groups,
+        average_by=average_by,
     )
 
 
@@ -151,6 +160,9 @@ class LevelStatistic:
     def of(cls, coefficient: Coefficient, rows: Rows, x: FloatArray) -> LevelStatistic:
         """Return a coefficient at the level of the rows, its epsilon chosen on scores x."""
         y, groups = rows.ratings, rows.groups
+        is_given = rows.level == "system" if coefficient.groups == "system" else rows.average_by == coefficient.groups
+        if coefficient.of_groups is not None and not is_given:
+            raise InputError(f"{coefficient.name}: {GROUPS[coefficient.groups]}")
         if rows.level == "system" and groups is not None and len(groups):
             x, y, groups = _group_means(groups, x), _group_means(groups, y), None
         return cls(coefficient.calibrated(x, y, groups), rows)
@@ -158,6 +170,8 @@ class LevelStatistic:
     def value(self, x: FloatArray) -> LevelValue:
         """Return the coefficient of scores x; StatisticUndefined where it is, or in all groups."""
         y, groups = self.rows.ratings, self.rows.groups
+        if groups is not None and self.coefficient.of_groups is not None:
+            return LevelValue(self.resampled(x).value, int(groups.max(initial=-1)) + 1)
         if groups is None or not len(x):
             return LevelValue(self.coefficient.of_pairs(x, y))
         if self.rows.level == "system":
@@ -176,6 +190,8 @@ class LevelStatistic:
         groups, clusters = self.rows.groups, self.rows.clusters
         if groups is None:
             return self._of_rows(x)
+        if self.coefficient.of_groups is not None:
+            return self.coefficient.of_groups(x, self.rows.ratings, clusters, groups)
         if self.rows.level == "system":
             return self._of_systems(groups, x)
         cluster_of_group = np.zeros(int(groups.max()) + 1, dtype=np.int64)
@@ -265,14 +281,15 @@ def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     n_x, n_y = (len(np.unique(values)) for values in (x, y))
     if n_y <= _FEW_LEVELS:
-        return _quantile_bins(x, MAX_CELLS // n_y), y
+        return quantile_bins(x, MAX_CELLS // n_y), y
     if n_x <= _FEW_LEVELS:
-        return x, _quantile_bins(y, MAX_CELLS // n_x)
+        return x, quantile_bins(y, MAX_CELLS // n_x)
     n_bins = int(MAX_CELLS**0.5)
-    return _quantile_bins(x, n_bins), _quantile_bins(y, n_bins)
+    return quantile_bins(x, n_bins), quantile_bins(y, n_bins)
 
 
-def _quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
+def quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
+    """Return values in at most so many bins of equally many rows, as far as ties allow, each at the mean of its rows."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     middles = np.cumsum(counts) - counts / 2
     bin_of_level = np.unique((middles * n_bins / len(values)).astype(np.int64), return_inverse=True)[1].reshape(-1)

@@ -261,6 +261,16 @@ def _differences(
     return found
 
 
+def resampled_difference(paired: Paired, measure: Measure = DEFAULT_MEASURE) -> Resampled:
+    """Return the coefficient of metric A less that of B as `paired_bootstrap` resamples it; StatisticUndefined where it is."""
+    rows, found = _common_rows("resampled_difference", paired, measure), []
+    for x in rows.scores:
+        statistic = _calibrated(measure, rows, x)
+        statistic.value(x)  # raises where there is none
+        found.append(statistic.resampled(x))
+    return found[0] - found[1]
+
+
 def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:
     """Yield which units are swapped: all ways of `EXACT_UNITS` or fewer, else random ones."""
     if n_units <= EXACT_UNITS:

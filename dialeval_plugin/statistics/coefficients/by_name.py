@@ -10,12 +10,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.statistics.arrays import Labels, Numbers, Statistic
+from dialeval_plugin.statistics.bootstrap import Resampled
+from dialeval_plugin.statistics.systems.pairs import pairwise_difference_pearson, soft_pairwise_accuracy
 
 from .kendall import auroc, auroc_of_samples, kendall_b, kendall_b_of_samples, kendall_c, kendall_c_of_samples
 from .pearson import pearson, pearson_of_samples, point_biserial, point_biserial_of_samples, spearman, spearman_of_samples
@@ -49,6 +52,10 @@ class Coefficient:
     epsilon: float | None = None
     of_tied_scores: float = 0.0
     """What scores that are all the same are worth where ratings differ: they order nothing, as a guess does on average."""
+    of_groups: Callable[..., Resampled] | None = None
+    """Takes scores, ratings, clusters and groups. Where it is given, it counts alone."""
+    groups: Literal["system", "item"] | None = None
+    """What `of_groups` compares."""
 
     def of_group(self, x: FloatArray, y: FloatArray) -> float:
         """Return the value of one of many groups, NaN where it is undefined."""
@@ -97,12 +104,19 @@ COEFFICIENTS: dict[str, Coefficient] = {
         Coefficient("auroc", auroc, auroc_of_samples, of_tied_scores=0.5),
     )
 }
+_of_systems = Coefficient(
+    "soft_pairwise_accuracy", pearson, pearson_of_samples, of_groups=soft_pairwise_accuracy, groups="system"
+)
+_of_items = replace(_of_systems, name="pairwise_difference_pearson", of_groups=pairwise_difference_pearson, groups="item")
+COEFFICIENTS_OF_GROUPS: dict[str, Coefficient] = {entry.name: entry for entry in (_of_systems, _of_items)}
+"""Of systems or items only; without them there is no value."""
 
 
 def coefficient_named(name: str) -> Coefficient:
     """Return the coefficient `name`; InputError lists those that there are."""
-    if name not in COEFFICIENTS:
+    known = COEFFICIENTS | COEFFICIENTS_OF_GROUPS
+    if name not in known:
         # scipy's kendalltau and pandas' kendall are tau-b.
         nearest = "kendall_b" if name.lower().endswith(("kendall", "tau", "tau_b", "taub")) else name
-        raise unknown_name(f"there is no coefficient {name!r}", nearest, sorted(COEFFICIENTS))
-    return COEFFICIENTS[name]
+        raise unknown_name(f"there is no coefficient {name!r}", nearest, sorted(known))
+    return known[name]

@@ -1,0 +1,108 @@
+"""What choosing by scores is worth in ratings: keeping the best share of all rows, and the best of several responses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.arrays import Statistic
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.levels import Rated, quantile_bins, rows_of
+from dialeval_plugin.statistics.rows import rows_by_group
+
+SHARES = (0.1, 0.25, 0.5)
+_MAX_LEVELS = 1000
+"""Scores of more levels are kept by bins of equally many rows."""
+
+
+def quality_of_kept(
+    rated: Rated, shares: Sequence[float] = SHARES, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> dict[str, Estimate]:
+    """Return the mean rating of all rows, and of the share with the highest scores, for each share: what filtering gains.
+
+    Of rows with one score that lie across the cut, so large a part is kept as fits. The cut is made anew on each resample.
+    Where ratings are 0 and 1, such a mean is the precision at the cut, and the recall, the share of the 1s that is kept, is
+    returned as well. InputError: a share is not above 0 and at most 1; as `rows_of`.
+
+    Example:
+        >>> ratings = [0, 1, 0, 1, 1, 1] * 4
+        >>> found = quality_of_kept(Rated(scores=[1, 2, 3, 4, 5, 6] * 4, ratings=ratings), [0.5])
+        >>> {name: round(one.value, 3) for name, one in found.items()}
+        {'mean_of_all': 0.667, 'mean_of_best_50%': 1.0, 'recall_of_best_50%': 0.75}
+    """
+    if wrong := [share for share in shares if not 0 < share <= 1]:
+        raise InputError(f"quality_of_kept: {wrong[0]!r} is no share. Give one above 0 and at most 1.")
+    rows = rows_of("quality_of_kept", rated, {"scores": rated.scores}, "turn", "none")
+    x, y = rows.scores[0], rows.ratings
+    levels, codes = np.unique(quantile_bins(x, _MAX_LEVELS) if len(np.unique(x)) > _MAX_LEVELS else x, return_inverse=True)
+    n_levels = len(levels)
+    # The highest level first; each has its number of rows and the sum of their ratings.
+    of_rows = n_levels - 1 - codes.reshape(-1)
+    entries = np.concatenate([np.ones(len(y)), y]), (np.tile(rows.clusters, 2), np.concatenate([of_rows, n_levels + of_rows]))
+    sums = sparse.coo_array(entries, shape=(rows.counts.n_clusters, 2 * n_levels)).tocsr()
+
+    def kept(share: float, *, is_recall: bool) -> Statistic:
+        @np.errstate(divide="ignore", invalid="ignore")
+        def statistic(drawn: FloatArray) -> FloatArray:
+            n, total = drawn[:, :n_levels], drawn[:, n_levels:]
+            limit = share * n.sum(axis=1, keepdims=True)
+            parts = np.clip((limit - (np.cumsum(n, axis=1) - n)) / n, 0, 1)
+            gained = np.nansum(parts * total, axis=1)
+            return np.asarray(gained / (total.sum(axis=1) if is_recall else limit[:, 0]))
+
+        return statistic
+
+    statistics = {"mean_of_all": kept(1.0, is_recall=False)}
+    for share in shares:
+        statistics[f"mean_of_best_{100 * share:g}%"] = kept(share, is_recall=False)
+        if np.isin(y, (0, 1)).all() and y.any():
+            statistics[f"recall_of_best_{100 * share:g}%"] = kept(share, is_recall=True)
+    return _estimates("quality_of_kept", {name: Resampled(of, sums) for name, of in statistics.items()}, rows.counts, bootstrap)
+
+
+def best_of_several(rated: Rated, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> dict[str, Estimate]:
+    """Return the mean rating of the response to each item that scores highest, of the best rated one, and of a random one.
+
+    Of items with two scored and rated responses or more, each counts the same; of responses that share the highest score one is
+    taken at random. `regret` is what the choice falls short of the best. InputError: no `items`; as `rows_of`.
+
+    Example:
+        >>> found = best_of_several(Rated(scores=[1, 2, 5, 3] * 6, ratings=[1, 3, 2, 4] * 6, items=np.repeat(range(12), 2)))
+        >>> {name: one.value for name, one in found.items()}
+        {'random_choice': 2.5, 'highest_score': 2.5, 'best_choice': 3.5, 'regret': 1.0}
+    """
+    rows = rows_of("best_of_several", rated, {"scores": rated.scores}, "turn", "item")
+    x, y, groups = rows.scores[0], rows.ratings, rows.groups
+    found = []
+    for members in rows_by_group(groups) if groups is not None else ():
+        if len(members) > 1:
+            own = y[members]
+            chosen = float(own[x[members] == x[members].max()].mean())
+            found.append((rows.clusters[members[0]], own.mean(), chosen, own.max(), own.max() - chosen, 1.0))
+    clusters, *columns = np.array(found).T if found else np.zeros((6, 0))
+    sums = np.stack([np.bincount(clusters.astype(np.int64), of, rows.counts.n_clusters) for of in columns], axis=1)
+
+    def mean(column: int) -> Statistic:
+        @np.errstate(invalid="ignore")
+        def statistic(drawn: FloatArray) -> FloatArray:
+            return np.asarray(drawn[:, column] / drawn[:, 4])
+
+        return statistic
+
+    names = ("random_choice", "highest_score", "best_choice", "regret")
+    resampled = {name: Resampled(mean(place), sums) for place, name in enumerate(names)}
+    return _estimates("best_of_several", resampled, rows.counts, bootstrap)
+
+
+def _estimates(where: str, resampled: dict[str, Resampled], counts: Counts, bootstrap: Bootstrap) -> dict[str, Estimate]:
+    computed: dict[str, Computed] = {}
+    for name, entry in resampled.items():
+        value = entry.value
+        nothing = f"{where}: no rows to choose from. Score and rate more of them."
+        computed[name] = nothing if math.isnan(value) else (value, entry)
+    return bootstrap.estimates(computed, counts)

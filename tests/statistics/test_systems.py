@@ -1,0 +1,124 @@
+"""Soft pairwise accuracy beside mt-metrics-eval's, and Pearson's correlation of differences beside its definition."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dialeval_plugin.core.errors import StatisticUndefined
+from dialeval_plugin.statistics.correlation import level_correlations
+from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
+from dialeval_plugin.statistics.systems.pairs import pairwise_difference_pearson, soft_pairwise_accuracy
+from tests.refusals import refusal, refused
+
+
+def made_up(n_systems: int, n_items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ratings and scores of shape (systems, items); as reproduction/references/systems.py."""
+    generator = np.random.default_rng(seed)
+    quality = np.linspace(0, 0.6, n_systems)[:, None]
+    ratings = quality + generator.normal(size=n_items) + generator.normal(size=(n_systems, n_items))
+    return ratings, 0.5 * ratings + generator.normal(size=(n_systems, n_items))
+
+
+def rated(shape: tuple[int, int, int], **changed: Any) -> Rated:
+    ratings, scores = made_up(*shape)
+    systems, items = (index.reshape(-1) for index in np.indices(ratings.shape))
+    columns = {"clusters": items, "systems": systems, "items": items}
+    return Rated(scores=scores.reshape(-1), ratings=ratings.reshape(-1), **{**columns, **changed})
+
+
+# mt-metrics-eval 1b47eab, `pce.py` with 20,000 permutations: reproduction/references/systems.py.
+@pytest.mark.parametrize(("shape", "theirs"), [((5, 60, 0), 0.786175), ((8, 200, 1), 0.858063), ((11, 400, 2), 0.854942)])
+def test_soft_pairwise_accuracy_is_that_of_mt_metrics_eval(shape: tuple[int, int, int], theirs: float) -> None:
+    found = level_correlations(rated(shape), level="system", coefficients=["soft_pairwise_accuracy"])["soft_pairwise_accuracy"]
+    assert found.value == pytest.approx(theirs, abs=0.001)
+    assert found.ci_low is not None
+    assert found.ci_high is not None
+    assert 0.5 < found.ci_low < theirs < found.ci_high <= 1
+    assert (found.n_groups, found.n_clusters) == (shape[0], shape[1])
+
+
+def test_systems_without_common_clusters_are_compared_by_an_unpaired_test() -> None:
+    """Of two systems on other dialogues each, p is that of the pooled test of two samples."""
+    ratings, scores = (values[[0, -1]] for values in made_up(5, 60, 0))
+    systems = np.repeat([0, 1], 60)
+    found = soft_pairwise_accuracy(scores.reshape(-1), ratings.reshape(-1), np.arange(120), systems)
+    p_values = []
+    for a, b in (scores, ratings):
+        spread = np.concatenate([a, b]).std() * np.sqrt(1 / 60 + 1 / 60)
+        p_values.append(stats.norm.sf((a.mean() - b.mean()) / spread))
+    assert found.value == pytest.approx(1 - abs(p_values[0] - p_values[1]), abs=1e-9)
+
+
+def test_equal_systems_are_even() -> None:
+    """Scores that are all the same have p = 0.5, and ratings that tell the systems apart for sure have 0 or 1."""
+    ratings = np.repeat([1.0, 2.0], 40) + np.tile([0.1, -0.1], 40)
+    found = soft_pairwise_accuracy(np.ones(80), ratings, np.arange(80), np.repeat([0, 1], 40))
+    assert found.value == pytest.approx(0.5, abs=1e-6)
+
+
+def test_a_system_that_is_not_drawn_leaves_its_pairs_out() -> None:
+    found = soft_pairwise_accuracy(np.arange(6.0), np.arange(6.0), np.arange(6), np.array([0, 0, 1, 1, 2, 2]))
+    sums = found.sums.toarray()
+    assert found.statistic(sums[:4].sum(axis=0)[None])[0] == pytest.approx(1)
+    assert np.isnan(found.statistic(sums[:2].sum(axis=0)[None])[0])
+
+
+def differences(values: np.ndarray) -> list[float]:
+    return [a - b for column in values.T for a, b in itertools.permutations(column, 2)]
+
+
+def test_differences_are_those_of_all_pairs_of_responses_to_one_item() -> None:
+    ratings, scores = made_up(5, 60, 0)
+    expected = stats.pearsonr(differences(scores), differences(ratings)).statistic
+    name = "pairwise_difference_pearson"
+    found = level_correlations(rated((5, 60, 0)), average_by="item", coefficients=[name])[name]
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    assert found.ci_low is not None
+    assert found.ci_low < expected
+    assert found.n_groups == 60
+
+
+def test_an_item_that_is_hard_for_all_does_not_count() -> None:
+    ratings, scores = made_up(5, 60, 0)
+    shift = 10 * np.arange(60.0)
+    systems, items = (index.reshape(-1) for index in np.indices(ratings.shape))
+    plain, moved = (
+        pairwise_difference_pearson((scores + of).reshape(-1), ratings.reshape(-1), items, items).value
+        for of in (0 * shift, shift)
+    )
+    assert moved == pytest.approx(plain, abs=1e-9)
+    assert len(systems) == 300
+
+
+def test_what_they_need_is_said() -> None:
+    data = rated((5, 60, 0))
+    systems = "soft_pairwise_accuracy: compares systems. Give level='system', which is --by-system."
+    items = "pairwise_difference_pearson: compares responses to one item. Give average_by='item', which is --average-by item."
+    for options in ({}, {"average_by": "item"}, {"average_by": "system"}):
+        assert refusal(level_correlations, data, coefficients=["soft_pairwise_accuracy"], **options) == systems
+    for options in ({}, {"level": "system"}, {"average_by": "system"}):
+        assert refusal(level_correlations, data, coefficients=["pairwise_difference_pearson"], **options) == items
+    with refused("pairwise_difference_pearson: responses to one item lie in several clusters. Give clusters of whole items."):
+        pairwise_difference_pearson(np.arange(4.0), np.arange(4.0), np.arange(4), np.array([0, 0, 1, 1]))
+    why = "no two responses to one item differ in scores, or none in ratings. Give several responses an item."
+    with refused(f"pairwise_difference_pearson: {why}", StatisticUndefined):
+        pairwise_difference_pearson(np.arange(4.0), np.ones(4), np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]))
+    with refused("soft_pairwise_accuracy: 1 systems, 2 are needed. Give responses of several systems.", StatisticUndefined):
+        soft_pairwise_accuracy(np.arange(4.0), np.ones(4), np.arange(4), np.zeros(4, dtype=int))
+
+
+def test_evaluators_are_compared_by_them() -> None:
+    data = rated((5, 60, 0))
+    noise = np.random.default_rng(5).normal(size=300)
+    columns = {name: getattr(data, name) for name in ("ratings", "clusters", "systems", "items")}
+    paired = Paired(scores_a=data.scores, scores_b=noise, **columns)
+    found = permutation_test(paired, Measure("pairwise_difference_pearson", average_by="item"), rounds=100)
+    assert found.p_value is not None
+    assert found.p_value < 0.02
+    assert permutation_test(paired, Measure("soft_pairwise_accuracy", "system"), rounds=20).p_value is not None
