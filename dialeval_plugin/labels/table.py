@@ -43,6 +43,7 @@ class LabelTable:
         systems: what wrote each row; items: the context that several systems answered. None where nothing says it.
         quality: what was asked.
         texts: for each row what was said before and what is labelled, as (context, response); None where the file has no texts.
+        drawn: how `dialeval label` drew the rows, several ways with "; " between them; None where it drew none.
     """
 
     source: str
@@ -56,6 +57,7 @@ class LabelTable:
     quality: str = "label"
     texts: Sequence[tuple[str, str]] | None = None
     has_people: bool = True
+    drawn: str | None = None
 
     @property
     def n_labels(self) -> FloatArray:

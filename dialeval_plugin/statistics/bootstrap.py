@@ -19,8 +19,8 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from .arrays import Statistic
 from .estimates import interval_text
 
-IntervalKind: TypeAlias = Literal["percentile", "expanded", "bca"]
-INTERVAL_KINDS: tuple[IntervalKind, ...] = ("percentile", "expanded", "bca")
+IntervalKind: TypeAlias = Literal["percentile", "expanded", "bca", "jackknife"]
+INTERVAL_KINDS: tuple[IntervalKind, ...] = ("percentile", "expanded", "bca", "jackknife")
 ClusterSums: TypeAlias = Any
 """`sums[cluster, k]`, what each cluster adds to each of the sums that a statistic takes: an array, or a sparse one."""
 
@@ -118,6 +118,8 @@ class Bootstrap:
       $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters, d being the mean less each value with one
       cluster left out. Clusters without which it is undefined are not left out. With more than `MAX_JACKKNIFE` clusters,
       as many random groups of them take their place.
+    - "jackknife" draws no resamples: on both sides of the value it is the standard error of `jackknife_error` times a quantile
+      of Student's t with n - 1 degrees of freedom.
 
     Degenerate resamples, on which the statistic is undefined, are counted and left out. There is no interval with
     `rounds=0`, where more than 10 % of the resamples are degenerate, and where all resamples give the same value, as with 20
@@ -166,7 +168,7 @@ class Bootstrap:
     def on_resamples(self, resampled: Mapping[str, Resampled]) -> dict[str, FloatArray]:
         """Return each statistic's values on the same resamples, NaN where undefined; none where there will be no interval."""
         n_clusters = max((entry.sums.shape[0] for entry in resampled.values()), default=0)
-        if n_clusters < MIN_CLUSTERS:
+        if n_clusters < MIN_CLUSTERS or self.interval == "jackknife":
             return {name: np.empty(0) for name in resampled}
         values = {name: np.empty(self.rounds) for name in resampled}
         widest = max(n for entry in resampled.values() for n in entry.sums.shape)
@@ -182,6 +184,8 @@ class Bootstrap:
     def interval_on_resamples(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
         """Return the interval that a statistic's values `on_resamples` give, rough or none where there are few clusters."""
         n_clusters = entry.sums.shape[0]
+        if self.interval == "jackknife":
+            return self.around(name, entry.value, jackknife_error(entry), n_clusters)
         if not self.rounds:
             return _no_interval(name, "rounds is 0", "Ask for 1000 rounds.")
         if n_clusters < MIN_CLUSTERS:
@@ -218,6 +222,21 @@ class Bootstrap:
         if self.interval == "expanded":
             ends = special.ndtr(np.sqrt(n_clusters / (n_clusters - 1)) * special.stdtrit(n_clusters - 1, ends))
         return np.asarray(ends)
+
+    def quantile(self, n_clusters: int) -> float:
+        """Return how many standard errors of so many clusters there are between the value and each end of its interval."""
+        return float(special.stdtrit(n_clusters - 1, (1 + self.confidence) / 2))
+
+    def around(self, name: str, value: float, error: float, n_clusters: int) -> Interval:
+        """Return the interval around a value with a standard error, rough or none where there are few clusters."""
+        if n_clusters < MIN_CLUSTERS:
+            return Interval(reason=too_few_clusters(name, n_clusters))
+        if np.isnan(error):
+            return _no_interval(name, "undefined without one of the clusters", "Score and rate more examples.")
+        if error <= 1e-12 * abs(value):
+            return _no_interval(name, UNIFORM, "Score and rate more examples.")
+        half = self.quantile(n_clusters) * error
+        return Interval(value - half, value + half, is_rough=n_clusters < ROUGH_CLUSTERS)
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         """The rounds in chunks, each with how often every cluster is drawn."""
@@ -324,24 +343,39 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
     return drawn
 
 
+def jackknife_error(resampled: Resampled) -> float:
+    """Return a statistic's standard error from leaving out each cluster in turn; NaN where it is undefined without one of them.
+
+    It takes in what the statistic itself chooses by the data, and with few clusters it is rather too large than too small.
+    """
+    n_clusters = resampled.sums.shape[0]
+    values = _left_out(resampled, resampled.sums)
+    return float(np.sqrt((n_clusters - 1) / n_clusters * ((values - values.mean()) ** 2).sum()))
+
+
 def jackknife_values(resampled: Resampled, seed: int) -> FloatArray:
     """Return the statistic without each cluster in turn, where it is defined.
 
     With more than `MAX_JACKKNIFE` clusters, as many groups of them take their place, which `seed` puts together.
     """
-    whole = resampled.whole
     n_clusters = resampled.sums.shape[0]
     n_groups = min(n_clusters, MAX_JACKKNIFE)
     # Neighbours are alike, because clusters are ordered by what they hold: groups of neighbours would differ too much.
     group_of = np.random.default_rng(seed).permutation(n_clusters) * n_groups // n_clusters
     groups = sparse.csr_array((np.ones(n_clusters), (group_of, np.arange(n_clusters)))) @ resampled.sums
+    values = _left_out(resampled, groups)
+    return values[~np.isnan(values)]
+
+
+def _left_out(resampled: Resampled, groups: ClusterSums) -> FloatArray:
+    """The statistic without each of the groups of clusters, whose sums are given."""
+    whole = resampled.whole
     at_once = max(1, _WEIGHTS_AT_ONCE // whole.shape[1])
     parts = []
-    for start in range(0, n_groups, at_once):
+    for start in range(0, groups.shape[0], at_once):
         some = groups[start : start + at_once]
         parts.append(resampled.statistic(whole - (some.toarray() if sparse.issparse(some) else some)))
-    values = np.concatenate(parts)
-    return values[~np.isnan(values)]
+    return np.concatenate(parts)
 
 
 def _acceleration(resampled: Resampled, seed: int) -> float:

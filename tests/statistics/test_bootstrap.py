@@ -261,7 +261,7 @@ def test_estimates_are_values_with_their_intervals_or_reasons() -> None:
         ({"rounds": -1}, "rounds is -1. Give an integer that is 0 or more."),
         ({"seed": 0.5}, "seed is 0.5. Give an integer that is 0 or more."),
         *(({"confidence": c}, f"confidence is {c!r}. Give a number between 0 and 1, such as 0.95.") for c in (0, 1, -0.5, 95)),
-        ({"interval": "studentised"}, "there is no interval 'studentised'. Known are: percentile, expanded, bca."),
+        ({"interval": "studentised"}, "there is no interval 'studentised'. Known are: percentile, expanded, bca, jackknife."),
     ],
 )
 def test_wrong_options(option: dict[str, Any], message: str) -> None:

@@ -1,0 +1,198 @@
+"""All rows that a judge scored, some of which people labelled, and what their clusters add to each sum that estimates take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.arrays import BoolArray, Labels, OptionalNumbers
+from dialeval_plugin.statistics.bootstrap import Resampled
+from dialeval_plugin.statistics.rows import cluster_codes, same_length
+
+MOST_VALUES = 7
+"""A judge with so many different scores at most has a stratum a score; of others, each stratum is a fifth of all rows."""
+N_STRATA = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What a judge says of all rows and people of some.
+
+    Attributes:
+        scores: of shape (rows,), finite.
+        labels: of shape (rows,): what people said of a row, the mean of several raters; NaN where nobody labelled it.
+        clusters: number of each row's conversation, from 0 without gaps.
+        strata: number of each row's stratum, from 0 without gaps.
+        is_rate: whether labels are shares of "pass", from 0 to 1.
+        is_by_score: whether the strata are those of `score_strata`: within each, labels are a random sample of its rows.
+        cluster_names: what each conversation is called, which may have rows in another sample too.
+        n_unscored: rows that were left out, as the judge gave no score; n_unscored_labels: labelled ones among them.
+    """
+
+    scores: FloatArray
+    labels: FloatArray
+    clusters: IntArray
+    strata: IntArray
+    is_rate: bool
+    is_by_score: bool = False
+    cluster_names: Sequence[Hashable] = ()
+    n_unscored: int = 0
+    n_unscored_labels: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        scores: OptionalNumbers,
+        labels: OptionalNumbers,
+        *,
+        clusters: Labels | None = None,
+        strata: Labels | None = None,
+        is_rate: bool,
+        is_by_score: bool = False,
+    ) -> Sample:
+        """Return the sample of columns as long as each other, where None and NaN stand for no score and no label.
+
+        A row without a score is left out. `strata` divide the rows, such as by system; `is_by_score` divides them by their
+        scores instead, whose neighbours are joined where one has fewer than two labelled conversations.
+
+        Raises:
+            InputError: lengths differ, no row has a label and a score, a rate is not from 0 to 1, or a stratum has fewer than
+                two labelled conversations.
+        """
+        where = "estimate"
+        same_length(where, scores=scores, labels=labels, clusters=clusters, strata=strata)
+        score, label = (np.asarray(column, dtype=np.float64) for column in (scores, labels))
+        kept = np.flatnonzero(~np.isnan(score))
+        codes = cluster_codes(where, cluster_codes(where, clusters, len(score))[kept], len(kept))
+        first = kept[np.unique(codes, return_index=True)[1]]
+        n_unscored_labels = int((~np.isnan(label)).sum() - (~np.isnan(label[kept])).sum())
+        n_unscored, score, label = len(score) - len(kept), score[kept], label[kept]
+        if np.isnan(label).all():
+            raise InputError(f"{where}: none of {len(score)} scored rows has a label. Label some of them.")
+        if is_rate and (np.nanmin(label) < 0 or np.nanmax(label) > 1):
+            raise InputError(f"{where}: labels of pass and fail are not from 0 to 1. Give 1 for pass and 0 for fail.")
+        names = None if strata is None else [str(strata[row]) for row in kept.tolist()]
+        of_rows = np.zeros(len(kept), dtype=np.int64) if names is None else cluster_codes(where, names, len(kept))
+        if is_by_score:
+            of_rows = _joined(score_strata(score), codes, ~np.isnan(label))
+        found = cls(
+            scores=score,
+            labels=label,
+            clusters=codes,
+            strata=of_rows,
+            is_rate=is_rate,
+            is_by_score=is_by_score,
+            cluster_names=[row if clusters is None else clusters[row] for row in first.tolist()],
+            n_unscored=n_unscored,
+            n_unscored_labels=n_unscored_labels,
+        )
+        for stratum, n_clusters in enumerate(_labelled_clusters(of_rows, codes, found.is_labelled)):
+            if names is not None and n_clusters < 2:
+                name = names[list(of_rows).index(stratum)]
+                raise InputError(
+                    f"{where}: stratum {name!r} has labels of {n_clusters} conversation{'s' * int(n_clusters != 1)}. "
+                    "Label two at least, or leave out the strata."
+                )
+        return found
+
+    @cached_property
+    def is_labelled(self) -> BoolArray:
+        """Whether people labelled each row, of shape (rows,)."""
+        return ~np.isnan(self.labels)
+
+    @cached_property
+    def n_labels(self) -> int:
+        """Number of labelled rows."""
+        return int(self.is_labelled.sum())
+
+    @cached_property
+    def n_labelled_clusters(self) -> int:
+        """Number of conversations with a label: what an interval rests on."""
+        return len(np.unique(self.clusters[self.is_labelled]))
+
+    @property
+    def n_strata(self) -> int:
+        """Number of strata."""
+        return int(self.strata.max()) + 1
+
+    @property
+    def centre(self) -> float:
+        """What the `Sums` of scores are taken around, or the squares of 1000.1 and 1000.2 would lose their digits."""
+        return float(self.scores.mean())
+
+    @cached_property
+    def sums(self) -> FloatArray:
+        """What each cluster adds to the `Sums`, stratum by stratum, of shape (clusters, strata times sums)."""
+        n_clusters, n_strata = int(self.clusters.max()) + 1, self.n_strata
+        labelled = np.flatnonzero(self.is_labelled)
+        score, label = self.scores - self.centre, self.labels[labelled]
+        some, place = score[labelled], self.clusters * n_strata + self.strata
+
+        def total(values: FloatArray | None, at: IntArray) -> FloatArray:
+            return np.bincount(at, weights=values, minlength=n_clusters * n_strata).astype(np.float64)
+
+        of_labelled = [total(values, place[labelled]) for values in (None, label, label**2, some, some * label)]
+        of_all = [total(values, place) for values in (None, score, score**2)]
+        return np.stack([*of_labelled, *of_all], axis=1).reshape(n_clusters, -1)
+
+    def resampled(self, statistic: Callable[[Sums], FloatArray]) -> Resampled:
+        """Return a statistic of these sums."""
+
+        # Without the only labels of a stratum 0 / 0 is NaN, which marks the statistic as undefined.
+        @np.errstate(invalid="ignore", divide="ignore")
+        def of_columns(drawn: FloatArray) -> FloatArray:
+            return statistic(Sums.of(drawn))
+
+        return Resampled(of_columns, self.sums)
+
+
+class Sums(NamedTuple):
+    """Sums over the drawn clusters, each of shape (draws, strata): of labelled rows, then of all rows."""
+
+    n: FloatArray
+    labels: FloatArray
+    label_squares: FloatArray
+    scores: FloatArray
+    products: FloatArray
+    n_all: FloatArray
+    scores_all: FloatArray
+    score_squares_all: FloatArray
+
+    @classmethod
+    def of(cls, drawn: FloatArray) -> Sums:
+        """Return what the columns of `Sample.sums` hold."""
+        return cls(*np.moveaxis(drawn.reshape(len(drawn), -1, len(cls._fields)), 2, 0))
+
+
+def score_strata(scores: FloatArray) -> IntArray:
+    """Return the number of each row's stratum: rows with the same score, or fifths of all rows where there are many scores.
+
+    Example:
+        >>> score_strata(np.array([1.0, 0.0, 0.0])), score_strata(np.arange(10.0))
+        (array([1, 0, 0]), array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4]))
+    """
+    values, codes = np.unique(scores, return_inverse=True)
+    if len(values) > MOST_VALUES:
+        edges = np.unique(np.quantile(scores, np.arange(1, N_STRATA) / N_STRATA, method="inverted_cdf"))
+        codes = np.unique(np.searchsorted(edges, scores), return_inverse=True)[1]
+    return codes.reshape(-1).astype(np.int64)
+
+
+def _labelled_clusters(strata: IntArray, clusters: IntArray, is_labelled: BoolArray) -> IntArray:
+    """How many conversations of each stratum have a label."""
+    pairs = np.unique(np.stack([strata[is_labelled], clusters[is_labelled]]), axis=1)
+    return np.bincount(pairs[0], minlength=int(strata.max()) + 1)
+
+
+def _joined(strata: IntArray, clusters: IntArray, is_labelled: BoolArray) -> IntArray:
+    """The strata, each joined with the one below it until all have two labelled conversations."""
+    strata = strata.copy()
+    while strata.max() and (few := np.flatnonzero(_labelled_clusters(strata, clusters, is_labelled) < 2)).size:
+        strata[strata >= max(few[0], 1)] -= 1
+    return strata

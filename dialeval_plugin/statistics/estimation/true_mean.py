@@ -1,0 +1,342 @@
+"""The true mean of all rows from a judge's scores and some labels, and the difference of two, with intervals.
+
+Intervals come from the jackknife over conversations, whole ones, and t with the labelled conversations less one as degrees of
+freedom; of rates they are Wilson's, for as many rows as have the same standard error. docs/meta_evaluation.md has what share of
+them held the truth in a simulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from scipy import sparse
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Estimate, Resampled, jackknife_error
+from dialeval_plugin.statistics.rows import check_choice
+
+from .means import (
+    JudgeRates,
+    gain_over_random,
+    judge_rates,
+    mean_of_labels,
+    mean_with_judge,
+    predicted_mean,
+    rogan_gladen,
+    rogan_gladen_interval,
+    rogan_gladen_mean,
+    slope,
+)
+from .representativeness import DOUBTED, REFUSED, Representativeness, representativeness
+from .sample import Sample, Sums
+
+if TYPE_CHECKING:
+    import pandas
+
+Method: TypeAlias = Literal["auto", "ppi", "rogan-gladen"]
+Used: TypeAlias = Literal["ppi", "rogan-gladen", "labels"]
+JACKKNIFE = Bootstrap(rounds=0, interval="jackknife")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueMean:
+    """The true mean, or the true rate of passes, of all rows that a judge scored.
+
+    Attributes:
+        method: "ppi" (prediction-powered), "rogan-gladen", or "labels" where the judge tells nothing of the labels.
+        is_rate: whether it is a rate of passes, from 0 to 1.
+        mean: the estimate; its rows are the labelled ones.
+        labels_only: what the labels say without the judge; with strata, each counts by its rows.
+        judge: mean of the judge's scores of all rows.
+        slope: weight of the judge, in labels a score; 0 where it is not used, None of Rogan and Gladen's.
+        sensitivity: how often the judge passes what people pass; specificity: fails what they fail. None but of pass and fail.
+        effective_labels: so many labels would give the interval without the judge; None where there is none.
+        width: of the interval that is wanted, by default half of that of `mean`; more_labels: so many more, given as these
+            were, make it so; None where no number of labels of these rows does.
+        representativeness: how far the labels are from a random sample; None where that needs no test.
+        notes: what is to be said beside the figures.
+    """
+
+    method: Used
+    is_rate: bool
+    mean: Estimate
+    labels_only: Estimate
+    judge: Estimate
+    slope: float | None
+    sensitivity: Estimate | None
+    specificity: Estimate | None
+    effective_labels: float | None
+    width: float | None
+    more_labels: int | None
+    representativeness: Representativeness | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The figures with intervals, by name."""
+        named = {"true mean": self.mean, "labels only": self.labels_only, "judge": self.judge}
+        rates = {"sensitivity": self.sensitivity, "specificity": self.specificity}
+        return named | {name: one for name, one in rates.items() if one is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        found = asdict(self)
+        found["representativeness"] = self.representativeness and self.representativeness._asdict()
+        return found
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a frame with a row an estimate: its value, the ends of its interval, and what it rests on."""
+        return _frame(self.estimates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceOfTrueMeans:
+    """The true mean of B less that of A; `n_shared` labelled conversations have rows of both."""
+
+    a: TrueMean
+    b: TrueMean
+    difference: Estimate
+    n_shared: int
+
+    @property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """The figures with intervals, by name."""
+        return {"A": self.a.mean, "B": self.b.mean, "difference": self.difference}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-able object."""
+        sides = {"a": self.a.to_dict(), "b": self.b.to_dict()}
+        return {**sides, "difference": self.difference.to_dict(), "n_shared": self.n_shared}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a frame with a row an estimate: its value, the ends of its interval, and what it rests on."""
+        return _frame(self.estimates)
+
+
+def true_mean(
+    sample: Sample, *, method: Method = "auto", width: float | None = None, confidence: float = 0.95, seed: int = 0
+) -> TrueMean:
+    """Return the true mean of all rows of a sample.
+
+    Args:
+        sample: what the judge says of all rows and people of some.
+        method: "ppi", which "auto" is, needs labels that are a random sample of the rows, or of each stratum; "rogan-gladen"
+            needs that the judge is right as often on other rows, whichever were labelled.
+        width: of the interval that is wanted; by default half of the one found.
+        confidence: of the intervals.
+        seed: of the random samples that the labels are compared with.
+
+    Raises:
+        InputError: the labels are no random sample; or, of Rogan and Gladen's estimate, judge or labels do not say pass and
+            fail, the judge is not better than chance, or the labels were drawn by its scores.
+    """
+    check_choice("estimate", "method", method, get_args(Method))
+    if width is not None and not width > 0:
+        raise InputError(f"estimate: the width of an interval is {width!r}. Give a number above 0.")
+    bootstrap = replace(JACKKNIFE, confidence=confidence)
+    quantile = bootstrap.quantile(max(2, sample.n_labelled_clusters))
+    rates = _rates(sample, method)
+    likeness = None if method == "rogan-gladen" else _checked_likeness(sample, seed)
+    whole = Sums.of(sample.sums.sum(axis=0, keepdims=True))
+    used = "rogan-gladen" if method == "rogan-gladen" else _ppi_or_labels(sample, quantile)
+    weight = float(slope(whole)[0]) if used == "ppi" else 0.0
+    resampled = _resampled(sample, used)
+    error, error_of_labels = jackknife_error(resampled), jackknife_error(_resampled(sample, "labels"))
+    mean = _estimate("true mean", resampled.value, error, sample, bootstrap)
+    left = jackknife_error(sample.resampled(lambda sums: predicted_mean(sums, whole, weight)))
+    if used == "rogan-gladen":
+        assert rates is not None  # noqa: S101 - `_rates` has refused what has none
+        informedness, low, high = rates.informedness(quantile)
+        if low <= 0:
+            raise InputError(
+                f"estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is {informedness:.2f} "
+                f"[{low:.2f}, {high:.2f}]. Label more rows, or use --method ppi, which needs no good judge."
+            )
+        mean = _of_rates(mean, rates, quantile)
+        left = math.sqrt(rates.passed * (1 - rates.passed) / rates.n_passed) / informedness
+    gain = gain_over_random(whole, weight) if sample.is_by_score else (error_of_labels / error) ** 2 if error else math.nan
+    wanted = width if width is not None else None if mean.ci_low is None or mean.ci_high is None else _width(mean) / 2
+    return TrueMean(
+        method=used,
+        is_rate=sample.is_rate,
+        mean=mean,
+        labels_only=_estimate("labels only", _resampled(sample, "labels").value, error_of_labels, sample, bootstrap),
+        judge=_judge_mean(sample, bootstrap),
+        slope=None if used == "rogan-gladen" else weight,
+        sensitivity=rates and _rate_estimate("sensitivity", rates.sensitivity, rates.n_sensitivity, mean, quantile),
+        specificity=rates and _rate_estimate("specificity", rates.specificity, rates.n_specificity, mean, quantile),
+        effective_labels=sample.n_labels * gain if math.isfinite(gain) and mean.ci_low is not None else None,
+        width=wanted,
+        more_labels=None if wanted is None else _more_labels(sample, mean, error, left, wanted),
+        representativeness=likeness,
+        notes=tuple(_notes(sample, used, method, likeness)),
+    )
+
+
+def difference_of_true_means(
+    a: Sample, b: Sample, *, method: Method = "auto", confidence: float = 0.95, seed: int = 0
+) -> DifferenceOfTrueMeans:
+    """Return the true mean of B less that of A, of two samples whose labels have one scale.
+
+    What makes a conversation that has rows in both easy or hard for both does not widen the interval. Arguments and errors are
+    those of `true_mean`.
+    """
+    means = [true_mean(one, method=method, confidence=confidence, seed=seed) for one in (a, b)]
+    places = {name: place for place, name in enumerate(dict.fromkeys([*a.cluster_names, *b.cluster_names]))}
+    sides = []
+    for one, found in zip((a, b), means, strict=True):
+        resampled = _resampled(one, found.method)
+        at = (
+            np.ones(len(one.cluster_names)),
+            ([places[name] for name in one.cluster_names], np.arange(len(one.cluster_names))),
+        )
+        spread = sparse.csr_array(at, shape=(len(places), len(one.cluster_names))) @ sparse.csr_array(resampled.sums)
+        sides.append(resampled._replace(sums=spread))
+    difference = sides[1] - sides[0]
+    bootstrap = replace(JACKKNIFE, confidence=confidence)
+    n_clusters = min(a.n_labelled_clusters, b.n_labelled_clusters)
+    n_scored, n_unscored = a.n_labels + b.n_labels, a.n_unscored + b.n_unscored
+    n_total = len(a.scores) + len(b.scores) + n_unscored
+    interval = bootstrap.around("difference", difference.value, jackknife_error(difference), n_clusters)
+    estimate = Estimate(
+        name="difference",
+        value=difference.value,
+        **interval._asdict(),
+        **Counts(n_total, n_scored, n_clusters, n_unscored, n_total - n_scored - n_unscored)._asdict(),
+        bootstrap=bootstrap,
+    )
+    labelled = [{one.cluster_names[code] for code in np.unique(one.clusters[one.is_labelled])} for one in (a, b)]
+    return DifferenceOfTrueMeans(a=means[0], b=means[1], difference=estimate, n_shared=len(labelled[0] & labelled[1]))
+
+
+def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
+    """Return Wilson's interval of a rate of `n` rows, which need not be a whole number."""
+    squared = quantile**2
+    centre = (n * rate + squared / 2) / (n + squared)
+    half = quantile * math.sqrt(n * rate * (1 - rate) + squared / 4) / (n + squared)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _resampled(sample: Sample, used: Used) -> Resampled:
+    statistics: dict[str, Callable[[Sums], FloatArray]] = {
+        "ppi": mean_with_judge,
+        "labels": mean_of_labels,
+        "rogan-gladen": lambda sums: rogan_gladen_mean(sums, sample.centre),
+    }
+    return sample.resampled(statistics[used])
+
+
+def _rates(sample: Sample, method: Method) -> JudgeRates | None:
+    if method != "rogan-gladen":
+        # Beside another estimate they are shown where they can be; labels drawn by the judge's verdict would give others.
+        is_binary = sample.is_rate and not sample.is_by_score and bool(np.isin(sample.scores, (0, 1)).all())
+        is_mixed = 0 < sample.labels[sample.is_labelled].sum() < sample.n_labels
+        return judge_rates(sample) if is_binary and is_mixed else None
+    if sample.is_by_score:
+        raise InputError(
+            "estimate: the labels were drawn by the judge's scores, so TPR and TNR among them are others. Use --method ppi."
+        )
+    return judge_rates(sample)
+
+
+def _checked_likeness(sample: Sample, seed: int) -> Representativeness | None:
+    found = representativeness(sample, seed=seed)
+    if found is not None and found.p_value < REFUSED:
+        raise InputError(
+            f"estimate: the labels are no random sample of the rows: the judge's mean is {found.labelled:.3g} on labelled rows "
+            f"and {found.all:.3g} on all, and random samples are as unlike in {100 * found.p_value:.1f} % of cases. "
+            "Where labels were chosen by the judge's scores, weight them by --strata scores; where the judge is right as often "
+            "elsewhere, use --method rogan-gladen; else label a random sample, which `dialeval label` draws."
+        )
+    return found
+
+
+def _ppi_or_labels(sample: Sample, quantile: float) -> Used:
+    """Whether the judge tells anything of the labels, as far as these can show it; weighting by its scores always counts."""
+    resampled = sample.resampled(slope)
+    tells = abs(resampled.value) > quantile * jackknife_error(resampled)
+    return "ppi" if tells or (sample.is_by_score and sample.n_strata > 1) else "labels"
+
+
+def _estimate(name: str, value: float, error: float, sample: Sample, bootstrap: Bootstrap) -> Estimate:
+    n_clusters, n_total = sample.n_labelled_clusters, len(sample.scores) + sample.n_unscored
+    if sample.is_rate:
+        value = min(1.0, max(0.0, value))
+    # Labels that are all the same have no error, and Wilson's interval for as many rows as conversations is none too narrow.
+    n = value * (1 - value) / error**2 if error else 0.0
+    interval = bootstrap.around(name, value, error or float(sample.is_rate), n_clusters)
+    if sample.is_rate and interval.ci_low is not None:
+        low, high = wilson(value, n or n_clusters, bootstrap.quantile(n_clusters))
+        interval = interval._replace(ci_low=low, ci_high=high)
+    counts = Counts(n_total, sample.n_labels, n_clusters, sample.n_unscored, len(sample.scores) - sample.n_labels)
+    return Estimate(name=name, value=value, **interval._asdict(), **counts._asdict(), bootstrap=bootstrap)
+
+
+def _of_rates(mean: Estimate, rates: JudgeRates, quantile: float) -> Estimate:
+    value = rogan_gladen(rates.passed, rates.sensitivity, rates.specificity)
+    if mean.n_clusters < 2 or mean.ci_low is None:
+        return replace(mean, value=value)
+    low, high = rogan_gladen_interval(rates, quantile)
+    return replace(mean, value=value, ci_low=low, ci_high=high)
+
+
+def _rate_estimate(name: str, rate: float, n: float, like: Estimate, quantile: float) -> Estimate:
+    if like.ci_low is None:
+        return replace(like, name=name, value=rate)
+    low, high = wilson(rate, n, quantile)
+    return replace(like, name=name, value=rate, ci_low=low, ci_high=high)
+
+
+def _judge_mean(sample: Sample, bootstrap: Bootstrap) -> Estimate:
+    n, n_clusters = len(sample.scores), len(sample.cluster_names)
+    counts = Counts(n + sample.n_unscored, n, n_clusters, sample.n_unscored)
+    mean = sample.resampled(lambda sums: sums.scores_all.sum(axis=1) / sums.n_all.sum(axis=1))._replace(shift=sample.centre)
+    return bootstrap.estimates({"judge": (sample.centre, mean)}, counts)["judge"]
+
+
+def _width(mean: Estimate) -> float:
+    return float(mean.ci_high or 0) - float(mean.ci_low or 0)
+
+
+def _more_labels(sample: Sample, mean: Estimate, error: float, left: float, wanted: float) -> int | None:
+    """How many more labels make the interval so wide: what labels leave uncertain falls with their number, the rest stays."""
+    if mean.ci_low is None or not error:
+        return None
+    of_labels = max(error**2 - left**2, 0.0)
+    below = error**2 * (wanted / _width(mean)) ** 2 - left**2
+    if below <= 0:
+        return None
+    more = math.ceil(sample.n_labels * (of_labels / below - 1))
+    return max(more, 0) if sample.n_labels + more <= len(sample.scores) else None
+
+
+def _notes(sample: Sample, used: Used, method: Method, likeness: Representativeness | None) -> list[str]:
+    notes = []
+    if used == "labels":
+        notes.append(
+            "The judge tells nothing of the labels that could be told from chance, so the mean is of the labels alone."
+        )
+    if used == "rogan-gladen":
+        notes.append("This takes the judge to be right as often on the other rows as on the labelled ones.")
+    if likeness is not None and likeness.p_value < DOUBTED:
+        notes.append(
+            f"The labels may be no random sample: the judge's mean is {likeness.labelled:.3g} on labelled rows and "
+            f"{likeness.all:.3g} on all; random samples are as unlike in {100 * likeness.p_value:.1f} % of cases."
+        )
+    if sample.n_unscored:
+        labelled = f" {sample.n_unscored_labels} of them are labelled." if sample.n_unscored_labels else ""
+        notes.append(f"{sample.n_unscored} rows have no score and are left out of all figures.{labelled}")
+    return notes
+
+
+def _frame(estimates: Mapping[str, Estimate]) -> pandas.DataFrame:
+    import pandas
+
+    rows = {name: one.to_dict() for name, one in estimates.items()}
+    frame = pandas.DataFrame.from_dict(rows, orient="index").drop(columns=["name", "bootstrap"])
+    return frame.rename_axis("statistic")
