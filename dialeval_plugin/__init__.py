@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dialeval_plugin.passport.certify import certify
     from dialeval_plugin.results.agreement import agreement
     from dialeval_plugin.results.comparison import compare
+    from dialeval_plugin.results.true_mean import estimate
     from dialeval_plugin.scoring import score
     from dialeval_plugin.streams.batches import ScoreBatches
 
@@ -37,6 +38,7 @@ _HOMES = {
     "agreement": "results.agreement",
     "certify": "passport.certify",
     "compare": "results.comparison",
+    "estimate": "results.true_mean",
     "examples_from": "conversations.reading",
     "load_metric": "hosts.evaluate.metric",
     "load_scorer": "core.registry",
@@ -59,6 +61,7 @@ __all__ = [
     "agreement",
     "certify",
     "compare",
+    "estimate",
     "examples_from",
     "load_metric",
     "load_scorer",

@@ -59,7 +59,7 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
         logger.warning(what, scores.source, len(extra), len(missing))
     kept = [row for row in labelled if labels.ids[row] in place]
     of_scores = [place[labels.ids[row]] for row in kept]
-    values, scale = _on_scale(scores, labels.scale)
+    values, scale = on_scale(scores, labels.scale)
     paired = values[of_scores]
     n_unscored = int(np.isnan(paired).sum())
     unscored = scores.unscored if n_unscored == sum(scores.unscored.values()) else {UNKNOWN: n_unscored}
@@ -104,8 +104,8 @@ def _taken(values: Sequence[T] | None, rows: Sequence[int]) -> list[T] | None:
     return None if values is None else [values[row] for row in rows]
 
 
-def _on_scale(scores: ScoreTable, scale: Scale) -> tuple[FloatArray, Scale | None]:
-    """The scores as places on the scale of the labels; as they are where they are numbers of their own."""
+def on_scale(scores: ScoreTable, scale: Scale) -> tuple[FloatArray, Scale | None]:
+    """Return the scores as places on the scale of the labels; as they are where they are numbers of their own."""
     own = scores.scale
     if own is not None and own.kind == scale.kind == "binary":
         return scores.scores, scale

@@ -263,7 +263,7 @@ def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
     labels[at_row, at_rater] = values
     if not len(values) or np.isnan(values).all():
         raise InputError(f"{source}: {quality}: no row has a label. Name the column of the labels with --quality.")
-    texts = [_texts(row) for row in first]
+    texts = [texts_of(row) for row in first]
     has_texts = any(response for _, response in texts)
     conversations = [
         columns.label(row, "cluster") or conversation_of(id, [context] if context else None)
@@ -281,6 +281,7 @@ def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
         quality=quality,
         texts=texts if has_texts else None,
         has_people=not is_nested,
+        drawn="; ".join(sorted({str(row.value["drawn"]) for row in first if row.value.get("drawn")})) or None,
     )
 
 
@@ -304,7 +305,8 @@ def _given(row: Line, columns: Sequence[str], quality: str, *, is_nested: bool) 
         yield from ((f"rater {place}", cell) for place, cell in enumerate(people, start=1))
 
 
-def _texts(row: Line) -> tuple[str, str]:
+def texts_of(row: Line) -> tuple[str, str]:
+    """Return what was said before a row and what it says, a turn a line; nothing where it has no texts."""
     context, response = (
         next((row.value[name] for name in names if row.value.get(name)), "") for names in (_CONTEXT, _RESPONSE)
     )

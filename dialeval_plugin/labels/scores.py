@@ -56,15 +56,19 @@ def read_scores(
     meta = read_meta(path)
     if path.suffix.lower() != ".parquet":
         check_suffix(path)
-    # A table with decimal commas has to be read whole.
-    is_plain = not is_table(path) or delimiter_of(read_text(path, _HEADER).partition("\n")[0], ",") == ","
-    rows = open_rows(str(path), is_log=False).lines if is_plain else iter(file_rows(path))
     asked = _Asked(column or meta.get("main"), scale, tuple(order), positive, tuple(raters))
-    main, found = _of_rows(rows, str(path), asked, is_of_turns=meta.get("level") != "dialogue")
+    main, found = _of_rows(score_rows(path), str(path), asked, is_of_turns=meta.get("level") != "dialogue")
     called = evaluator or (name if is_named else path.stem if main in {"score", meta.get("main")} else main)
     is_lower = meta.get("orientation") == "lower"
     scores = -found.scores + 0.0 if is_lower else found.scores
     return replace(found, evaluator=called, scores=scores, signature=meta.get("signature"))
+
+
+def score_rows(path: Path) -> Iterator[Line]:
+    """Return the rows of a file of scores, read as they are asked for."""
+    # A table with decimal commas has to be read whole.
+    is_plain = not is_table(path) or delimiter_of(read_text(path, _HEADER).partition("\n")[0], ",") == ","
+    return open_rows(str(path), is_log=False).lines if is_plain else iter(file_rows(path))
 
 
 def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> ScoreTable:

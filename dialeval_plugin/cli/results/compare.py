@@ -105,7 +105,7 @@ def compare(
         if plan is not None:
             from dialeval_plugin.results.plans import plan as planned
 
-            _show(planned(_scores(Path(a), column, scorer, option or []), plan).render(format), output)
+            show(planned(_scores(Path(a), column, scorer, option or []), plan).render(format), output)
             return
         if fail_if_worse is not None:
             raise InputError(f"{_GATE}: compares two versions, and one file is given. Name a second one, B.")
@@ -124,7 +124,7 @@ def compare(
     if plan is not None:
         from dialeval_plugin.results.plans import plan as planned
 
-        _show(planned(found, plan).render(format), output)
+        show(planned(found, plan).render(format), output)
         return
     if fail_if_worse is not None and pairing == "auto" and found.matched_by is None:
         raise InputError(
@@ -132,7 +132,7 @@ def compare(
             "Compare the same conversations, or accept the means of different ones by --pairing unpaired."
         )
     gate = None if fail_if_worse is None else found.gate(fail_if_worse, min_conversations)
-    _show(shown(found, format, changed, gate), output)
+    show(shown(found, format, changed, gate), output)
     if gate is not None and not gate.has_passed:
         raise typer.Exit(code=1)
 
@@ -141,7 +141,7 @@ def _show_groups(scores: ScoredRows, by: str, plot: Path | None, format: str, ou
     from dialeval_plugin.results.groups import group
 
     groups = group(scores, by)
-    _show(groups.table().render(format), output)
+    show(groups.table().render(format), output)
     if plot is not None:
         from dialeval_plugin.reports.plots import means_figure, write_figure
 
@@ -159,7 +159,7 @@ def _show_pairs(path: Path, column: str | None, scorer: str, option: list[str], 
             "field of its rows by --by."
         )
     found = preference_shares(pairs, _scorer(scorer, option), column, progress=True)
-    _show(found.table().render(format), output)
+    show(found.table().render(format), output)
 
 
 def _scorer(name: str, option: list[str]) -> Scorer:
@@ -169,7 +169,8 @@ def _scorer(name: str, option: list[str]) -> Scorer:
     return load_scorer(name, **pairs_from_text(option, "--option", option_kinds(scorer_factory(name))))
 
 
-def _show(text: str, output: Path | None) -> None:
+def show(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file."""
     if output is None:
         typer.echo(text, nl=False)
     else:

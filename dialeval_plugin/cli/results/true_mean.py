@@ -1,0 +1,134 @@
+"""`dialeval estimate` and `dialeval label`: the true mean of scored rows, and which rows people should label for it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dialeval_plugin.cli.examples import say_next
+from dialeval_plugin.core.errors import InputError
+
+from .compare import show
+
+Labels = Annotated[
+    list[Path], typer.Option(help="What people say of some of the rows, by id (.csv, .jsonl, ...); may be repeated.")
+]
+Column = Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")]
+Quality = Annotated[str | None, typer.Option(help="Column of the labels, where there are several.")]
+Raters = Annotated[str, typer.Option(help="Columns of single people, as anna,ben.")]
+Positive = Annotated[str | None, typer.Option(help="Which of two labels counts as pass, where that is not known.")]
+
+
+def estimate(
+    scores: Annotated[Path, typer.Option(help="What a judge says of all rows (.jsonl, .csv, .parquet, ...).")],
+    labels: Labels,
+    against: Annotated[Path | None, typer.Option(help="Scores of another chatbot, B: how much better it is.")] = None,
+    labels_against: Annotated[
+        list[Path] | None, typer.Option(help="Labels of B, where they are in files of their own.")
+    ] = None,
+    method: Annotated[
+        Literal["auto", "ppi", "rogan-gladen"],
+        typer.Option(
+            help="ppi, which auto is: prediction-powered, for a random sample; rogan-gladen: by the judge's TPR and TNR."
+        ),
+    ] = "auto",
+    strata: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Each value of this field counts by its rows; scores: of labels chosen by the scores."
+        ),
+    ] = None,
+    width: Annotated[float | None, typer.Option(help="Of the interval that is wanted, as 0.05; by default half of it.")] = None,
+    column: Column = None,
+    quality: Quality = None,
+    raters: Raters = "",
+    positive: Positive = None,
+    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Of what is printed.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="File to write it to, instead of printing it.")] = None,
+) -> None:
+    """Say the true pass rate or mean of all rows, from a judge's scores and the labels that people gave some of them.
+
+    The interval takes whole conversations. Labels have to be a random sample, as `dialeval label` draws it.
+    """
+    from dialeval_plugin.results.true_mean import estimate as estimated
+    from dialeval_plugin.results.true_mean import shown
+
+    found = estimated(
+        scores,
+        labels,
+        against=against,
+        labels_against=labels_against or None,
+        method=method,
+        strata=strata,
+        width=width,
+        column=column,
+        **_asked(quality, raters, positive),
+    )
+    show(shown(found, format), output)
+
+
+def label(
+    scores: Annotated[
+        Path, typer.Argument(help="What a judge says of all rows; with texts from `dialeval score --with-text`.")
+    ],
+    output: Annotated[
+        Path, typer.Option(help="CSV to fill in; with --serve the file of answers, which a second start goes on.")
+    ],
+    next: Annotated[int, typer.Option("--next", min=1, help="How many rows.")] = 50,
+    labels: Annotated[list[Path] | None, typer.Option(help="What was labelled before; may be repeated.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Open a page on this machine, with a key for each label.")] = False,
+    scale: Annotated[
+        Literal["pass-fail", "1-5"] | None, typer.Option(help="Of the page; by default that of --labels, or pass-fail.")
+    ] = None,
+    question: Annotated[str, typer.Option(help="Above each conversation of the page.")] = "How good is the last answer?",
+    rater: Annotated[str, typer.Option(help="Whose labels they are; by default the page asks.")] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; by default any that is free.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draw and the order.")] = 0,
+    column: Column = None,
+    quality: Quality = None,
+    raters: Raters = "",
+    positive: Positive = None,
+) -> None:
+    """Choose the rows that people should label next, so that `dialeval estimate` says the most: blind, in random order.
+
+    More of those are drawn whose labels differ most among rows that the judge scores alike; `estimate` weights them.
+    """
+    from dialeval_plugin.core.files import check_output
+    from dialeval_plugin.core.journal import sole_process
+    from dialeval_plugin.labels.answers import AnswerFile, write_table_to_fill
+    from dialeval_plugin.results.next_labels import next_labels
+
+    check_output(output, scores, "the rows")
+    for one in labels or ():
+        check_output(output, one, "the rows")
+    if output.suffix.lower() != ".csv":
+        raise InputError(f"{output}: rows to label are written as CSV. End the name in .csv.")
+    asked = _asked(quality, raters, positive)
+    found = next_labels(scores, next, labels=labels or (), column=column, seed=seed, **asked)
+    if not any(row.text or row.before for row in found.rows):
+        typer.echo("the scores have no texts, so only ids are shown: run `dialeval score` with --with-text", err=True)
+    if not serve:
+        if output.exists():
+            raise InputError(f"{output}: is there, and may hold labels. Choose another name.")
+        write_table_to_fill(output, found.rows, found.drawn)
+        typer.echo(output)
+        given = "".join(f" --labels {shlex.quote(str(one))}" for one in [*(labels or ()), output])
+        say_next(f"dialeval estimate --scores {shlex.quote(str(scores))}{given}", "when its column `label` is filled in")
+        return
+    from dialeval_plugin.pages.labelling import LabellingServer
+
+    of_page = scale or ("1-5" if found.is_rate is False else "pass-fail")
+    with sole_process(output):
+        answers = AnswerFile(output, found.drawn)
+        server = LabellingServer(found.rows, answers, of_page, question=question, port=port, rater=rater)
+        typer.echo(server.url)
+        typer.echo(f"open it in a browser; answers are added to {output}; end with Ctrl-C, the same command goes on", err=True)
+        with server:
+            server.serve_forever()
+
+
+def _asked(quality: str | None, raters: str, positive: str | None) -> dict[str, object]:
+    return {"quality": quality, "raters": [name.strip() for name in raters.split(",") if name.strip()], "positive": positive}

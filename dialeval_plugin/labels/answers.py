@@ -1,0 +1,97 @@
+"""Rows that people are to label: as a table to fill in, and a file to which each answer is added as it is given."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import read_text, write_text
+from dialeval_plugin.terminal.plain_text import for_spreadsheet
+
+DRAWN = "drawn"
+"""Column of how rows were drawn, which `estimate` weights them by; it says nothing of a row's score."""
+_ANSWERS = ("id", "rater", "label", DRAWN)
+
+
+class RowToLabel(NamedTuple):
+    """A row without its score: `before` is what was said before `text`, as (role, text)."""
+
+    id: str
+    before: Sequence[tuple[str, str]]
+    role: str
+    text: str
+
+
+def write_table_to_fill(path: Path, rows: Sequence[RowToLabel], drawn: str) -> None:
+    """Write a CSV of the rows with an empty column `label`."""
+    has_texts = any(row.text or row.before for row in rows)
+    columns = ["id", *(["context", "response"] if has_texts else []), "label", DRAWN]
+    lines = []
+    for row in rows:
+        context = "\n".join(f"{role}: {text}" if role else text for role, text in row.before)
+        texts = [for_spreadsheet(context), for_spreadsheet(row.text)] if has_texts else []
+        lines.append([_plain_id(row.id), *texts, "", drawn])
+    write_text(path, _csv([columns, *lines]))
+
+
+class AnswerFile:
+    """The answers of all raters to some rows, in a CSV of one line each, kept by id."""
+
+    def __init__(self, path: Path, drawn: str) -> None:
+        """Open a file to go on with, or begin one; InputError: it holds something else."""
+        self._path, self._drawn, self._lock = path, drawn, threading.Lock()
+        self.given: dict[tuple[str, str], str] = {}
+        """Labels by rater and id."""
+        if path.exists():
+            self.given = dict(self._read())
+        self._rewrite()
+
+    def add(self, rater: str, id: str, label: str) -> None:
+        """Keep an answer before returning; a second one to the same row takes the place of the first."""
+        with self._lock:
+            is_new = (rater, id) not in self.given
+            self.given[rater, id] = label
+            if not is_new:
+                self._rewrite()
+                return
+            with self._path.open("a", encoding="utf-8", newline="") as file:
+                file.write(_csv([self._line(rater, id, label)]))
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _line(self, rater: str, id: str, label: str) -> list[str]:
+        return [_plain_id(id), for_spreadsheet(rater), label, self._drawn]
+
+    def _read(self) -> Iterator[tuple[tuple[str, str], str]]:
+        # A line that was cut off by a power failure is no answer: nobody was told that it was kept.
+        text = read_text(self._path).rpartition("\n")[0]
+        head, *lines = list(csv.reader(io.StringIO(text))) or [[]]
+        if tuple(head) != _ANSWERS or any(len(line) != len(_ANSWERS) or line[-1] != self._drawn for line in lines):
+            raise InputError(
+                f"{self._path}: holds something else than answers to these rows. Choose another --output, or give the labels "
+                "that are there by --labels."
+            )
+        for id, rater, label, _ in lines:
+            yield (rater, id), label
+
+    def _rewrite(self) -> None:
+        lines = [self._line(rater, id, label) for (rater, id), label in self.given.items()]
+        write_text(self._path, _csv([_ANSWERS, *lines]))
+
+
+def _plain_id(id: str) -> str:
+    if for_spreadsheet(id) != id or "\n" in id:
+        raise InputError(f"the id {id!r} would be a formula, or two lines, in a table. Call the row something else.")
+    return id
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> str:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    return stream.getvalue()

@@ -1,0 +1,69 @@
+"""Which rows of a file of scores people should label next, with the conversation that each stands in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.corpora.rows import label_field
+from dialeval_plugin.corpora.score_files import texts_before
+from dialeval_plugin.labels.answers import RowToLabel
+from dialeval_plugin.labels.reading import texts_of
+from dialeval_plugin.labels.scores import score_rows
+from dialeval_plugin.statistics.estimation.allocation import next_rows
+
+from .true_mean import read_labelled, way_of_drawing
+
+
+class NextLabels(NamedTuple):
+    """Rows to label in random order, how they were drawn, and whether earlier labels are of pass and fail (None: no labels)."""
+
+    rows: Sequence[RowToLabel]
+    drawn: str
+    is_rate: bool | None
+
+
+def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed: int = 0, **asked: Any) -> NextLabels:
+    """Draw rows to label: more of those whose labels differ most among rows that the judge scores alike.
+
+    Args:
+        scores: what a judge says of all rows.
+        n_next: how many.
+        labels: what was labelled before.
+        seed: of the draw and the order; the same seed, scores and labels draw the same rows.
+        asked: as in `estimate`.
+
+    Raises:
+        InputError: a file is malformed, or no row is left.
+    """
+    labelled = read_labelled(scores, labels, is_optional=True, **asked)
+    table = labelled.scores
+    is_rate = labelled.is_rate if labelled.scale is not None else None
+    chosen = next_rows(table.scores, labelled.values, n_next, is_rate=is_rate, seed=seed).tolist()
+    wanted = {table.clusters[row] for row in chosen}
+    said: dict[str, list[tuple[str, str]]] = {}
+    found: dict[int, RowToLabel] = {}
+    for place, row in enumerate(score_rows(scores)):
+        if (conversation := table.clusters[place]) in wanted:
+            before, role, text = _said(row)
+            earlier = said.setdefault(conversation, [])
+            # Rows that have a place in their conversation follow each other; others are answers to one context.
+            if row.value.get("message") is not None:
+                earlier += before
+                before = list(earlier)
+                earlier.append((role, text))
+            found[place] = RowToLabel(table.ids[place], before, role, text)
+    return NextLabels([found[row] for row in chosen], way_of_drawing(table), is_rate)
+
+
+def _said(row: Line) -> tuple[list[tuple[str, str]], str, str]:
+    """What was said before a row, its role, and its text."""
+    context, text = texts_of(row)
+    role = label_field(row, "role") or ""
+    preceding = row.value.get("preceding")
+    if isinstance(preceding, list):
+        texts = texts_before(row) or ()
+        return [(str(turn.get("role") or ""), said) for turn, said in zip(preceding, texts, strict=True)], role, text
+    return [("", line) for line in context.split("\n") if line], role, text

@@ -1,0 +1,259 @@
+"""The true mean of a file of scores by the labels that people gave some of its rows, in words and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.signature import text_hash
+from dialeval_plugin.labels.pairing import on_scale, pair
+from dialeval_plugin.labels.reading import labels_from, rows_from
+from dialeval_plugin.labels.scores import score_rows, scores_from
+from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
+from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, named_column
+from dialeval_plugin.statistics.bootstrap import Estimate
+from dialeval_plugin.statistics.estimates import interval_text
+from dialeval_plugin.statistics.estimation.sample import Sample, score_strata
+from dialeval_plugin.statistics.estimation.true_mean import (
+    DifferenceOfTrueMeans,
+    Method,
+    TrueMean,
+    difference_of_true_means,
+    true_mean,
+)
+from dialeval_plugin.terminal.plain_text import for_markdown
+
+from .printed import COUNTS, ESTIMATED, figures
+
+BY_SCORES = "scores"
+"""As `strata`: not a field, but the judge's own scores."""
+_WORDS = {"ppi": "prediction-powered", "rogan-gladen": "Rogan-Gladen", "labels": "the labels alone"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Labelled:
+    """The scores of all rows, and what people said of some of them.
+
+    Attributes:
+        values: of shape (rows,): share of the raters who said "pass", or the mean of their numbers; NaN where there is none.
+        drawn: how `dialeval label` drew the labelled rows; None where it did not.
+    """
+
+    scores: ScoreTable
+    values: FloatArray
+    scale: Scale | None
+    drawn: str | None
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether labels are of pass and fail."""
+        return self.scale is not None and self.scale.kind == "binary"
+
+
+def estimate(
+    scores: Any,
+    labels: Any,
+    *,
+    against: Any = None,
+    labels_against: Any = None,
+    method: Method = "auto",
+    strata: str | None = None,
+    width: float | None = None,
+    **asked: Any,
+) -> TrueMean | DifferenceOfTrueMeans:
+    """Return the true mean, or the true rate of passes, of all scored rows; with `against`, that of B less that of A.
+
+    Args:
+        scores: what a judge says of all rows: a file, a frame of pandas, rows, or an object of id to score.
+        labels: what people say of some of them, by the same ids; a list of several such is taken together.
+        against: scores of another chatbot, B.
+        labels_against: its labels; by default they are among `labels`.
+        method: "ppi", which "auto" is, or "rogan-gladen", see `true_mean`.
+        strata: field of the scores' rows, such as "system", of whose values each counts by its rows; "scores" divides rows by
+            their scores, for labels that were chosen by them. Rows that `dialeval label` has drawn need neither.
+        width: of the interval that is wanted, which the number of further labels is for.
+        asked: `column` of the scores, and `quality`, `raters`, `order` and `positive` of the labels, as in `read_labels`.
+
+    Raises:
+        InputError: a file is malformed, labels are no numbers nor pass and fail, or the labels cannot say it (`true_mean`).
+    """
+    if against is None:
+        return true_mean(_sample(read_labelled(scores, labels, **asked), scores, strata), method=method, width=width)
+    if width is not None:
+        raise InputError("estimate: a width is that of one mean, and two are compared. Leave out one of them.")
+    of_b = labels if labels_against is None else labels_against
+    given = (scores, labels), (against, of_b)
+    sides = [read_labelled(one, of, is_shared=of_b is labels, **asked) for one, of in given]
+    labelled = [{one.scores.ids[row] for row in np.flatnonzero(~np.isnan(one.values)).tolist()} for one in sides]
+    if of_b is labels and (both := labelled[0] & labelled[1]):
+        raise InputError(
+            f"estimate: {len(both)} labelled ids, such as {min(both)!r}, are in the scores of A and of B, so it is unclear "
+            "whose answer was labelled. Give the labels of B's answers by --labels-against."
+        )
+    if sides[0].is_rate != sides[1].is_rate:
+        raise InputError("estimate: one side has labels of pass and fail and the other has numbers. Use one scale.")
+    a, b = (_sample(one, source, strata) for one, source in zip(sides, (scores, against), strict=True))
+    return difference_of_true_means(a, b, method=method)
+
+
+def read_labelled(
+    scores: Any, labels: Any, *, column: str | None = None, is_shared: bool = False, is_optional: bool = False, **asked: Any
+) -> Labelled:
+    """Read scores with what people said of some of the rows; `is_shared`: labels may be of other rows too.
+
+    `is_optional`: there may be no labels.
+    """
+    several = labels if isinstance(labels, (list, tuple)) and labels and not isinstance(labels[0], dict) else [labels]
+    tables = [] if is_optional and not labels else [labels_from(one, **asked) for one in several]
+    scale = tables[0].scale if tables else None
+    if scale is not None and scale.kind not in {"binary", "interval"}:
+        raise InputError(
+            f"{tables[0].source}: has labels {', '.join(scale.categories)}, which have no mean. Give pass and fail, or numbers."
+        )
+    table = scores_from(scores, column=column, scale=scale)
+    values = np.full(len(table.ids), np.nan)
+    if scale is None:
+        return Labelled(scores=table, values=values, scale=None, drawn=None)
+    place = {id: row for row, id in enumerate(table.ids)}
+    for one in tables:
+        if one.scale.kind != scale.kind:
+            raise InputError(f"{one.source}: has other labels than {tables[0].source}. Use one scale.")
+        pair(table, _known(one, place) if is_shared else one, is_subset=True)
+        with_labels = np.flatnonzero(one.n_labels > 0)
+        for row in with_labels.tolist():
+            if (at := place.get(one.ids[row])) is None:
+                continue
+            if not np.isnan(values[at]):
+                raise InputError(f"{one.source}: {one.ids[row]!r} is labelled in another file too. Leave it in one of them.")
+            values[at] = np.nanmean(one.labels[row])
+    drawn = {one.drawn for one in tables if one.drawn}
+    of_judge, own = on_scale(table, scale)
+    whole = replace(table, scores=of_judge, scale=own)
+    return Labelled(scores=whole, values=values, scale=scale, drawn="; ".join(sorted(drawn)) or None)
+
+
+def way_of_drawing(scores: ScoreTable) -> str:
+    """Return what `dialeval label` writes beside each row that it draws: a text that differs where the strata do."""
+    known = ~np.isnan(scores.scores)
+    strata = iter(score_strata(scores.scores[known]).tolist())
+    rows = (f"{id} {next(strata)}" for id, is_known in zip(scores.ids, known.tolist(), strict=True) if is_known)
+    return f"by score, {text_hash(chr(10).join(rows))[:8]}"
+
+
+def sentences(found: TrueMean | DifferenceOfTrueMeans) -> list[str]:
+    """Say what was found in plain words."""
+    if isinstance(found, DifferenceOfTrueMeans):
+        return _difference(found)
+    mean, what = found.mean, "rate" if found.is_rate else "mean"
+    judge = "judge's mean is {} over" if not found.is_rate or found.sensitivity is None else "judge passes {} of"
+    shown = _share(found.judge.value) if "passes" in judge else f"{found.judge.value:.3g}"
+    said = [f"The {judge.format(shown)} {found.judge.n_scored:,} answers."]
+    basis = f"{mean.n_scored:,} labels in {mean.n_clusters:,} conversations, {_WORDS[found.method]}"
+    said.append(f"The true {what} is {_interval(mean, is_rate=found.is_rate)} (95 % interval; {basis}).")
+    if found.effective_labels is not None and found.method != "labels":
+        said.append(f"Without the judge, {round(found.effective_labels):,} labels would give that interval.")
+    if found.width is not None:
+        said.append(_more(found))
+    elif mean.reason:
+        said.append(mean.reason)
+    return [*said, *found.notes]
+
+
+def shown(found: TrueMean | DifferenceOfTrueMeans, format: str) -> str:
+    """Return it as text, Markdown or JSON, each with a line break at its end."""
+    if format == "json":
+        record = {"schema_version": SCHEMA_VERSION, **found.to_dict(), "sentences": sentences(found)}
+        return to_json(record, indent=2) + "\n"
+    said = sentences(found)
+    text = "\n\n".join(map(for_markdown, said)) if format == "markdown" else "\n".join(said)
+    return f"{text}\n\n{table(found).render(format)}"
+
+
+def table(found: TrueMean | DifferenceOfTrueMeans) -> Table:
+    """Return the figures with their intervals."""
+    rows = [{"statistic": name, **figures(one)} for name, one in found.estimates.items()]
+    return Table(rows, [named_column("statistic", is_number=False), *ESTIMATED, *COUNTS])
+
+
+def _known(table: LabelTable, place: dict[str, int]) -> LabelTable:
+    rows = [row for row, id in enumerate(table.ids) if id in place]
+    return replace(table, ids=[table.ids[row] for row in rows], labels=table.labels[rows], clusters=None, systems=None)
+
+
+def _sample(labelled: Labelled, source: Any, strata: str | None) -> Sample:
+    scores = labelled.scores
+    if labelled.drawn is not None and strata is None:
+        if labelled.drawn != way_of_drawing(scores):
+            raise InputError(
+                f"{scores.source}: the labels say that their rows were drawn from other scores. Give the scores that `dialeval "
+                "label` read, or a field by --strata."
+            )
+        strata = BY_SCORES
+    is_by_score = strata == BY_SCORES
+    return Sample.of(
+        scores.scores,
+        labelled.values,
+        clusters=scores.clusters,
+        strata=None if strata is None or is_by_score else _field(source, strata),
+        is_rate=labelled.is_rate,
+        is_by_score=is_by_score,
+    )
+
+
+def _field(source: Any, name: str) -> list[str]:
+    """The values of a field of all rows of the scores."""
+    rows = score_rows(Path(source)) if isinstance(source, (str, Path)) else rows_from(source, "scores", "score")
+    found = []
+    for row in rows:
+        if row.value.get(name) in (None, ""):
+            raise unknown_name(f"{row.where}: has no field {name!r} (--strata)", name, sorted(map(str, row.value)))
+        found.append(str(row.value[name]))
+    return found
+
+
+def _share(value: float | None, decimals: int = 0) -> str:
+    return f"{100 * (value or 0):.{decimals}f} %"
+
+
+def _interval(one: Estimate, *, is_rate: bool) -> str:
+    """A rate in per cent, with a decimal where its interval is narrow; a mean with three digits."""
+    is_narrow = one.ci_low is not None and one.ci_high is not None and one.ci_high - one.ci_low < 0.04
+    if not is_rate:
+        return interval_text(one.value, one.ci_low, one.ci_high, 2 + is_narrow, is_rough=one.is_rough)
+    low, high = (None if end is None else 100 * end for end in (one.ci_low, one.ci_high))
+    bounds = interval_text(100 * (one.value or 0), low, high, int(is_narrow), is_rough=one.is_rough)
+    value, _, rest = bounds.partition(" ")
+    return f"{value} % {rest}".rstrip()
+
+
+def _more(found: TrueMean) -> str:
+    low, high = found.mean.ci_low or 0.0, found.mean.ci_high or 0.0
+    is_half = found.width == (high - low) / 2
+    wide = _share(found.width, 1) if found.is_rate else f"{found.width:.3g}"
+    if found.more_labels is None:
+        goal = "halves that interval" if is_half else f"makes that interval {wide} wide"
+        return f"No number of labels on these answers {goal}: more conversations would."
+    if not found.more_labels:
+        return f"The interval is at most {wide} wide already."
+    return f"{found.more_labels:,} more labels {'halve that interval' if is_half else f'make that interval {wide} wide'}."
+
+
+def _difference(found: DifferenceOfTrueMeans) -> list[str]:
+    one, is_rate = found.difference, found.a.is_rate
+    what = "rate" if is_rate else "mean"
+    sides = " and ".join(f"{name} {_interval(side.mean, is_rate=is_rate)}" for name, side in (("A", found.a), ("B", found.b)))
+    verdict = "It cannot be told which is better"
+    if one.ci_low is not None and one.ci_low > 0:
+        verdict = "B is better"
+    elif one.ci_high is not None and one.ci_high < 0:
+        verdict = "A is better"
+    points = _interval(one, is_rate=is_rate).replace(" %", " points" if is_rate else " %")
+    how = f"{found.n_shared:,} labelled conversations have answers of both" if found.n_shared else "they share no conversation"
+    said = [f"The true {what} is of {sides}.", f"{verdict}: B less A is {points} (95 % interval; {how})."]
+    return [*said, *([one.reason] if one.reason else []), *dict.fromkeys([*found.a.notes, *found.b.notes])]

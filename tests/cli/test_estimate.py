@@ -1,0 +1,237 @@
+"""`dialeval estimate` and `dialeval label`, from files to sentences, tables to fill in and answers on a page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+from dialeval_plugin import estimate
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.labels.answers import AnswerFile
+from dialeval_plugin.results.next_labels import next_labels
+from dialeval_plugin.statistics.estimation.true_mean import DifferenceOfTrueMeans, TrueMean
+from tests.cli.running import run, write_rows
+
+WORDS = {1: "pass", 0: "fail"}
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
+    pandas.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+def judged(prefix: str = "", *, seed: int = 0, rate: float = 0.7) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """1,500 conversations of two answers with the verdicts of a judge, and the labels of 50 of them."""
+    generator = np.random.default_rng(seed)
+    scores, labels = [], []
+    for number in range(1500):
+        for turn in range(2):
+            passes = int(generator.random() < rate)
+            verdict = int(generator.random() < (0.95 if passes else 0.4))
+            id = f"{prefix}c{number}:{turn}"
+            scores.append({"id": id, "conversation": f"c{number}", "verdict": WORDS[verdict], "system": "ab"[number // 30 % 2]})
+            if number % 30 == 0:
+                labels.append({"id": id, "label": WORDS[passes]})
+    return scores, labels
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    scores, labels = judged()
+    return write_csv(tmp_path / "judge.csv", scores), write_csv(tmp_path / "people.csv", labels)
+
+
+def test_the_true_rate_is_said_in_sentences(files: tuple[Path, Path]) -> None:
+    scores, labels = files
+    result = run("estimate", "--scores", scores, "--labels", labels)
+    found = estimate(scores, labels)
+    assert isinstance(found, TrueMean)
+    assert found.mean.value is not None
+    sentences = result.stdout.split("\n\n")[0].splitlines()
+    assert re.fullmatch(r"The judge passes \d\d % of 3,000 answers\.", sentences[0])
+    assert re.fullmatch(
+        r"The true rate is \d\d % \[\d\d, \d\d\] \(95 % interval; 100 labels in 50 conversations, prediction-powered\)\.",
+        sentences[1],
+    )
+    assert f"{100 * found.mean.value:.0f} %" in sentences[1]
+    assert sentences[2] == f"Without the judge, {round(found.effective_labels or 0):,} labels would give that interval."
+    assert re.fullmatch(r"[\d,]+ more labels halve that interval\.", sentences[3])
+    assert found.mean.ci_low is not None and found.mean.ci_low < 0.7 < (found.mean.ci_high or 0)  # noqa: PT018
+
+
+def test_json_markdown_and_a_width(files: tuple[Path, Path], tmp_path: Path) -> None:
+    scores, labels = files
+    words = (
+        "estimate",
+        "--scores",
+        scores,
+        "--labels",
+        labels,
+        "--width",
+        "0.2",
+        "--format",
+        "json",
+        "--output",
+        tmp_path / "o",
+    )
+    run(*words)
+    record = json.loads((tmp_path / "o").read_text(encoding="utf-8"))
+    assert record["schema_version"] == 1
+    assert (record["method"], record["more_labels"], record["width"]) == ("ppi", 0, 0.2)
+    assert record["sentences"][-1] == "The interval is at most 20.0 % wide already."
+    markdown = run("estimate", "--scores", scores, "--labels", labels, "--format", "markdown").stdout
+    assert "| statistic | mean |" in markdown
+
+
+def test_frames_of_pandas_and_numbers(files: tuple[Path, Path]) -> None:
+    scores, labels = (pandas.read_csv(one) for one in files)
+    found = estimate(scores, labels)
+    of_files = estimate(*files)
+    assert isinstance(found, TrueMean)
+    assert isinstance(of_files, TrueMean)
+    assert found.mean == of_files.mean
+    generator = np.random.default_rng(0)
+    scores["score"] = generator.normal(size=len(scores))
+    rated = [{"id": id, "rating": int(generator.integers(1, 6))} for id in labels["id"]]
+    of_numbers = estimate(scores, rated, column="score")
+    assert isinstance(of_numbers, TrueMean)
+    assert of_numbers.mean.value == pytest.approx(np.mean([row["rating"] for row in rated]))
+    assert (of_numbers.method, of_numbers.is_rate) == ("labels", False)
+
+
+def test_strata_are_a_field_of_the_rows(files: tuple[Path, Path]) -> None:
+    found = estimate(*files, strata="system")
+    assert isinstance(found, TrueMean)
+    assert found.labels_only.value is not None
+    with pytest.raises(InputError) as refused:
+        estimate(*files, strata="model")
+    assert str(refused.value) == (
+        f"{files[0]}:2: has no field 'model' (--strata). Known are: conversation, id, system, verdict."
+    )
+
+
+def test_two_chatbots_are_compared_on_what_people_would_say(tmp_path: Path) -> None:
+    (a, of_a), (b, of_b) = judged("a", rate=0.6), judged("b", seed=1, rate=0.85)
+    paths = [write_csv(tmp_path / name, rows) for name, rows in (("a.csv", a), ("b.csv", b), ("people.csv", of_a + of_b))]
+    result = run("estimate", "--scores", paths[0], "--against", paths[1], "--labels", paths[2])
+    lines = result.stdout.splitlines()
+    assert re.fullmatch(r"The true rate is of A \d\d % \[\d\d, \d\d\] and B \d\d % \[\d\d, \d\d\]\.", lines[0])
+    assert re.fullmatch(
+        r"B is better: B less A is \d\d points \[\d+, \d\d\] \(95 % interval; "
+        r"50 labelled conversations have answers of both\)\.",
+        lines[1],
+    )
+    found = estimate(paths[0], paths[2], against=paths[1])
+    assert isinstance(found, DifferenceOfTrueMeans)
+    same = estimate(
+        paths[0], write_csv(tmp_path / "a_labels.csv", of_a), against=paths[0], labels_against=tmp_path / "a_labels.csv"
+    )
+    assert isinstance(same, DifferenceOfTrueMeans)
+    assert same.difference.value == 0
+
+
+def test_labels_that_belong_to_both_sides_are_refused(files: tuple[Path, Path]) -> None:
+    with pytest.raises(InputError) as refused:
+        estimate(*files, against=files[0])
+    assert str(refused.value) == (
+        "estimate: 100 labelled ids, such as 'c0:0', are in the scores of A and of B, so it is unclear whose answer was "
+        "labelled. Give the labels of B's answers by --labels-against."
+    )
+
+
+def test_labels_without_a_mean_are_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
+    scores, labels = files
+    words = [{"id": "c0:0", "label": "rude"}, {"id": "c0:1", "label": "dull"}, {"id": "c1:0", "label": "odd"}]
+    named = write_csv(tmp_path / "named.csv", words)
+    with pytest.raises(InputError) as refused:
+        estimate(scores, named)
+    assert str(refused.value) == f"{named}: has labels dull, odd, rude, which have no mean. Give pass and fail, or numbers."
+    with pytest.raises(InputError) as refused:
+        estimate(scores, [labels, labels])
+    assert str(refused.value) == f"{labels}: 'c0:0' is labelled in another file too. Leave it in one of them."
+
+
+def with_texts(folder: Path) -> Path:
+    """Scores as `dialeval score --with-text` writes them: 60 conversations of two answers."""
+    rows = []
+    for number in range(60):
+        for turn in (1, 3):
+            said = {"preceding": [{"role": "user", "text": f"question {turn}"}], "text": f"=answer {turn} of {number}"}
+            place = {"id": f"c{number}:{turn}", "conversation": f"c{number}", "message": turn, "role": "assistant"}
+            rows.append({**place, **said, "score": float((number + turn) % 2)})
+    return write_rows(folder / "scores.jsonl", rows)
+
+
+def test_rows_to_label_are_blind_and_lead_to_an_estimate(tmp_path: Path) -> None:
+    scores, todo = with_texts(tmp_path), tmp_path / "todo.csv"
+    result = run("label", scores, "--next", 40, "--output", todo)
+    assert result.stdout == f"{todo}\n"
+    with todo.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["id", "context", "response", "label", "drawn"]
+    assert len({row["id"] for row in rows}) == 40
+    assert len({row["drawn"] for row in rows}) == 1
+    late = next(row for row in rows if row["id"].endswith(":3"))
+    number = late["id"][1:-2]
+    assert late["context"] == f"user: question 1\nassistant: =answer 1 of {number}\nuser: question 3"
+    assert late["response"] == f"'=answer 3 of {number}"
+    for place, row in enumerate(rows):
+        row["label"] = "pass" if place % 3 else "fail"
+    write_csv(todo, rows)
+    found = estimate(scores, todo)
+    assert isinstance(found, TrueMean)
+    assert (found.mean.n_scored, found.representativeness, found.sensitivity) == (40, None, None)
+    more = next_labels(scores, 10, labels=[todo])
+    assert not {row.id for row in more.rows} & {row["id"] for row in rows}
+    assert more.is_rate is True
+    with pytest.raises(InputError) as refused:
+        run("label", scores, "--next", 40, "--output", todo)
+    assert str(refused.value) == f"{todo}: is there, and may hold labels. Choose another name."
+
+
+def test_labels_drawn_from_other_scores_are_refused(tmp_path: Path) -> None:
+    scores, todo = with_texts(tmp_path), tmp_path / "todo.csv"
+    run("label", scores, "--next", 40, "--output", todo)
+    rows = pandas.read_csv(todo)
+    rows["label"] = ["pass", "fail"] * 20
+    rows.to_csv(todo, index=False)
+    changed = [json.loads(line) for line in scores.read_text(encoding="utf-8").splitlines()]
+    for row in changed[:9]:
+        row["score"] = 1 - row["score"]
+    other = write_rows(tmp_path / "other.jsonl", changed)
+    with pytest.raises(InputError) as refused:
+        estimate(other, todo)
+    assert str(refused.value) == (
+        f"{other}: the labels say that their rows were drawn from other scores. Give the scores that `dialeval label` read, "
+        "or a field by --strata."
+    )
+
+
+def test_answers_are_kept_at_once_and_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    answers = AnswerFile(path, "by score, 1")
+    answers.add("Anna", "c1:1", "pass")
+    answers.add("Ben", "c1:1", "fail")
+    answers.add("Anna", "c1:1", "fail")
+    expected = 'id,rater,label,drawn\nc1:1,Anna,fail,"by score, 1"\nc1:1,Ben,fail,"by score, 1"\n'
+    assert path.read_text(encoding="utf-8") == expected
+    with path.open("a", encoding="utf-8") as file:
+        file.write("c2:1,An")  # the power failed here
+    assert AnswerFile(path, "by score, 1").given == {("Anna", "c1:1"): "fail", ("Ben", "c1:1"): "fail"}
+    assert path.read_text(encoding="utf-8") == expected
+    with pytest.raises(InputError) as refused:
+        AnswerFile(path, "by score, 2")
+    assert str(refused.value) == (
+        f"{path}: holds something else than answers to these rows. Choose another --output, or give the labels that are there "
+        "by --labels."
+    )
+    with pytest.raises(InputError) as formula:
+        answers.add("Anna", "=1+1", "pass")
+    assert str(formula.value) == "the id '=1+1' would be a formula, or two lines, in a table. Call the row something else."
