@@ -50,7 +50,8 @@ class Disagreement:
 
     Attributes:
         strength: 0 to 1: share of the row's people who said otherwise, labels in an order counting by how far they are apart;
-            of numbers, how far apart the ranks of score and label are, as a share of the rows.
+            of numbers, how far apart the ranks of score and label are, as a share of the rows. Beside binary labels, only
+            rows on which the threshold decides against somebody.
         said: the evaluator's answer; people: what each person said.
         context: the turns before the response, a line each; empty, as `response` is, where the file has no texts.
     """
@@ -164,6 +165,7 @@ def agreement_of(
     counts = Counts(len(judged.scores), len(used), rows.n_clusters, n_unscored, int((~is_labelled).sum()))
     scores, given = judged.scores[rows.order], labels.labels[rows.order]
     computed: dict[str, Computed] = {}
+    decided = judged.scores
     if labels.scale.kind in {"interval", "ordinal"} and judged.scale is None:
         means = [None if np.isnan(row).all() else float(np.nanmean(row)) for row in labels.labels]
         said = [None if np.isnan(score) else float(score) for score in judged.scores]
@@ -181,6 +183,8 @@ def agreement_of(
             shares = np.nanmean(given, axis=1)
             found["threshold"], said_labels = chosen_threshold(scores, shares, rows.clusters, counts, costs, bootstrap)
             computed["auroc"] = _auroc(scores, shares, rows.clusters)
+            decided = np.full(len(decided), np.nan)
+            decided[rows.order] = said_labels
         else:
             said_labels = scores
         cells = evaluator_cells(said_labels, label_counts(given, len(labels.scale.categories)), rows.clusters)
@@ -198,7 +202,7 @@ def agreement_of(
         quality=labels.quality,
         scale=labels.scale,
         people=people,
-        disagreements=_disagreements(judged, used),
+        disagreements=_disagreements(judged, used, decided),
         unscored=judged.unscored,
         signature=judged.signature,
         **found,
@@ -276,8 +280,11 @@ def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Comput
     return exact, resampled._replace(shift=exact - resampled.value)
 
 
-def _disagreements(judged: JudgedLabels, used: IntArray) -> list[Disagreement]:
-    """The rows on which evaluator and people differ, the strongest first; of equals, the one that more people labelled."""
+def _disagreements(judged: JudgedLabels, used: IntArray, decided: FloatArray) -> list[Disagreement]:
+    """The rows on which evaluator and people differ, the strongest first; of equals, the one that more people labelled.
+
+    `decided` are the labels that a threshold makes of scores, or the scores.
+    """
     labels, scores = judged.labels, judged.scores[used]
     given, kind = labels.labels[used], labels.scale.kind
     n_labels = (~np.isnan(given)).sum(axis=1)
@@ -285,7 +292,10 @@ def _disagreements(judged: JudgedLabels, used: IntArray) -> list[Disagreement]:
         apart = np.abs(given - scores[:, None]) / max(1, len(labels.scale.categories) - 1)
         strength = np.nanmean(np.where(np.isnan(given) | (kind != "nominal"), apart, apart > 0), axis=1)
     else:
-        strength = np.abs(stats.rankdata(scores) - stats.rankdata(np.nanmean(given, axis=1))) / len(used)
+        means = np.nanmean(given, axis=1)
+        strength = np.abs(stats.rankdata(scores) - stats.rankdata(means)) / len(used)
+        if kind == "binary":
+            strength[decided[used] == means] = 0
     order = np.lexsort((np.arange(len(used)), -n_labels, -strength))
     names = labels.scale.categories
 

@@ -23,6 +23,8 @@ from scipy import sparse
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import StatisticUndefined, unknown_name
+from dialeval_plugin.statistics.categories.alpha import alpha_of_cells
+from dialeval_plugin.statistics.categories.confusion import people_cells
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .arrays import BoolArray, Labels, OptionalNumbers, Statistic
@@ -100,24 +102,11 @@ def alpha(counts: FloatArray) -> float:
 def alpha_of_samples(counts: FloatArray) -> Statistic:
     r"""Alpha of weighted samples of units, `weights[sample, unit]`.
 
-    With $n_{uc}$ raters of unit u giving answer c and $m_u$ of them in all, $\sum_u \sum_c n_{uc}(n_{uc}-1)/(m_u-1)$ is the
-    observed agreement and $n_c = \sum_u n_{uc}$: both are sums over units, so one matrix product serves all samples.
+    Its cells are sums over units, so one matrix product serves all samples.
     """
-    sizes = counts.sum(axis=1)
-    pairable = sizes > 1
-    agreeing = np.zeros(len(counts))
-    agreeing[pairable] = (counts * (counts - 1)).sum(axis=1)[pairable] / (sizes[pairable] - 1)
-    paired = np.where(pairable[:, None], counts, 0)
-
-    @np.errstate(invalid="ignore", divide="ignore")
-    def statistic(weights: FloatArray) -> FloatArray:
-        answers = weights @ paired
-        n = answers.sum(axis=1)
-        disagreement = (n - weights @ agreeing) / n
-        expected = (n**2 - (answers**2).sum(axis=1)) / (n * (n - 1))
-        return np.where(expected > 0, 1 - disagreement / expected, np.nan)
-
-    return statistic
+    cells = people_cells(counts, np.arange(len(counts)), is_weighted=True)
+    statistic = alpha_of_cells(counts.shape[1])
+    return lambda weights: statistic(weights @ cells)
 
 
 @dataclass(frozen=True, kw_only=True)
