@@ -82,12 +82,13 @@ def pair_files(
     files: Sequence[Path], labels: LabelTable, *, columns: Sequence[str] = (), is_partial: bool = False
 ) -> list[JudgedLabels]:
     """Return `pair` of each file of scores, and of each of its `columns` where they are named; errors are those of both."""
-    named: Sequence[str | None] = columns or [None]
-    return [
-        pair(read_scores(path, column=column, scale=labels.scale, raters=labels.raters), labels, is_partial=is_partial)
-        for path in files
-        for column in named
-    ]
+    found = []
+    for path in files:
+        beside = labels.raters if str(path) == labels.source else ()
+        for column in columns or (None,):
+            scores = read_scores(path, column=column, scale=labels.scale, raters=beside)
+            found.append(pair(scores, labels, is_partial=is_partial))
+    return found
 
 
 def _rows(labels: LabelTable, rows: Sequence[int]) -> LabelTable:

@@ -57,8 +57,9 @@ def read_scores(
     if path.suffix.lower() != ".parquet":
         check_suffix(path)
     asked = _Asked(column or meta.get("main"), scale, tuple(order), positive, tuple(raters))
-    main, found = _of_rows(score_rows(path), str(path), asked, is_of_turns=meta.get("level") != "dialogue")
-    called = evaluator or (name if is_named else path.stem if main in {"score", meta.get("main")} else main)
+    main, found, is_alone = _of_rows(score_rows(path), str(path), asked, is_of_turns=meta.get("level") != "dialogue")
+    is_main = main in {"score", meta.get("main")} or (is_alone and column is None)
+    called = evaluator or (name if is_named else path.stem if is_main else main)
     is_lower = meta.get("orientation") == "lower"
     scores = -found.scores + 0.0 if is_lower else found.scores
     return replace(found, evaluator=called, scores=scores, signature=meta.get("signature"))
@@ -80,7 +81,7 @@ def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> S
         return scores
     if isinstance(scores, (str, Path)):
         return read_scores(scores, evaluator=evaluator, **asked)
-    main, found = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", _Asked(**asked))
+    main, found, _ = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", _Asked(**asked))
     return replace(found, evaluator=evaluator or main)
 
 
@@ -92,8 +93,8 @@ class _Asked(NamedTuple):
     raters: Sequence[str] = ()
 
 
-def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: bool = True) -> tuple[str, ScoreTable]:
-    """The column that counts, and what it holds; an evaluator that has no name yet."""
+def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: bool = True) -> tuple[str, ScoreTable, bool]:
+    """The column that counts, what it holds, of an evaluator that has no name yet, and whether no labels stand beside it."""
     head = list(itertools.islice(rows, _ROWS_SEEN))
     check_layout(Path(source), head[0].value)
     names = list(dict.fromkeys(name for row in head for name in row.value))
@@ -104,6 +105,8 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
         main, _ = chosen_columns(of_evaluators, source, None, names, "--column")
     elif main not in names:
         raise unknown_name(f"{source}: has no column {main!r}", main, names)
+    if main in asked.raters:
+        raise InputError(f"{source}: {main!r} is one of the people. Name the evaluator's column with --column.")
     cells, unscored = Cells(main), Counter[str]()
     ids, clusters, systems = dict[str, None](), list[str](), list[str | None]()
     before = ""
@@ -126,7 +129,7 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
         if value is None or value == "":
             unscored[str(row.value.get("unscored") or UNKNOWN)] += 1
     values, scale = cells.on_scale(source, asked.order, asked.positive, asked.scale)
-    return main, ScoreTable(
+    found = ScoreTable(
         evaluator="",
         source=source,
         ids=list(ids),
@@ -136,3 +139,4 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
         systems=None if None in systems or not systems else [*filter(None, systems)],
         unscored=unscored,
     )
+    return main, found, not columns.raters and "label" not in names and not {*asked.raters} & {*names}

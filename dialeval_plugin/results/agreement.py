@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -142,7 +143,8 @@ def agreement(
         (0.8, 0.01)
     """
     table = labels_from(labels, **asked)
-    read = scores_from(scores, column=column, scale=table.scale, raters=asked.get("raters", ()))
+    is_one_table = scores is labels or (isinstance(scores, (str, Path)) and str(scores) == table.source)
+    read = scores_from(scores, column=column, scale=table.scale, raters=table.raters if is_one_table else ())
     return agreement_of(pair(read, table, is_partial=is_partial), human=human, costs=Costs(*costs), bootstrap=bootstrap)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.labels.pairing import pair
+from dialeval_plugin.labels.pairing import pair, pair_files
 from dialeval_plugin.labels.reading import labels_from, read_labels
 from dialeval_plugin.labels.scores import read_scores, scores_from
 from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
@@ -213,3 +213,19 @@ def test_the_file_of_dialeval_score_says_its_column_and_direction(tmp_path: Path
     assert (found.evaluator, found.signature, found.clusters, found.unscored) == ("s", "s", ["m", "m"], {"refusal": 1})
     assert read_scores(f"Mine={path}").evaluator == "Mine"
     assert refusal(read_scores, path, column="y") == f"{path}: has no column 'y'. Known are: id, loss, x, unscored."
+
+
+def test_an_evaluator_is_called_after_its_file_or_its_column(tmp_path: Path) -> None:
+    alone = write(tmp_path, "id,verdict\na,pass\nb,fail\n", "mine.csv")
+    assert read_scores(alone).evaluator == "mine"
+    assert read_scores(alone, column="verdict").evaluator == "verdict"
+    labels = read_labels(write(tmp_path, "id,verdict\na,pass\nb,pass\n", "people.csv"))
+    assert [one.evaluator for one in pair_files([alone], labels)] == ["mine"]
+
+
+def test_a_person_is_no_evaluator_of_the_own_labels(tmp_path: Path) -> None:
+    """Who is compared with all people agrees at least with one of them."""
+    path = write(tmp_path, JUDGED)
+    message = f"{path}: 'annotator_1' is one of the people. Name the evaluator's column with --column."
+    assert refusal(pair_files, [path], read_labels(path), columns=["annotator_1"]) == message
+    assert [one.evaluator for one in pair_files([path], read_labels(path))] == ["judge"]

@@ -12,6 +12,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.categories.threshold import Costs, chosen_threshold
+from reproduction.coverage.categories import drawn, shares_held, statistics_of
 from reproduction.references.categories import Numbers, drawn_labels
 from tests.refusals import refused
 
@@ -135,3 +136,13 @@ def test_an_evaluator_that_knows_nothing_is_not_shown_to_be_of_use() -> None:
     assert found.saving.ci_low < 0
     with refused("--cost 0 1: expected two numbers above 0, of a false pass and of a false fail."):
         chosen_threshold(shares, shares, clusters, counts, Costs(0, 1), Bootstrap())
+
+
+@pytest.mark.exhaustive
+def test_intervals_of_conversations_hold_what_those_of_single_rows_do_not() -> None:
+    """A small part of what stands in docs/meta_evaluation.md."""
+    truth = {name: one.value for name, one in statistics_of(*drawn(100_000, np.random.default_rng(1))).items()}
+    held = shares_held(30, truth, sets=200)
+    for name in ("accuracy", "tpr", "kappa"):
+        assert held["expanded"][name] > 0.91
+        assert held["rows"][name] < 0.91
