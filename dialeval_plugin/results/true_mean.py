@@ -116,7 +116,8 @@ def read_labelled(
         raise InputError(
             f"{tables[0].source}: has labels {', '.join(scale.categories)}, which have no mean. Give pass and fail, or numbers."
         )
-    table = scores_from(scores, column=column, scale=scale)
+    of_scores = {name: asked[name] for name in ("raters", "positive") if name in asked}
+    table = scores_from(scores, column=column, scale=scale, **of_scores)
     values = np.full(len(table.ids), np.nan)
     if scale is None:
         return Labelled(scores=table, values=values, scale=None, drawn=None)

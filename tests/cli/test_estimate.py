@@ -106,6 +106,18 @@ def test_frames_of_pandas_and_numbers(files: tuple[Path, Path]) -> None:
     assert (of_numbers.method, of_numbers.is_rate) == ("labels", False)
 
 
+def test_judge_and_people_may_be_in_one_table(files: tuple[Path, Path], tmp_path: Path) -> None:
+    scores, labels = (pandas.read_csv(one) for one in files)
+    table = scores.merge(labels.rename(columns={"label": "anna"}), on="id", how="left")
+    table["ben"] = table["anna"]
+    table.to_csv(tmp_path / "table.csv", index=False)
+    found = estimate(tmp_path / "table.csv", tmp_path / "table.csv", raters=["anna", "ben"], column="verdict")
+    of_two = estimate(*files)
+    assert isinstance(found, TrueMean)
+    assert isinstance(of_two, TrueMean)
+    assert found.mean == of_two.mean
+
+
 def test_strata_are_a_field_of_the_rows(files: tuple[Path, Path]) -> None:
     found = estimate(*files, strata="system")
     assert isinstance(found, TrueMean)
