@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import http.client
 import json
 import re
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.answers import AnswerFile
 from dialeval_plugin.results.next_labels import next_labels
 from dialeval_plugin.statistics.estimation.true_mean import DifferenceOfTrueMeans, TrueMean
-from tests.cli.running import run, write_rows
+from tests.cli.running import DIALEVAL, environment, run, write_rows
 
 WORDS = {1: "pass", 0: "fail"}
 
@@ -247,3 +250,28 @@ def test_answers_are_kept_at_once_and_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(InputError) as formula:
         answers.add("Anna", "=1+1", "pass")
     assert str(formula.value) == "the id '=1+1' would be a formula, or two lines, in a table. Call the row something else."
+
+
+def test_the_page_is_served_until_it_is_interrupted_and_its_answers_stay(tmp_path: Path) -> None:
+    with_texts(tmp_path)
+    words = [DIALEVAL, "label", "scores.jsonl", "--next", "3", "--serve", "--output", "answers.csv"]
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        host, token = re.fullmatch(r"http://([\d.:]+)/\?token=(\S+)\n", process.stdout.readline()).groups()  # type: ignore[union-attr]
+        connection = http.client.HTTPConnection(host)
+        answer = json.dumps({"rater": "Anna", "row": 0, "label": "pass"})
+        connection.request("POST", "/answer", answer, {"X-Token": token})
+        assert connection.getresponse().read() == b'{"kept": true}'
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines() == [
+        "open it in a browser; answers are added to answers.csv; end with Ctrl-C, the same command goes on",
+        "dialeval: interrupted; finished parts are kept, the same command goes on",
+    ]
+    id = next_labels(tmp_path / "scores.jsonl", 3).rows[0].id
+    lines = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "id,rater,label,drawn"
+    assert lines[1].startswith(f"{id},Anna,pass,")

@@ -157,7 +157,8 @@ def true_mean(
                 f"estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is {informedness:.2f} "
                 f"[{low:.2f}, {high:.2f}]. Label more rows, or use --method ppi, which needs no good judge."
             )
-        mean = _of_rates(mean, rates, quantile)
+        value = rogan_gladen(rates.passed, rates.sensitivity, rates.specificity)
+        mean = _with_interval(mean, "true mean", value, rogan_gladen_interval(rates, quantile))
         left = math.sqrt(rates.passed * (1 - rates.passed) / rates.n_passed) / informedness
     gain = gain_over_random(whole, weight) if sample.is_by_score else (error_of_labels / error) ** 2 if error else math.nan
     wanted = width if width is not None else None if mean.ci_low is None or mean.ci_high is None else _width(mean) / 2
@@ -168,8 +169,10 @@ def true_mean(
         labels_only=_estimate("labels only", _resampled(sample, "labels").value, error_of_labels, sample, bootstrap),
         judge=_judge_mean(sample, bootstrap),
         slope=None if used == "rogan-gladen" else weight,
-        sensitivity=rates and _rate_estimate("sensitivity", rates.sensitivity, rates.n_sensitivity, mean, quantile),
-        specificity=rates and _rate_estimate("specificity", rates.specificity, rates.n_specificity, mean, quantile),
+        sensitivity=rates
+        and _with_interval(mean, "sensitivity", rates.sensitivity, wilson(rates.sensitivity, rates.n_sensitivity, quantile)),
+        specificity=rates
+        and _with_interval(mean, "specificity", rates.specificity, wilson(rates.specificity, rates.n_specificity, quantile)),
         effective_labels=sample.n_labels * gain if math.isfinite(gain) and mean.ci_low is not None else None,
         width=wanted,
         more_labels=None if wanted is None else _more_labels(sample, mean, error, left, wanted),
@@ -277,19 +280,10 @@ def _estimate(name: str, value: float, error: float, sample: Sample, bootstrap: 
     return Estimate(name=name, value=value, **interval._asdict(), **counts._asdict(), bootstrap=bootstrap)
 
 
-def _of_rates(mean: Estimate, rates: JudgeRates, quantile: float) -> Estimate:
-    value = rogan_gladen(rates.passed, rates.sensitivity, rates.specificity)
-    if mean.n_clusters < 2 or mean.ci_low is None:
-        return replace(mean, value=value)
-    low, high = rogan_gladen_interval(rates, quantile)
-    return replace(mean, value=value, ci_low=low, ci_high=high)
-
-
-def _rate_estimate(name: str, rate: float, n: float, like: Estimate, quantile: float) -> Estimate:
-    if like.ci_low is None:
-        return replace(like, name=name, value=rate)
-    low, high = wilson(rate, n, quantile)
-    return replace(like, name=name, value=rate, ci_low=low, ci_high=high)
+def _with_interval(like: Estimate, name: str, value: float, ends: tuple[float, float]) -> Estimate:
+    """Another figure of the same rows, with an interval where `like` has one."""
+    low, high = (None, None) if like.ci_low is None else ends
+    return replace(like, name=name, value=value, ci_low=low, ci_high=high)
 
 
 def _judge_mean(sample: Sample, bootstrap: Bootstrap) -> Estimate:
