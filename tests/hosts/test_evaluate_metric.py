@@ -553,5 +553,6 @@ def test_the_page_of_a_space_opens_its_own_metric(name: str, monkeypatch: pytest
     monkeypatch.setattr("dialeval_plugin.hosts.evaluate.space.response_page", RecordedPage)
     monkeypatch.setattr("dialeval_plugin.hosts.evaluate.conversation_page.conversation_page", general)
     monkeypatch.setenv("DIALEVAL_LLM_ARGS", "pretrained=x")
+    monkeypatch.setenv("DIALEVAL_RUBRIC", "Does it fit?")
     runpy.run_path(str(metrics_path() / name / "app.py"), run_name="__main__")
     assert RecordedPage.launched == name

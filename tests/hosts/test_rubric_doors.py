@@ -134,6 +134,9 @@ def test_data_that_is_not_rated_for_the_rubric_is_refused_and_nothing_is_written
         running.run("rubric", FITS, "--data", data, "--output", tmp_path / "tasks")
     with refused(f"{data}: has no quality 'clean'. Did you mean 'clear'? Known are: kind, clear."):
         running.run("rubric", FITS, "--data", data, "--output", tmp_path / "tasks", "--quality", "clean")
+    (bare := tmp_path / "bare.csv").write_text("id,rating\na,1\n", encoding="utf-8")
+    with refused(f"{bare}: has no columns 'context' and 'response'. Give what is rated, with its ratings."):
+        running.run("rubric", FITS, "--data", bare, "--output", tmp_path / "tasks")
     assert not (tmp_path / "tasks").exists()
     running.run("rubric", FITS, "--data", data, "--output", tmp_path / "tasks", "--quality", "clear")
     assert running.names(tmp_path / "tasks") == ["rubric_rated.yaml"]

@@ -236,7 +236,7 @@ def test_scores_are_within_their_range_and_say_what_they_are(name: str, make: Ca
     values = [value for value in scores.values if value is not None]
     assert all(low <= value <= high for value in values)
     # The rules of the scripted judge find no difference between these dialogues.
-    assert len({round(value, 9) for value in values}) > 1 or scorer.name == "dialogue_rating"
+    assert len({round(value, 9) for value in values}) > 1 or scorer.name in {"dialogue_rating", "rubric"}
     assert list(scores.columns) == list(scorer.columns)
     assert scores.main == scorer.columns[0]
     assert set(scorer.cuts) <= set(scorer.columns)
@@ -279,7 +279,7 @@ def test_a_blank_response_has_no_score(name: str, make: Callable[[str], Scorer])
 def test_a_dialogue_without_two_turns_to_read_has_no_score(name: str, make: Callable[[str], Scorer]) -> None:
     texts = [[], [" "], ["Hi.", "\u200b"], ["Hi.", "Hello, how are you?"]]
     scores = make(name).score([Dialogue(str(number), tuple(map(Turn, turns))) for number, turns in enumerate(texts)])
-    if name.startswith("dialogue_rating"):  # a judge has something to say of a single turn
+    if name.startswith(("dialogue_rating", "rubric")):  # a judge has something to say of a single turn
         assert {place: row.reason for place, row in scores.unscored.items()} == dict.fromkeys(range(2), Reason.EMPTY_INPUT)
     else:
         assert dict(scores.unscored) == dict.fromkeys(range(3), TOO_FEW_TURNS)

@@ -61,6 +61,8 @@ def _rated(data: str, level: Level) -> Sequence[Item]:
     ratings = {one.id: one.ratings for one in read_rated_items(data)}
     texts = ("context", "response")
     columns = {name: name for name in texts} if user_rows(path)[0].value.keys() >= set(texts) else {}
+    if not columns and is_table(path):
+        raise InputError(f"{data}: has no columns 'context' and 'response'. Give what is rated, with its ratings.")
     items = Source(data, ReadingOptions(columns=columns)).read(level)
     return [replace(item, ratings=ratings.get(item.id, {})) for item in items]
 
