@@ -7,8 +7,8 @@ them (Calderon, Reichart and Dror, ACL 2025, arXiv 2501.10970).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from scipy import stats
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.labels.table import JudgedLabels
+from dialeval_plugin.labels.table import JudgedLabels, LabelTable
 from dialeval_plugin.statistics.bootstrap import (
     DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,
@@ -26,6 +26,7 @@ from dialeval_plugin.statistics.bootstrap import (
     Counts,
     Estimate,
     Resampled,
+    rows_by_cell,
 )
 from dialeval_plugin.statistics.rows import canonical_rows, check_choice
 
@@ -41,7 +42,7 @@ N_FOLDS = 5
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RaterComparison:
     """The evaluator against one person.
 
@@ -56,7 +57,7 @@ class RaterComparison:
     n_clusters: int
     advantage: float
     p_value: float
-    is_matched: bool = False
+    is_matched: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,19 +83,15 @@ class AlternativeAnnotatorTest:
     @property
     def passes(self) -> bool:
         """Whether the evaluator may stand in for a person: it matches half of them, and is better than a constant answer."""
-        return self.winning_rate >= PASSING_RATE and self._is_better_than_constant
-
-    @property
-    def _is_better_than_constant(self) -> bool:
-        low, value = self.over_constant.ci_low, self.over_constant.value
-        return (low if low is not None else value or 0.0) > 0
+        gain = self.over_constant.value if self.over_constant.ci_low is None else self.over_constant.ci_low
+        return self.winning_rate >= PASSING_RATE and (gain or 0) > 0
 
     @property
     def verdict(self) -> str:
         """The answer in plain words."""
         answer = "yes" if self.passes else "not shown"
         if self.winning_rate >= PASSING_RATE and not self.passes:
-            answer = "cannot be told, as one that says the same of every row does as well"
+            answer = "cannot be told, as one that says the same of every row may do as well"
         n_matched = sum(one.is_matched for one in self.comparisons)
         return (
             f"May {self.evaluator} stand in for a person: {answer}. It matches {n_matched} of {len(self.comparisons)} raters "
@@ -148,7 +145,7 @@ def alternative_annotator_test(
             can be left out.
 
     Example:
-        >>> from dialeval_plugin.labels.table import LabelTable, Scale
+        >>> from dialeval_plugin.labels.table import Scale
         >>> labels = np.array([[1.0, 2, 2], [3, 3, 4], [5, 5, 4], [2, 2, 2]] * 10)
         >>> ids, raters = [str(row) for row in range(40)], ("ann", "bob", "eve")
         >>> table = LabelTable(source="mine.csv", ids=ids, labels=labels, scale=Scale("interval"), raters=raters)
@@ -165,70 +162,58 @@ def alternative_annotator_test(
     contents = [*map(np.nan_to_num, columns), *(np.isnan(column).astype(np.int64) for column in columns)]
     rows = canonical_rows(where, contents, used, table.clusters)
     labels, clusters = table.labels[rows.order], rows.clusters
-    of_rater = {rater: np.flatnonzero(~np.isnan(column)) for rater, column in zip(table.raters, labels.T, strict=True)}
-    sizes = {rater: (len(of), len(np.unique(clusters[of]))) for rater, of in of_rater.items()}
-    tested = [rater for rater, (n_rows, n_clusters) in sizes.items() if n_rows >= MIN_ROWS and n_clusters >= MIN_CLUSTERS]
+    has_label = ~np.isnan(labels)
+    sizes = [(int(of.sum()), len(np.unique(clusters[of]))) for of in has_label.T]
+    tested = [place for place, (n_rows, n_clusters) in enumerate(sizes) if n_rows >= MIN_ROWS and n_clusters >= MIN_CLUSTERS]
     if not tested:
-        shown = ", ".join(f"{rater} {n_rows} ({n_clusters})" for rater, (n_rows, n_clusters) in sizes.items())
+        shown = [f"{rater} {n_rows} ({n_clusters})" for rater, (n_rows, n_clusters) in zip(table.raters, sizes, strict=True)]
         raise InputError(
             f"{table.source}: no rater can be left out to test {judged.evaluator}: rows (and their conversations) with a score "
-            f"and two labels are {shown}. Have {MIN_ROWS} rows of {MIN_CLUSTERS} conversations labelled by three people."
+            f"and two labels are {', '.join(shown) or 0}. Have {MIN_ROWS} rows of {MIN_CLUSTERS} conversations labelled by "
+            "three people."
         )
     is_category = table.scale.kind in {"binary", "nominal"}
     alike = similarity or (np.equal if is_category else None)
-    answers = _answers(judged, judged.scores[rows.order], labels, clusters, calibration)
-    given = labels[~np.isnan(labels)]
-    constants = {*np.quantile(given, np.linspace(0, 1, 11), method="inverted_cdf"), *([] if is_category else [given.mean()])}
+    persons = []
+    for place in tested:
+        of, others = has_label[:, place], np.delete(labels[has_label[:, place]], place, axis=1)
+        persons.append((of, others, _closeness(labels[of, place], others, alike)))
 
-    def differences(rater: str, said: FloatArray) -> FloatArray:
-        of, place = of_rater[rater], table.raters.index(rater)
-        others = np.delete(labels[of], place, axis=1)
-        ahead = _closeness(labels[of, place], others, alike) - _closeness(said[of], others, alike)
-        return np.where(np.abs(ahead) <= _ROUNDING, 0, np.sign(ahead))
+    def differences(said: FloatArray) -> FloatArray:
+        """The d of each row and person, NaN where the person did not label the row."""
+        found = np.full((len(labels), len(tested)), np.nan)
+        for column, (of, others, own) in enumerate(persons):
+            ahead = own - _closeness(said[of], others, alike)
+            found[of, column] = np.where(np.abs(ahead) <= _ROUNDING, 0, np.sign(ahead))
+        return found
 
-    by_rater = {rater: differences(rater, answers) for rater in tested}
-    p_values = [clustered_t_test(d, clusters[of_rater[rater]], epsilon) for rater, d in by_rater.items()]
+    found = differences(_answers(judged, judged.scores[rows.order], labels, clusters, calibration))
+    is_there = ~np.isnan(found)
+    p_values = [clustered_t_test(d[of], clusters[of], epsilon) for d, of in zip(found.T, is_there.T, strict=True)]
     is_matched = stats.false_discovery_control(p_values, method="by") <= alpha
-    comparisons = tuple(
-        RaterComparison(
-            rater=rater,
-            n_rows=sizes[rater][0],
-            n_clusters=sizes[rater][1],
-            advantage=float((by_rater[rater] <= 0).mean()),
-            p_value=p,
-            is_matched=bool(wins),
-        )
-        for rater, p, wins in zip(tested, p_values, is_matched, strict=True)
-    )
-
-    def of_clusters(weights: Mapping[str, FloatArray]) -> FloatArray:
-        """What the rows of each person add up to in each cluster; a column a person."""
-        of = (np.bincount(clusters[of_rater[rater]], weights[rater], minlength=rows.n_clusters) for rater in tested)
-        return np.stack(list(of), axis=1)
-
-    rivals = [{rater: differences(rater, np.full(len(answers), label)) for rater in tested} for label in sorted(constants)]
-    rival = min(rivals, key=lambda of: float(np.mean([d.mean() for d in of.values()])))
-    parts = [
-        {rater: np.ones(len(d)) for rater, d in by_rater.items()},
-        {rater: (d <= 0).astype(np.float64) for rater, d in by_rater.items()},
-        {rater: rival[rater] - d for rater, d in by_rater.items()},
-    ]
-    sums = np.hstack([of_clusters(part) for part in parts])
+    given = labels[has_label]
+    constants = np.quantile(given, np.linspace(0, 1, 11), method="inverted_cdf")
+    constants = np.unique(constants if is_category else [*constants, given.mean()])
+    rivals = [differences(np.full(len(labels), label)) for label in constants]
+    rival = min(rivals, key=lambda of: float(np.nanmean(of, axis=0).mean()))
+    by_cluster = rows_by_cell(np.arange(len(labels)), clusters)
+    sums = np.hstack([by_cluster @ of for of in (is_there, found <= 0, np.nan_to_num(rival - found))])
     resampled = {
         name: Resampled(partial(_mean_over_raters, len(tested), place), sums)
         for place, name in enumerate(("advantage", "over_constant"), 1)
     }
     counts = Counts(len(table.ids), len(used), rows.n_clusters, len(table.ids) - len(used))
-    found = AlternativeAnnotatorTest(
+    return AlternativeAnnotatorTest(
         evaluator=judged.evaluator,
         epsilon=epsilon,
-        comparisons=comparisons,
+        comparisons=tuple(
+            RaterComparison(table.raters[place], *sizes[place], float((d <= 0).sum() / sizes[place][0]), p, bool(wins))
+            for place, d, p, wins in zip(tested, found.T, p_values, is_matched, strict=True)
+        ),
         winning_rate=float(np.mean(is_matched)),
-        cautions=(),
+        cautions=_cautions(table, tested, min(sizes[place][1] for place in tested)),
         **bootstrap.estimates({name: (one.value, one) for name, one in resampled.items()}, counts),
     )
-    left_out = [rater for rater in table.raters if rater not in tested]
-    return replace(found, cautions=tuple(_cautions(found, left_out, has_people=table.has_people)))
 
 
 def clustered_t_test(differences: FloatArray, clusters: IntArray, epsilon: float) -> float:
@@ -303,19 +288,14 @@ def _by_quantiles(scores: FloatArray, labels: FloatArray, asked: FloatArray) -> 
     return np.asarray(np.quantile(labels[~np.isnan(labels)], shares, method="inverted_cdf"))
 
 
-def _cautions(found: AlternativeAnnotatorTest, left_out: list[str], *, has_people: bool) -> list[str]:
-    n_raters, n_clusters = len(found.comparisons), min(one.n_clusters for one in found.comparisons)
-    cautions = []
-    if n_raters < FEW_RATERS:
-        cautions.append(f"{n_raters} raters are few: with {FEW_RATERS} or more, the others have something in common.")
-    if left_out:
-        few = f"fewer than {MIN_ROWS} rows or {MIN_CLUSTERS} conversations"
-        cautions.append(f"Not left out, as they labelled {few}: {', '.join(left_out)}.")
-    if n_clusters < ROUGH_CLUSTERS:
-        cautions.append(f"Rough: a rater labelled {n_clusters} conversations, fewer than {ROUGH_CLUSTERS}.")
-    if not has_people:
-        cautions.append(
-            "The file does not say who gave which label: a rater here is a place in its lists, which several people filled. "
-            "The winning rate says how surely the evaluator matches people on average, not how many of them."
-        )
-    return cautions
+def _cautions(table: LabelTable, tested: list[int], n_clusters: int) -> tuple[str, ...]:
+    left_out = ", ".join(rater for place, rater in enumerate(table.raters) if place not in tested)
+    cautions = {
+        f"{len(tested)} raters are few: with {FEW_RATERS} or more, the others have something in common.": len(tested)
+        < FEW_RATERS,
+        f"Not left out, as they labelled fewer than {MIN_ROWS} rows or {MIN_CLUSTERS} conversations: {left_out}.": left_out,
+        f"Rough: a rater labelled {n_clusters} conversations, fewer than {ROUGH_CLUSTERS}.": n_clusters < ROUGH_CLUSTERS,
+        "The file does not say who gave which label: a rater here is a place in its lists, which several people filled. The "
+        "winning rate says how surely the evaluator matches people on average, not how many of them.": not table.has_people,
+    }
+    return tuple(caution for caution, holds in cautions.items() if holds)

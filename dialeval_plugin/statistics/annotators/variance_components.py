@@ -104,9 +104,8 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
     n_levels = {name: len(np.unique(of)) for name, of in codes.items()}
     names = [name for name in SOURCES if name in codes and 1 < n_levels[name] < (n_rows if name != "responses" else len(row))]
     components = _Components({name: codes[name] for name in names}, values - values.mean(), rows.clusters[row])
-    sums = sparse.eye_array(rows.n_clusters, format="csr")
     computed = {
-        name: Resampled(lambda drawn, place=place: components.of(drawn)[:, place], sums)  # type: ignore[misc]
+        name: Resampled(lambda drawn, place=place: components.of(drawn)[:, place], components.sums)  # type: ignore[misc]
         for place, name in enumerate([*names, "residual"])
     }
     if any(math.isnan(one.value) for one in computed.values()):
@@ -123,15 +122,17 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
 
 
 class _Components:
-    """The components on draws of clusters, from what each cluster adds to the sums."""
+    """The components on draws of clusters, from `sums`, what each cluster adds to them."""
 
     def __init__(self, codes: Mapping[str, IntArray], values: FloatArray, clusters: IntArray) -> None:
-        self.codes, self.sums = codes, dict[tuple[str, ...], Any]()
-        n = len(values)
+        self.codes, self.places = codes, dict[tuple[str, ...], slice]()
+        blocks, n = list[Any](), len(values)
 
         def add(key: tuple[str, ...], ratings: IntArray, weights: Any, columns: Any = 0, width: int = 1) -> None:
             places = clusters[ratings], np.broadcast_to(columns, len(ratings))
-            self.sums[key] = sparse.coo_array((weights, places), shape=(int(clusters.max()) + 1, width)).tocsr()
+            start = sum(block.shape[1] for block in blocks)
+            self.places[key] = slice(start, start + width)
+            blocks.append(sparse.coo_array((weights, places), shape=(int(clusters.max()) + 1, width)))
 
         for name, weights in {"n": np.ones(n), "total": values, "squares": values**2}.items():
             add((name,), np.arange(n), weights)
@@ -154,11 +155,12 @@ class _Components:
                     add((name, other), first, counts**2.0, level[first], len(sizes))
                 else:
                     add((name, other), np.arange(n), np.ones(n), cells, len(sizes) * width)
+        self.sums = sparse.hstack(blocks, format="csr")
 
     @np.errstate(invalid="ignore", divide="ignore")
     def of(self, drawn: FloatArray) -> FloatArray:
         """Return a row of components a draw, the residual last; NaN where they cannot be told apart."""
-        sums = {key: np.asarray(drawn @ of_clusters) for key, of_clusters in self.sums.items()}
+        sums = {key: drawn[:, place] for key, place in self.places.items()}
         n, total, squares = (sums[name,][:, 0] for name in ("n", "total", "squares"))
         size = len(self.codes) + 1
         expected, found = np.empty((len(drawn), size, size)), np.empty((len(drawn), size))
