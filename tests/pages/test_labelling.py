@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,9 +97,9 @@ def test_a_person_labels_by_keys_and_goes_on_later(server: LabellingServer, tmp_
     with browser_page() as page:
 
         def until(expected: str) -> None:
-            for _ in range(400):
-                if page.evaluate(progress) == expected:
-                    return
+            deadline = time.monotonic() + 20
+            while page.evaluate(progress) != expected and time.monotonic() < deadline:
+                time.sleep(0.02)
             assert page.evaluate(progress) == expected
 
         page.resize(390, 800)
