@@ -29,8 +29,8 @@ CARD = "README.md"
 MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
 """What a manifest may name."""
 RECORDED: Mapping[str, str] = {
-    "assistant": "9513158801d77ae30bd590756a17939e93b771491009ddac6e00040e8b323b76",
-    "assistant-open": "af06e2346531b0d84cd83eb11d9ea46d4fb0c128a20fc36a64002d04725bd716",
+    "assistant": "243950a21e96280b38c83abce76f1b0faa6d2751e3d83791504b290653ca931b",
+    "assistant-open": "459fefbe9614bfa2ed2a9ee04a9b04749a6587cbf5aa1d089a5394b6edb686c5",
     "causalscore": "862aeba9e9ce7707b9e71a3cee5d3f24191c1ca9c26896bc49c17332abe3af98",
     "general": "09f30e2ad8e9681b690389952cc405c8024ed8c9bf82d100d7f3f98ae6368af1",
     "general-open": "e72c0793c22fda843e0e219dff23134bd78085cfe63488fd61a3b07db24457ce",

@@ -36,11 +36,12 @@ ASSISTANT_MODEL = DefaultModel("assistant", "DIALEVAL_ASSISTANT", packaged="assi
 REFUSAL, WORST_TURN = "refusal", "worst_turn"
 JUDGED = tuple(defect.name for defect in DEFECTS if defect.name != REFUSAL)
 """Defects that the main score counts; whether a refusal is one depends on what was asked."""
-DEFECT_WEIGHT = 0.25
+DEFECT_WEIGHT = 0.7
 """How much the logarithm of the probability that no defect is there counts beside the log odds of helpfulness.
 
-Chosen on preferences that were learnt from: at 1, heads that are wrong now and then in answers of weak models cost a tenth of
-the pairs that helpfulness alone has right.
+Chosen on preferences that were learnt from, and on spoiled answers of validation: at 1, heads that are wrong now and then in
+answers of weak models cost pairs that helpfulness alone has right; at a quarter, twice as many spoiled answers are above the
+good ones.
 """
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)

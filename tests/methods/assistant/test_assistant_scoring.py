@@ -57,7 +57,7 @@ def test_the_main_score_is_helpfulness_lowered_by_every_defect_but_a_refusal(sco
     for row in scores.rows():
         has_none = sum(math.log1p(-row[defect.name]) for defect in DEFECTS if defect.name != "refusal")
         helpfulness = math.log(row["helpfulness"] / (1 - row["helpfulness"]))
-        assert row["assistant"] == pytest.approx(1 / (1 + math.exp(-helpfulness - 0.25 * has_none)))
+        assert row["assistant"] == pytest.approx(1 / (1 + math.exp(-helpfulness - 0.7 * has_none)))
 
 
 # What is read
