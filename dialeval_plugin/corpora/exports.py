@@ -35,8 +35,11 @@ def user_rows(path: Path) -> list[Line]:
     return person_rows(file_rows(path), str(path))
 
 
-def person_rows(rows: list[Line], source: str) -> list[Line]:
-    """Return the rows as they are, or, where a tool for labelling has written them, as a row a person."""
+def person_rows(rows: list[Line], source: str, *, is_logged: bool = True) -> list[Line]:
+    """Return the rows as they are, or, where a tool for labelling has written them, as a row a person.
+
+    With `is_logged`, how many answers do not count is logged.
+    """
     if rows[0].value.keys() == {"data", "meta"}:  # pages of Langfuse's API
         rows = [row for page in rows for row in objects_field(page, "data")] or rows
     if (tool := export_of(rows[0].value)) is None:
@@ -47,7 +50,7 @@ def person_rows(rows: list[Line], source: str) -> list[Line]:
     except (AttributeError, TypeError, KeyError, ValueError):
         raise InputError(f"{source}: {tool.damaged}.") from None
     found = [Line(where, value) for where, value in answers if value is not None]
-    if len(found) < len(answers):
+    if is_logged and len(found) < len(answers):
         n = len(answers) - len(found)
         logger.warning("%s: %d of %d %s, and are left out", source, n, len(answers), tool.left_out)
     if not found:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -38,6 +39,7 @@ _NESTED = ("labels", "label", "ratings", "rating")
 _LONGEST_WORD = 40
 _MIN_ROWS = 2
 """Of fewer nothing can be said of what their words are."""
+_ROWS_SEEN = 1000
 _CONTEXT = ("context", "preceding", "prompt", "question", "input")
 _RESPONSE = ("response", "text", "answer", "output", "completion")
 
@@ -73,8 +75,8 @@ def read_labels(
 
 
 def has_words(source: str | Path, quality: str | None = None, raters: Sequence[str] = ()) -> bool:
-    """Whether a file has labels in words, not in numbers: in the columns asked for, or where none holds numbers."""
-    rows = _own_rows(Path(source))
+    """Whether a file has labels in words, as its first rows tell: in the columns asked for, or where none holds numbers."""
+    rows = _own_rows(Path(source), only_first=True)
     if rows is None or len(rows) < _MIN_ROWS:
         return False
     if any(isinstance(row.value.get(name), (list, dict)) for row in rows for name in _NESTED):
@@ -95,8 +97,8 @@ def _cells(given: Any, quality: str | None) -> Iterator[Any]:
         yield from said if isinstance(said, list) else [said]
 
 
-def _own_rows(path: Path) -> list[Line] | None:
-    """The rows of a user's file; None of a set, or of a file as a set was published."""
+def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
+    """The rows of a user's file, or the first of them; None of a set, or of a file as a set was published."""
     if not path.exists():
         return None
     if path.suffix.lower() in {".xlsx", ".parquet", ".arrow"}:
@@ -104,7 +106,11 @@ def _own_rows(path: Path) -> list[Line] | None:
         return person_rows(rows, str(path))
     check_suffix(path)
     is_own = is_table(path) or export_of(Beginning.of(path).value) is not None or identify(path) is None
-    return user_rows(path) if is_own else None
+    if not is_own:
+        return None
+    if not only_first:
+        return user_rows(path)
+    return person_rows(list(islice(open_rows(str(path), is_log=False).lines, _ROWS_SEEN)), str(path), is_logged=False)
 
 
 class LabelOptions(TypedDict, total=False):
