@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,9 @@ from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.scores import scores_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from dialeval_plugin.results.agreement import Disagreement, disagreements
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
-from .disagreements import Disagreement, disagreements
 from .evaluated import Evaluated
 from .findings import QUESTIONS, Finding, Verdict, findings
 from .requirements import Checked, check, requirement
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA_VERSION = 1
+MOST_DISAGREEMENTS = 20
 CERTIFY_BOOTSTRAP = Bootstrap(interval="expanded")
 """The interval that holds what it says with few conversations."""
 
@@ -133,7 +134,7 @@ class EvaluatorPassport:
             "sources": list(self.sources),
             "signature": self.signature,
             "findings": [finding.to_dict() for finding in self.findings],
-            "disagreements": [one.to_dict() for one in self.disagreements],
+            "disagreements": [asdict(one) for one in self.disagreements],
         }
 
 
@@ -234,7 +235,15 @@ def certify(
         judged = [pair(scores, table, is_partial=is_partial, is_subset=True) for scores in runs]
         of = Evaluated(runs=judged, whole=runs[0], bootstrap=bootstrap)
         sources = tuple(Path(scores.source).name for scores in runs)
-        passports.append(EvaluatorPassport(name, sources, runs[0].signature, findings(of), disagreements(of)))
+        passports.append(
+            EvaluatorPassport(
+                name,
+                sources,
+                runs[0].signature,
+                findings(of),
+                tuple(disagreements(of.judged, of.used, most=MOST_DISAGREEMENTS)),
+            )
+        )
     checked = [check(one, of.evaluator, of.figures, of.why_none(one.name)) for of in passports for one in required]
     return Passport(LabelledData.of(table), tuple(passports), bootstrap, tuple(checked))
 

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, ScoreTable
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
-from dialeval_plugin.statistics.raters import InPlaceOfRaters, in_place_of_raters
-from dialeval_plugin.statistics.rows import cluster_codes
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
+from dialeval_plugin.statistics.raters import MIN_RATERS, InPlaceOfRaters, in_place_of_raters
+from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
 
 AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
+
+
+class Labelled(NamedTuple):
+    """Labels of an evaluator and of people, row by row; `counts` are how many people gave each label."""
+
+    said: FloatArray
+    counts: FloatArray
+    clusters: IntArray
+    of: Counts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,9 +88,46 @@ class Evaluated:
         texts = self.labels.texts
         return None if texts is None else np.array([float(len(texts[row][1].split())) for row in self.used])
 
+    @property
+    def categories(self) -> int:
+        """How many labels the evaluator answers with; 0 where it answers with numbers."""
+        return len(self.judged.scale.categories) if self.judged.scale is not None else 0
+
+    @property
+    def kappa(self) -> str:
+        """Name of the kappa that the labels are compared by."""
+        return "quadratic_kappa" if self.labels.scale.kind == "ordinal" else "kappa"
+
+    def labelled(self, rows: IntArray) -> Labelled:
+        """Return what the evaluator and people said of some of the used rows, in an order that follows from what they hold."""
+        counts = label_counts(self.labels.labels, self.categories)
+        found = canonical_rows("certify", [self.judged.scores, *counts.T], rows, self.all_clusters)
+        n, n_rated = len(counts), int((self.labels.n_labels > 0).sum())
+        of = Counts(n, len(rows), found.n_clusters, n_rated - len(rows), n - n_rated)
+        return Labelled(self.judged.scores[found.order], counts[found.order], found.clusters, of)
+
     @cached_property
-    def in_place_of_raters(self) -> InPlaceOfRaters:
-        """The evaluator in the place of each rater in turn."""
+    def second_person(self) -> InPlaceOfRaters:
+        """The evaluator beside people as people are beside each other; of labels by kappa with one of them, drawn at random."""
+        if not self.categories:
+            return self._in_place_of_raters()
+        said, counts, clusters, of = self.labelled(self.used[self.labels.n_labels[self.used] >= MIN_RATERS])
+        ours, theirs = (
+            Resampled(label_statistics(self.labels.scale)[self.kappa], cells) if len(said) else None
+            for cells in (evaluator_cells(said, counts, clusters), people_cells(counts, clusters))
+        )
+        names = ("evaluator", "person", "difference")
+        if ours is None or theirs is None or np.isnan(ours.value) or np.isnan(theirs.value):
+            why = f"{self.kappa}: undefined on {len(said)} rows with two labels and a score. Have more rows labelled."
+            computed: dict[str, Computed] = dict.fromkeys(names, why)
+            pilot = None
+        else:
+            pilot = ours - theirs
+            computed = {name: (one.value, one) for name, one in zip(names, (ours, theirs, pilot), strict=True)}
+        found = self.bootstrap.estimates(computed, of)
+        return InPlaceOfRaters(found["evaluator"], found["person"], found["difference"], pilot)
+
+    def _in_place_of_raters(self) -> InPlaceOfRaters:
         labels, width = self.labels.labels, int(self.labels.n_labels.max(initial=0))
         if labels.shape[1] > width:
             # More raters than a row has labels: nobody labelled all, and the places of the rows are taken for raters.

@@ -8,21 +8,27 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.labels.pairing import on_scale
+from dialeval_plugin.results.agreement import agreement_of
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
     MIN_ROWS,
     PASSING_RATE,
     alternative_annotator_test,
 )
-from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, NO_RESAMPLES, UNIFORM, Estimate
+from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, NO_RESAMPLES, UNIFORM, Estimate, Resampled
+from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_statistics
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
 from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.statistics.estimation.sample import Sample
+from dialeval_plugin.statistics.estimation.true_mean import true_mean
 from dialeval_plugin.statistics.levels import Rated, RatingTable
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.planning.power import detectable_difference
 from dialeval_plugin.statistics.raters import MIN_RATERS
-from dialeval_plugin.statistics.reliability import intraclass_correlation
+from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.significance import Measure, difference_intervals
 
 from .evaluated import Evaluated
@@ -65,7 +71,12 @@ class Finding:
 
 def findings(evaluated: Evaluated) -> tuple[Finding, ...]:
     """Return the answers to all questions, in the order of a passport."""
-    return tuple(Finding(key, one.text, *one.answer(evaluated)) for key, one in QUESTIONS.items())
+    is_nominal = evaluated.labels.scale.kind == "nominal"
+    why: Answer = "not tested", "The labels have no order, so they have no mean."
+    return tuple(
+        Finding(key, one.text, *(why if is_nominal and one.needs_order else one.answer(evaluated)))
+        for key, one in QUESTIONS.items()
+    )
 
 
 Answer: TypeAlias = tuple[Verdict, str] | tuple[Verdict, str, tuple[Estimate, ...]]
@@ -96,22 +107,22 @@ def _why(estimate: Estimate) -> str:
 
 
 def _second_person(of: Evaluated) -> Answer:
-    n_raters = int(of.labels.n_labels.max(initial=0))
-    if n_raters < MIN_RATERS:
+    if of.labels.n_labels.max(initial=0) < MIN_RATERS:
         return "not tested", "One rater only: how well people agree with each other, the ceiling, is not known."
-    found = of.in_place_of_raters
+    found = of.second_person
     difference = _named("second_person_difference", found.difference)
-    evaluator, person = _named("second_person", found.evaluator), _named("person", found.person)
     if difference.value is None:
         return "cannot tell", str(difference.reason)
     verdict = _verdict(difference, -MARGIN, 0.0)
     said = {
-        "yes": f"In the place of one rater it agrees with the others as well as that person does, within {MARGIN:g}",
-        "no": "In the place of one rater it agrees with the others less than that person does",
-        "cannot tell": "In the place of one rater it may agree with the others more or less than that person does",
+        "yes": f"It agrees with people as well as a second person does, within {MARGIN:g}",
+        "no": "It agrees with people less than a second person does",
+        "cannot tell": "It may agree with people more or less than a second person does",
     }[verdict]
-    figures = f"{evaluator.text(2)} against {number_text(person.value, 2)}, a difference of {difference.text(2)}"
-    return verdict, f"{said}: {figures}.{_why(difference)}", (evaluator, person, difference)
+    measure = f"{of.kappa.replace('_', ' ')} with one of them" if of.categories else "Spearman's rho in the place of each rater"
+    figures = f"{found.evaluator.text(2)} against {number_text(found.person.value, 2)}, a difference of {difference.text(2)}"
+    estimates = _named("second_person", found.evaluator), _named("person", found.person), difference
+    return verdict, f"{said}: {measure} {figures}.{_why(difference)}", estimates
 
 
 def _alternative_annotator(of: Evaluated) -> Answer:
@@ -125,35 +136,65 @@ def _alternative_annotator(of: Evaluated) -> Answer:
     except InputError:
         return "not tested", f"No rater labelled {MIN_ROWS} rows that others labelled too, in {MIN_CLUSTERS} conversations."
     rate = mean_interval([float(one.is_matched) for one in found.comparisons], bootstrap=NO_RESAMPLES)
-    figures = _named("winning_rate", replace(rate, reason=None)), _named("advantage_probability", found.advantage)
+    figures = (
+        _named("winning_rate", replace(rate, reason=None)),
+        _named("advantage_probability", found.advantage),
+        _named("advantage_over_constant", found.over_constant),
+    )
     # A test that does not reject shows nothing: only people who are closer to each other on most rows do.
     verdict: Verdict = "yes" if found.passes else "no" if _verdict(found.advantage, PASSING_RATE) == "no" else "cannot tell"
-    n = len(found.comparisons)
+    n_matched, n = sum(one.is_matched for one in found.comparisons), len(found.comparisons)
     said = (
-        f"Left out in turn, {sum(one.is_matched for one in found.comparisons)} of {n} raters are matched by it at epsilon "
-        f"{found.epsilon:g} (half are needed): on {found.advantage.text(2)} of the rows it is at least as close to the others"
+        f"It matches {n_matched} of {n} raters, each left out in turn, at epsilon {found.epsilon:g}, and half are needed; on "
+        f"{found.advantage.text(2)} of the rows it is at least as close to the others."
     )
-    return verdict, " ".join([f"{said}.", *found.cautions]), figures
+    if found.winning_rate >= PASSING_RATE and not found.passes:
+        said += " But one that says the same of every row does as well."
+    return verdict, " ".join([said, *found.cautions]), figures
 
 
 def _agreement(of: Evaluated) -> Answer:
-    names = ["spearman", "pearson", *(["auroc"] if _is_binary(of) else [])]
-    found = correlations(of.scores, of.ratings, coefficients=names, clusters=of.clusters, bootstrap=of.bootstrap)
-    figures = tuple(of.counted(found[name]) for name in names)
-    main = figures[0]
-    if main.value is None:
-        return "cannot tell", str(main.reason), figures
-    verdict = _verdict(main, 0.0)
-    said = {
-        "yes": "Its scores rise with the people's mean",
-        "no": "Its scores fall where the people's mean rises",
-        "cannot tell": "It cannot be told from chance",
-    }[verdict]
-    return verdict, f"{said}: Spearman's rho {main.text(2)}.{_why(main)}", figures
+    if not len(of.used):
+        return "cannot tell", "No row has a score and a label."
+    if of.labels.scale.kind in {"interval", "ordinal"} and not of.categories:
+        every = correlations(
+            of.scores, of.ratings, coefficients=("spearman", "pearson"), clusters=of.clusters, bootstrap=of.bootstrap
+        )
+        found: Mapping[str, Estimate] = {name: of.counted(one) for name, one in every.items()}
+        main, limit, measure = "spearman", 0.0, "Spearman's rho with the people's mean"
+    elif of.categories:
+        found = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
+        main, limit, measure = of.kappa, 0.0, f"{of.kappa.replace('_', ' ')} with one person"
+    else:
+        found = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
+        main, limit, measure = "auroc", 0.5, "AUROC"
+    figures = found[main], *(one for name, one in found.items() if name != main)
+    if (figure := figures[0]).value is None:
+        return "cannot tell", str(figure.reason), figures
+    verdict = _verdict(figure, limit)
+    told = {"yes": "It agrees with people", "no": "It contradicts people", "cannot tell": "It cannot be told from chance"}[
+        verdict
+    ]
+    return verdict, f"{told}: {measure} {figure.text(2)}.{_why(figure)}", figures
 
 
-def _is_binary(of: Evaluated) -> bool:
-    return of.labels.scale.kind == "binary" and bool(np.isin(of.ratings, (0, 1)).all())
+def _constant(of: Evaluated) -> Answer:
+    if not of.categories:
+        return "not tested", "It answers with numbers of its own: how often it is right depends on a threshold."
+    said, counts, clusters, n = of.labelled(of.used)
+    if not len(said):
+        return "cannot tell", "No row has a score and a label."
+    shares = (counts / counts.sum(axis=1, keepdims=True)).sum(axis=0)
+    commonest = np.full(len(said), float(shares.argmax()))
+    accuracy = label_statistics(of.labels.scale)["accuracy"]
+    ours, theirs = (Resampled(accuracy, evaluator_cells(one, counts, clusters)) for one in (said, commonest))
+    gain = of.bootstrap.estimates({"accuracy_over_constant": ((ours - theirs).value, ours - theirs)}, n)[
+        "accuracy_over_constant"
+    ]
+    verdict = _verdict(gain, 0.0)
+    told = {"yes": "is right more often than", "no": "is right less often than", "cannot tell": "cannot be told from"}[verdict]
+    label = of.labels.scale.categories[int(shares.argmax())]
+    return verdict, f"It {told} one that always says {label!r}: by {gain.text(2)} of the rows.{_why(gain)}", (gain,)
 
 
 def _beyond_length(of: Evaluated) -> Answer:
@@ -204,19 +245,22 @@ def _ceiling(of: Evaluated) -> Answer:
     if n.max(initial=0) < MIN_RATERS:
         return "not tested", "One rater only: how reliable the labels are is not known."
     rated = np.flatnonzero(n >= MIN_RATERS)
-    found = intraclass_correlation(
-        [row[~np.isnan(row)] for row in of.labels.labels[rated]], clusters=of.all_clusters[rated], bootstrap=of.bootstrap
-    )
+    scored = np.intersect1d(rated, of.used)
+
+    def raters(rows: IntArray) -> list[FloatArray]:
+        return [row[~np.isnan(row)] for row in of.labels.labels[rows]]
+
+    found = intraclass_correlation(raters(rated), clusters=of.all_clusters[rated], bootstrap=of.bootstrap)
     ceiling = _named("ceiling", found.ceiling_of_mean)
     figures = _named("icc_of_one", found.of_one), _named("icc_of_mean", found.of_mean), ceiling
     if ceiling.value is None:
         return "cannot tell", str(ceiling.reason), figures
-    pearson = correlations(of.scores, of.ratings, coefficients=["pearson"], bootstrap=NO_RESAMPLES)["pearson"]
-    share = ""
-    if pearson.value is not None and ceiling.value > 0:
-        share = f"; its {number_text(pearson.value, 2)} is {100 * pearson.value / ceiling.value:.0f} % of that"
-    verdict = _verdict(ceiling, 0.0)
-    return verdict, f"No evaluator can be expected above Pearson's r {ceiling.text(2)} with these labels{share}.", figures
+    share = disattenuated_correlation(
+        of.judged.scores[scored], raters(scored), clusters=of.all_clusters[scored], bootstrap=of.bootstrap
+    )
+    of_that = "" if share.value is None else f" It reaches {share.text(2)} of that."
+    said = f"No evaluator can be expected above Pearson's r {ceiling.text(2)} with these labels.{of_that}"
+    return _verdict(ceiling, 0.0), said, (*figures, _named("share_of_ceiling", share))
 
 
 def _repeats(of: Evaluated) -> Answer:
@@ -224,35 +268,56 @@ def _repeats(of: Evaluated) -> Answer:
         return "not tested", "No repeated runs are given: give NAME=FILE several times with one NAME."
     runs = np.stack([run.scores for run in of.runs], axis=1)
     both = np.flatnonzero(~np.isnan(runs).any(axis=1))
-    icc = intraclass_correlation(runs[both].tolist(), clusters=of.all_clusters[both], bootstrap=of.bootstrap).of_one
-    figures = [_named("repeat_icc", icc)]
-    if of.judged.scale is not None:
+    clusters = of.all_clusters[both]
+    if of.categories:
         first, second = np.triu_indices(runs.shape[1], 1)
         flips = (runs[both][:, first] != runs[both][:, second]).mean(axis=1)
-        figures.append(_named("flip_rate", mean_interval(flips, clusters=of.all_clusters[both], bootstrap=of.bootstrap)))
-    verdict = _verdict(figures[0], STEADY)
-    said = {"yes": "Runs say the same", "no": "Runs differ", "cannot tell": "Runs may differ"}[verdict]
-    beside = f"; two runs label {100 * (figures[1].value or 0):.1f} % of the rows differently" if len(figures) > 1 else ""
-    return (
-        verdict,
-        f"{said}: the reliability of one of {len(of.runs)} runs is {icc.text(2)}{beside}.{_why(icc)}",
-        tuple(figures),
-    )
+        rate = _named("flip_rate", mean_interval(flips, clusters=clusters, bootstrap=of.bootstrap))
+        ends = ends_of(rate)
+        is_steady = ends is not None and ends[1] < 1 - STEADY
+        verdict: Verdict = "yes" if is_steady else "no" if ends is not None and ends[0] > 1 - STEADY else "cannot tell"
+        said = f"Two of {len(of.runs)} runs label {rate.text(2)} of the rows differently; less than {1 - STEADY:.1g} is steady"
+        return verdict, f"{said}.{_why(rate)}", (rate,)
+    icc = intraclass_correlation(runs[both].tolist(), clusters=clusters, bootstrap=of.bootstrap).of_one
+    said = f"The reliability of one of {len(of.runs)} runs is {icc.text(2)}; more than {STEADY:g} is steady"
+    return _verdict(icc, STEADY), f"{said}.{_why(icc)}", (_named("repeat_icc", icc),)
 
 
 def _power(of: Evaluated) -> Answer:
     if of.labels.n_labels.max(initial=0) < MIN_RATERS:
         return "not tested", "One rater only: there is no second person to tell it from."
-    pilot = of.in_place_of_raters.pilot
+    pilot = of.second_person.pilot
     found = None if pilot is None else detectable_difference(pilot, bootstrap=of.bootstrap)
     if found is None:
-        return "not tested", str(of.in_place_of_raters.difference.reason)
+        return "not tested", str(of.second_person.difference.reason)
     figure = replace(
-        of.in_place_of_raters.difference, name="detectable_difference", value=found.difference, ci_low=None, ci_high=None
+        of.second_person.difference, name="detectable_difference", value=found.difference, ci_low=None, ci_high=None
     )
     verdict: Verdict = "yes" if found.difference <= SMALL else "no"
     said = f"With these {found.n_clusters:,} conversations {found} between it and a person"
     return verdict, f"{said}; {SMALL:g} or less is enough.", (figure,)
+
+
+def _true_mean(of: Evaluated) -> Answer:
+    place = {id: row for row, id in enumerate(of.whole.ids)}
+    if len(place) <= len(of.used):
+        return "not tested", "All rows that it scored are labelled: their mean is known."
+    labels = np.full(len(place), np.nan)
+    for row in of.used.tolist():
+        labels[place[of.labels.ids[row]]] = of.human[row]
+    scores, _ = on_scale(of.whole, of.labels.scale)
+    is_rate = of.labels.scale.kind == "binary"
+    try:
+        sample = Sample.of(scores, labels, clusters=of.whole.clusters, is_rate=is_rate)
+        found = true_mean(sample, confidence=of.bootstrap.confidence, seed=of.bootstrap.seed)
+    except InputError as error:
+        return "cannot tell", str(error)
+    figures = _named("true_mean", found.mean), _named("mean_of_labels", found.labels_only)
+    what = f"The true {'rate' if is_rate else 'mean'} of all {len(place):,} rows is {found.mean.text(2)}"
+    if found.effective_labels is None or found.effective_labels <= sample.n_labels:
+        return "no", f"{what}; it adds nothing to the {sample.n_labels:,} labels.", figures
+    worth = f"with its scores the {sample.n_labels:,} labels are worth {found.effective_labels:,.0f}"
+    return "yes", f"{what}; {worth}.", figures
 
 
 def _systems(of: Evaluated) -> Answer:
@@ -289,6 +354,8 @@ class Question(NamedTuple):
     text: str
     answer: Callable[[Evaluated], Answer]
     figures: Mapping[str, str]
+    needs_order: bool = False
+    """Whether it is about means of labels."""
 
 
 QUESTIONS: Mapping[str, Question] = {
@@ -296,8 +363,8 @@ QUESTIONS: Mapping[str, Question] = {
         "Does it agree with people as well as a second person does?",
         _second_person,
         {
-            "second_person": "it, in the place of one rater, with the others",
-            "person": "one rater with the others",
+            "second_person": "its agreement with people",
+            "person": "a second person's agreement with people",
             "second_person_difference": "it less a person",
         },
     ),
@@ -307,6 +374,7 @@ QUESTIONS: Mapping[str, Question] = {
         {
             "winning_rate": "share of the raters whom it matches",
             "advantage_probability": "share of rows on which it is at least as close to the others as the rater left out",
+            "advantage_over_constant": "how much more often it is closer than one that says the same of every row",
         },
     ),
     "agreement": Question(
@@ -316,7 +384,25 @@ QUESTIONS: Mapping[str, Question] = {
             "spearman": "Spearman's rho with the people's mean",
             "pearson": "Pearson's r with the people's mean",
             "auroc": "AUROC: how often it ranks a good row above a bad one",
+            "kappa": "Cohen's kappa with one person",
+            "quadratic_kappa": "kappa with one person, weighted by the squared distance of labels",
+            "linear_kappa": "kappa with one person, weighted by the distance of labels",
+            "accuracy": "share of rows on which it says what one person says",
+            "balanced_accuracy": "the mean of that over the labels that people gave",
+            "tpr": "share of the positive rows that it calls so",
+            "tnr": "share of the negative rows that it calls so",
+            "precision": "share of the rows that it calls positive that are",
+            "f1": "F1 of the positive label",
+            "macro_f1": "mean F1 of the labels",
+            "mcc": "Matthews' correlation coefficient",
+            "ac1": "Gwet's AC1 with one person",
+            "constant_accuracy": "accuracy of always saying the commonest label",
         },
+    ),
+    "constant": Question(
+        "Is it right more often than one that always says the same?",
+        _constant,
+        {"accuracy_over_constant": "its accuracy less that of always saying the commonest label"},
     ),
     "beyond_length": Question(
         "Does it agree with people more than the length of the response does?",
@@ -325,11 +411,13 @@ QUESTIONS: Mapping[str, Question] = {
             "length_difference": "its rho less that of the response length",
             "length_spearman": "Spearman's rho of the response length",
         },
+        needs_order=True,
     ),
     "length_bias": Question(
         "Is it free of a preference for long or short responses?",
         _length_bias,
         {"length_bias": "its preference for length among equally good responses"},
+        needs_order=True,
     ),
     "ceiling": Question(
         "Can these labels tell good evaluators from bad ones?",
@@ -338,12 +426,20 @@ QUESTIONS: Mapping[str, Question] = {
             "icc_of_one": "reliability of one label",
             "icc_of_mean": "reliability of the mean label",
             "ceiling": "highest Pearson's r that these labels allow",
+            "share_of_ceiling": "its Pearson's r as a share of that",
         },
+        needs_order=True,
     ),
     "power": Question(
         "Is the data enough to tell it from a person?",
         _power,
         {"detectable_difference": "smallest difference from a person that would be seen four times in five"},
+    ),
+    "true_mean": Question(
+        "Does it make a sample of labels say more of all rows?",
+        _true_mean,
+        {"true_mean": "true mean of all rows", "mean_of_labels": "what the labels alone say of it"},
+        needs_order=True,
     ),
     "repeats": Question(
         "Does it say the same when it is asked again?",
@@ -351,7 +447,10 @@ QUESTIONS: Mapping[str, Question] = {
         {"repeat_icc": "reliability of one run", "flip_rate": "share of rows that two runs label differently"},
     ),
     "systems": Question(
-        "Does it rank systems as people do?", _systems, {"system_pearson": "Pearson's r of the systems' means"}
+        "Does it rank systems as people do?",
+        _systems,
+        {"system_pearson": "Pearson's r of the systems' means"},
+        needs_order=True,
     ),
     "coverage": Question("Does it give every row a score?", _coverage, {"coverage": "share of labelled rows with a score"}),
 }

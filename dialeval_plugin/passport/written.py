@@ -64,7 +64,7 @@ def _of_evaluator(one: EvaluatorPassport) -> list[str]:
     if untested := [f"- {finding.question} {finding.sentence}" for finding in one.findings if finding not in tested]:
         parts += ["Not tested:", "\n".join(map(for_markdown, untested))]
     if one.disagreements:
-        rows = [[of.id, of.score, of.said, of.response] for of in one.disagreements[:_MOST_SHOWN]]
+        rows = [[of.id, of.said, ", ".join(of.people), of.response] for of in one.disagreements[:_MOST_SHOWN]]
         parts += ["Strongest disagreements:", markdown_table(["row", "evaluator", "people", "response"], rows)]
     return [*parts, f"Signature: {for_markdown(one.signature or 'unknown')}"]
 

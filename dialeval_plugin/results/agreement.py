@@ -204,7 +204,7 @@ def agreement_of(
         quality=labels.quality,
         scale=labels.scale,
         people=people,
-        disagreements=_disagreements(judged, used, decided),
+        disagreements=disagreements(judged, used, decided),
         unscored=judged.unscored,
         signature=judged.signature,
         **found,
@@ -282,10 +282,13 @@ def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Comput
     return exact, resampled._replace(shift=exact - resampled.value)
 
 
-def _disagreements(judged: JudgedLabels, used: IntArray, decided: FloatArray) -> list[Disagreement]:
-    """The rows on which evaluator and people differ, the strongest first; of equals, the one that more people labelled.
+def disagreements(
+    judged: JudgedLabels, used: IntArray, decided: FloatArray | None = None, most: int | None = None
+) -> list[Disagreement]:
+    """Return the rows on which evaluator and people differ, the strongest first; of equals, the one that more people labelled.
 
-    `decided` are the labels that a threshold makes of scores, or the scores.
+    `used` are the rows that have a score and a label, and `decided` the labels that a threshold makes of scores, or the scores;
+    no more than `most` are returned.
     """
     labels, scores = judged.labels, judged.scores[used]
     given, kind = labels.labels[used], labels.scale.kind
@@ -296,7 +299,7 @@ def _disagreements(judged: JudgedLabels, used: IntArray, decided: FloatArray) ->
     else:
         means = np.nanmean(given, axis=1)
         strength = np.abs(stats.rankdata(scores) - stats.rankdata(means)) / len(used)
-        if kind == "binary":
+        if kind == "binary" and decided is not None:
             strength[decided[used] == means] = 0
     order = np.lexsort((np.arange(len(used)), -n_labels, -strength))
     names = labels.scale.categories
@@ -317,7 +320,7 @@ def _disagreements(judged: JudgedLabels, used: IntArray, decided: FloatArray) ->
             response=response,
         )
 
-    return [of(place) for place in order.tolist() if strength[place] > 0]
+    return [of(place) for place in order[:most].tolist() if strength[place] > 0]
 
 
 def agreement_table(found: Sequence[Agreement]) -> Table:

@@ -242,7 +242,7 @@ class Bootstrap:
         """The rounds in chunks, each with how often every cluster is drawn."""
         generator = np.random.default_rng(self.seed)
         chunks = [slice(start, min(start + at_once, self.rounds)) for start in range(0, self.rounds, at_once)]
-        if n_clusters <= _DRAWN_AHEAD:
+        if n_clusters <= _DRAWN_AHEAD or not chunks:
             yield from ((chunk, draw_clusters(n_clusters, chunk.stop - chunk.start, generator)) for chunk in chunks)
             return
         with ThreadPoolExecutor(max_workers=1) as drawing:

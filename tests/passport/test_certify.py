@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import dialeval_plugin
-from dialeval_plugin.passport.certify import Passport, certify
-from dialeval_plugin.passport.disagreements import MOST_DISAGREEMENTS
+from dialeval_plugin.passport.certify import MOST_DISAGREEMENTS, Passport, certify
 from dialeval_plugin.passport.findings import QUESTIONS
 from dialeval_plugin.passport.written import check_ending, write_passport
 from tests.cli.running import run, run_installed
@@ -82,11 +81,11 @@ def test_disagreements_are_the_rows_furthest_apart_in_order(made_up: MadeUp) -> 
     moved[best] = -100.0
     shown = certify([replace(scores, scores=moved)], made_up.labels).evaluators[0].disagreements
     assert len(shown) == MOST_DISAGREEMENTS
-    assert [one.distance for one in shown] == sorted((one.distance for one in shown), reverse=True)
+    assert [one.strength for one in shown] == sorted((one.strength for one in shown), reverse=True)
     first = shown[0]
-    assert (first.id, first.score, first.labels, first.said) == (made_up.labels.ids[best], "-100", (("5", 3),), "5 (3 times)")
+    assert (first.id, first.said, first.people) == (made_up.labels.ids[best], "-100", ("5", "5", "5"))
     assert (first.context, first.response) == (made_up.labels.texts or ())[best]
-    assert 0.9 < first.distance <= 1
+    assert 0.9 < first.strength <= 1
 
 
 def test_json_is_what_the_document_says(files: Path) -> None:
@@ -108,7 +107,7 @@ def test_json_is_what_the_document_says(files: Path) -> None:
         *("name", "value", "ci_low", "ci_high", "n_total", "n_scored", "n_unscored", "n_unrated", "n_clusters"),
         *("n_degenerate", "reason", "is_rough"),
     ]
-    assert list(one["disagreements"][0]) == ["id", "distance", "score", "labels", "context", "response"]
+    assert list(one["disagreements"][0]) == ["id", "conversation", "strength", "said", "people", "context", "response"]
     assert read["requirements"][0]["requirement"] == "spearman>=0.3"
     assert read["has_passed"] is True
 

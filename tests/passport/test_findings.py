@@ -7,13 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.metrics import cohen_kappa_score
 
+from dialeval_plugin.labels.pairing import pair
+from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.passport.certify import CERTIFY_BOOTSTRAP, EvaluatorPassport, certify
 from dialeval_plugin.passport.findings import QUESTIONS, TITLES, Finding
+from dialeval_plugin.results.true_mean import estimate
+from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.raters import leave_one_rater_out
-from dialeval_plugin.statistics.reliability import intraclass_correlation
+from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from tests.passport.conftest import MadeUp
 
 FEWER_ROUNDS = replace(CERTIFY_BOOTSTRAP, rounds=200)
@@ -32,9 +37,17 @@ def finding(key: str, scores: ScoreTable | list[ScoreTable], labels: LabelTable)
 @pytest.mark.parametrize(
     ("noise", "verdict", "begins"),
     [
-        (0.1, "yes", "In the place of one rater it agrees with the others as well as that person does, within 0.05: 0."),
-        (4.0, "no", "In the place of one rater it agrees with the others less than that person does: 0."),
-        (0.9, "cannot tell", "In the place of one rater it may agree with the others more or less than that person does: 0."),
+        (
+            0.1,
+            "yes",
+            "It agrees with people as well as a second person does, within 0.05: Spearman's rho in the place of each rater 0.",
+        ),
+        (4.0, "no", "It agrees with people less than a second person does: Spearman's rho in the place of each rater 0."),
+        (
+            0.9,
+            "cannot tell",
+            "It may agree with people more or less than a second person does: Spearman's rho in the place of each rater 0.",
+        ),
     ],
 )
 def test_second_person(made_up: MadeUp, noise: float, verdict: str, begins: str) -> None:
@@ -56,7 +69,7 @@ def test_one_rater_only_has_no_ceiling(made_up: MadeUp) -> None:
     assert by_key["second_person"] == ("not tested", why)
     assert by_key["ceiling"] == ("not tested", "One rater only: how reliable the labels are is not known.")
     assert found.verdict == "cannot tell"
-    assert found.headline.sentence.startswith(f"{why} Its scores rise with the people's mean: Spearman's rho 0.")
+    assert found.headline.sentence.startswith(f"{why} It agrees with people: Spearman's rho with the people's mean 0.")
     against = replace(made_up.table("judge", 0.3), scores=-made_up.table("judge", 0.3).scores)
     assert passport_of(against, labels).verdict == "no"
 
@@ -75,8 +88,8 @@ def test_raters_who_labelled_few_rows_each_are_taken_by_place(made_up: MadeUp) -
 @pytest.mark.parametrize(
     ("noise", "verdict", "begins"),
     [
-        (0.5, "yes", "Its scores rise with the people's mean: Spearman's rho 0."),
-        (np.inf, "cannot tell", "It cannot be told from chance: Spearman's rho "),
+        (0.5, "yes", "It agrees with people: Spearman's rho with the people's mean 0."),
+        (np.inf, "cannot tell", "It cannot be told from chance: Spearman's rho with the people's mean "),
     ],
 )
 def test_agreement(made_up: MadeUp, noise: float, verdict: str, begins: str) -> None:
@@ -118,21 +131,59 @@ def test_the_number_of_words(made_up: MadeUp) -> None:
 def test_ceiling(made_up: MadeUp) -> None:
     scores = made_up.table("judge", 0.3)
     found = finding("ceiling", scores, made_up.labels)
-    ceiling = intraclass_correlation(made_up.labels.labels.tolist()).ceiling_of_mean.value
-    pearson = stats.pearsonr(scores.scores, made_up.labels.labels.mean(axis=1)).statistic
-    assert found.figures[2].value == pytest.approx(ceiling, abs=1e-12)
-    assert found.sentence.endswith(f" with these labels; its {pearson:.2f} is {100 * pearson / ceiling:.0f} % of that.")
+    people = made_up.labels.labels.tolist()
+    assert found.figures[2].value == pytest.approx(intraclass_correlation(people).ceiling_of_mean.value, abs=1e-12)
+    share = found.figures[3]
+    assert share.value == pytest.approx(disattenuated_correlation(scores.scores, people).value, abs=1e-12)
+    assert found.sentence.endswith(f" with these labels. It reaches {share.text(2)} of that.")
+
+
+def test_power(made_up: MadeUp) -> None:
+    found = finding("power", made_up.table("judge", 0.3), made_up.labels)
+    (figure,) = found.figures
+    seen = f"a difference of {figure.value:.3f} would be seen four times in five between it and a person"
+    said = f"With these 80 conversations {seen}"
+    assert (found.verdict, found.sentence) == ("yes" if figure.value <= 0.1 else "no", f"{said}; 0.1 or less is enough.")
+
+
+def test_alternative_annotator(made_up: MadeUp) -> None:
+    scores = made_up.table("judge", 0.3)
+    found = finding("alternative_annotator", scores, made_up.labels)
+    expected = alternative_annotator_test(pair(scores, made_up.labels), calibration="quantiles", bootstrap=FEWER_ROUNDS)
+    assert (found.verdict, found.figures[0].value) == ("yes", expected.winning_rate)
+    said = "It matches 3 of 3 raters, each left out in turn, at epsilon 0.2, and half are needed; on "
+    assert found.sentence.startswith(f"{said}{expected.advantage.text(2)} of")
+    few = replace(made_up.labels, labels=np.where(np.arange(240)[:, None] < 20, made_up.labels.labels, np.nan))
+    untold = finding("alternative_annotator", scores, few)
+    why = "No rater labelled 30 rows that others labelled too, in 10 conversations."
+    assert (untold.verdict, untold.sentence) == ("not tested", why)
 
 
 def test_repeated_runs(made_up: MadeUp) -> None:
     first, second, third = (made_up.table("judge", noise) for noise in (0.3, 0.35, 4.0))
     steady = finding("repeats", [first, second], made_up.labels)
     assert steady.verdict == "yes"
-    assert steady.sentence.startswith("Runs say the same: the reliability of one of 2 runs is 1.00 [")
+    assert steady.sentence.startswith("The reliability of one of 2 runs is 1.00 [")
     assert finding("repeats", [first, third], made_up.labels).verdict == "no"
     alone = finding("repeats", first, made_up.labels)
     why = "No repeated runs are given: give NAME=FILE several times with one NAME."
     assert (alone.verdict, alone.sentence) == ("not tested", why)
+
+
+def test_a_sample_of_labels_says_the_true_mean_of_all_rows(made_up: MadeUp) -> None:
+    scores = made_up.table("judge", 0.3)
+    known = finding("true_mean", scores, made_up.labels)
+    assert (known.verdict, known.sentence) == ("not tested", "All rows that it scored are labelled: their mean is known.")
+    is_labelled = np.random.default_rng(8).permutation(80)[np.arange(240) // 3] < 30
+    some = replace(made_up.labels, labels=np.where(is_labelled[:, None], made_up.labels.labels, np.nan))
+    found = finding("true_mean", scores, some)
+    expected = estimate(scores, some)
+    assert [one.value for one in found.figures] == [expected.mean.value, expected.labels_only.value]
+    worth = f"with its scores the 90 labels are worth {expected.effective_labels:,.0f}."
+    assert (found.verdict, found.sentence) == ("yes", f"The true mean of all 240 rows is {expected.mean.text(2)}; {worth}")
+    chance = finding("true_mean", made_up.table("judge", np.inf), some)
+    assert chance.verdict == "no"
+    assert chance.sentence.endswith("; it adds nothing to the 90 labels.")
 
 
 def test_systems(made_up: MadeUp) -> None:
@@ -174,3 +225,85 @@ def test_every_figure_has_a_title(made_up: MadeUp) -> None:
     found = passport_of([made_up.table("judge", 0.3), made_up.table("judge", 0.4)], made_up.labels)
     assert {*found.figures} < {*TITLES}
     assert len(TITLES) == sum(len(one.figures) for one in QUESTIONS.values())
+
+
+CUT = -0.4
+"""Of the made-up quality: what is better passes."""
+
+
+def words(is_good: object) -> str:
+    return "pass" if is_good else "fail"
+
+
+def people_and_judge(made_up: MadeUp) -> tuple[np.ndarray, np.ndarray]:
+    """Whether two people, and a judge, let each row pass."""
+    return made_up.quality[:, None] + 0.6 * made_up.noise[:, :2] > CUT, made_up.quality + 0.3 * made_up.noise[:, 3] > CUT
+
+
+def passport_of_words(made_up: MadeUp, said: np.ndarray) -> EvaluatorPassport:
+    people, _ = people_and_judge(made_up)
+    labels = [{"id": id, "ann": words(a), "bob": words(b)} for id, (a, b) in zip(made_up.labels.ids, people, strict=True)]
+    judge = [{"id": id, "verdict": words(one)} for id, one in zip(made_up.labels.ids, said, strict=True)]
+    again = [{**row, "verdict": "fail" if place < 12 else row["verdict"]} for place, row in enumerate(judge)]
+    return certify({"judge": [judge, again]}, labels, raters=("ann", "bob"), bootstrap=FEWER_ROUNDS).evaluators[0]
+
+
+def test_kappa_of_a_judge_stands_beside_that_of_two_people(made_up: MadeUp) -> None:
+    people, judge = people_and_judge(made_up)
+    found = passport_of_words(made_up, judge)
+    two = cohen_kappa_score(np.concatenate(people.T), np.concatenate(people.T[::-1]))
+    with_one = cohen_kappa_score(np.tile(judge, 2), np.concatenate(people.T))
+    assert found.figures["person"].value == pytest.approx(two, abs=1e-9)
+    assert found.figures["second_person"].value == pytest.approx(with_one, abs=1e-9)
+    assert found.figures["kappa"].value == pytest.approx(with_one, abs=1e-9)
+    assert found.figures["second_person_difference"].value == pytest.approx(with_one - two, abs=1e-9)
+    said = "It may agree with people more or less than a second person does: kappa with one of them 0."
+    assert found.headline.sentence.startswith(said)
+
+
+def test_the_commonest_label_stands_beside_a_judge(made_up: MadeUp) -> None:
+    people, judge = people_and_judge(made_up)
+    found = passport_of_words(made_up, judge)
+    gain = found.figures["accuracy"].value - people.mean()
+    assert found.figures["accuracy_over_constant"].value == pytest.approx(gain, abs=1e-9)
+    constant = next(one for one in found.findings if one.key == "constant")
+    assert constant.verdict == "yes"
+    assert constant.sentence.startswith("It is right more often than one that always says 'pass': by 0.")
+
+
+def test_runs_of_a_judge_flip(made_up: MadeUp) -> None:
+    _, judge = people_and_judge(made_up)
+    found = passport_of_words(made_up, judge)
+    assert found.figures["flip_rate"].value == pytest.approx(judge[:12].sum() / 240, abs=1e-9)
+    assert "repeat_icc" not in found.figures
+
+
+def test_a_judge_that_nearly_always_says_the_same_is_no_person(made_up: MadeUp) -> None:
+    found = passport_of_words(made_up, np.arange(240) != 100)
+    assert found.verdict == "no"
+    by_key = {one.key: one.verdict for one in found.findings}
+    assert (by_key["agreement"], by_key["constant"]) == ("cannot tell", "cannot tell")
+
+
+def test_categories_without_an_order_have_no_means(made_up: MadeUp) -> None:
+    names = ["joke", "fact", "question"]
+    labels = {id: [names[row % 3], names[(row + row // 7) % 3]] for row, id in enumerate(made_up.labels.ids)}
+    judge = [{"id": id, "said": names[row % 3]} for row, id in enumerate(made_up.labels.ids)]
+    found = certify({"judge": judge}, labels, bootstrap=FEWER_ROUNDS).evaluators[0]
+    why = {one.key: one.sentence for one in found.findings if one.verdict == "not tested"}
+    of_means = ("beyond_length", "length_bias", "ceiling", "systems")
+    assert {key: why[key] for key in of_means} == dict.fromkeys(of_means, "The labels have no order, so they have no mean.")
+    assert found.figures["kappa"].value is not None
+    assert "tpr" not in found.figures
+
+
+def test_scores_beside_pass_and_fail_have_a_threshold_that_other_conversations_choose(made_up: MadeUp) -> None:
+    people, _ = people_and_judge(made_up)
+    labels = {id: words(one) for id, one in zip(made_up.labels.ids, people[:, 0], strict=True)}
+    found = passport_of(made_up.table("judge", 0.3), labels_from(labels))
+    by_key = {one.key: (one.verdict, one.sentence) for one in found.findings}
+    assert by_key["agreement"][0] == "yes"
+    assert by_key["agreement"][1].startswith("It agrees with people: AUROC 0.9")
+    why = "It answers with numbers of its own: how often it is right depends on a threshold."
+    assert by_key["constant"] == ("not tested", why)
+    assert 0.5 < found.figures["kappa"].value < 1

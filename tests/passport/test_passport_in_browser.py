@@ -67,10 +67,8 @@ def test_a_link_opens_the_evidence_with_chats_of_the_disagreements(page: Page, p
     page.evaluate("new Promise((done) => setTimeout(done, 50))")
     assert page.evaluate("[...document.querySelectorAll('details[open]')].map((one) => one.id)") == ["evaluator-1"]
     first, chat = passport.evaluators[1].disagreements[0], "document.querySelector('#evaluator-1 .inner')"
-    assert (
-        page.evaluate(f"{chat}.querySelector('summary').textContent")
-        == f"{first.id}: it says {first.score}, people {first.said}"
-    )
+    said = f"{first.id}: it says {first.said}, people {', '.join(first.people)}"
+    assert page.evaluate(f"{chat}.querySelector('summary').textContent") == said
     turns = page.evaluate(f"[...{chat}.querySelectorAll('.turn')].map((turn) => turn.textContent)")
     assert turns == [*first.context.split("\n"), first.response]
     assert page.evaluate("document.querySelectorAll('main img, main script, main iframe').length") == 0

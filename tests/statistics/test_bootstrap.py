@@ -13,6 +13,7 @@ from scipy import stats
 from dialeval_plugin.statistics import bootstrap
 from dialeval_plugin.statistics.bootstrap import INTERVAL_KINDS, Bootstrap, Counts, Interval, Resampled
 from dialeval_plugin.statistics.correlation import correlate, correlations
+from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap
 from tests.cluster_order import SCIPY
 from tests.refusals import refused
@@ -274,3 +275,10 @@ def test_why_intervals_of_few_clusters_are_called_rough() -> None:
     """The figures of `Bootstrap`'s docstring: of 95 % asked for, fewer hold the true correlation of 0.5."""
     found = {n: coverage(n, 1000, Bootstrap(rounds=400)) for n in (10, 29, 60)}
     assert found == pytest.approx({10: 0.907, 29: 0.922, 60: 0.931}, abs=0.005)
+
+
+def test_no_rounds_are_drawn_of_many_clusters() -> None:
+    """Above 100,000 clusters the next chunk is drawn ahead, also where there is none."""
+    found = mean_interval(np.arange(100_001) % 2, bootstrap=Bootstrap(rounds=0))
+    why = "mean: rounds is 0, so there is no interval. Ask for 1000 rounds."
+    assert (found.n_clusters, found.ci_low, found.reason) == (100_001, None, why)
