@@ -6,19 +6,20 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.score_files import ScoredRows
 from dialeval_plugin.reports.plans import plan_table
 from dialeval_plugin.reports.tables import Table
-from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, Resampled
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Resampled
 from dialeval_plugin.statistics.means import difference_of_means
 
 from .comparison import Comparison
 
 
-def plan(pilot: ScoredRows | Comparison, difference: float = 0.0) -> Table:
+def plan(pilot: ScoredRows | Comparison, difference: float = 0.0, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Table:
     """Return how small a difference of two versions so many conversations show four times in five.
 
     Args:
         pilot: a comparison of two versions, paired or not, on few conversations; or the scores of one of them, where the other
             one is taken to answer other conversations and to be as even.
         difference: how many conversations show it is said as well; 0 for none.
+        bootstrap: how the intervals will be made.
 
     Raises:
         InputError: the pilot has too few conversations, or scores that are all the same.
@@ -34,7 +35,7 @@ def plan(pilot: ScoredRows | Comparison, difference: float = 0.0) -> Table:
         n, how = counts.n_clusters, ""
     each = 1 if is_paired else 2
     pilots: dict[tuple[str, ...], Resampled] = {} if computed is None or n < MIN_CLUSTERS else {(): computed}
-    table = plan_table(pilots, difference, "conversations", clusters_of_unit=each)
+    table = plan_table(pilots, difference, "conversations", clusters_of_unit=each, bootstrap=bootstrap)
     if table is None:
         raise InputError(
             f"{name}: a plan needs a pilot of {MIN_CLUSTERS} conversations whose scores differ. Score more of them."

@@ -141,6 +141,15 @@ def test_a_plan_is_printed_for_one_file_or_two(files: Path) -> None:
     assert "a difference of 0.020 needs 10 conversations to be seen four times in five" in found["notes"]
 
 
+def test_an_expanded_interval_is_wider(files: Path) -> None:
+    ends = []
+    for kind in ("percentile", "expanded"):
+        found = json.loads(run("compare", "a.jsonl", "b.jsonl", "--interval", kind, "--format", "json").stdout)["difference"]
+        assert found["bootstrap"]["interval"] == kind
+        ends.append((found["ci_low"], found["ci_high"]))
+    assert ends[1][0] < ends[0][0] < ends[0][1] < ends[1][1]
+
+
 @pytest.mark.parametrize("words", [("--plan", "--by", "x"), ("b.jsonl", "--plan", "--fail-if-worse")])
 def test_a_plan_is_of_pilots_alone(files: Path, words: tuple[str, ...]) -> None:
     with refused("--plan: is made of one pilot, or two, before a run. Leave out --by and --fail-if-worse."):

@@ -17,6 +17,9 @@ from .plot import check_ending
 if TYPE_CHECKING:
     from dialeval_plugin.core.scorer import Scorer
     from dialeval_plugin.corpora.score_files import ScoredRows
+    from dialeval_plugin.reports.tables import Table
+    from dialeval_plugin.results.groups import Groups
+    from dialeval_plugin.statistics.bootstrap import Bootstrap
 
 _GATE = "--fail-if-worse"
 _PLAN = "--plan"
@@ -79,6 +82,9 @@ def compare(
     min_conversations: Annotated[
         int | None, typer.Option(help="Exit with 1, undecided, where fewer conversations are compared; at least 10.")
     ] = None,
+    interval: Annotated[
+        Literal["percentile", "expanded", "bca"], typer.Option(help="Kind of the intervals; expanded: for few conversations.")
+    ] = "percentile",
     plan: Annotated[
         float | None,
         typer.Option(
@@ -94,6 +100,7 @@ def compare(
     """
     from dialeval_plugin.results.comparison import compare as compare_scores
     from dialeval_plugin.results.printed import shown
+    from dialeval_plugin.statistics.bootstrap import Bootstrap
 
     if min_conversations is not None and fail_if_worse is None:
         raise InputError(f"--min-conversations: is of a gate, and there is none. Add {_GATE}, or leave it out.")
@@ -101,30 +108,31 @@ def compare(
         raise InputError("--plot: draws groups, and there are none. Add --by FIELD, or leave it out.")
     if plan is not None and (by is not None or fail_if_worse is not None):
         raise InputError(f"{_PLAN}: is made of one pilot, or two, before a run. Leave out --by and {_GATE}.")
+    bootstrap = Bootstrap(interval=interval)
     if b is None:
         if plan is not None:
             from dialeval_plugin.results.plans import plan as planned
 
-            show(planned(_scores(Path(a), column, scorer, option or []), plan).render(format), output)
+            show(planned(_scores(Path(a), column, scorer, option or []), plan, bootstrap=bootstrap).render(format), output)
             return
         if fail_if_worse is not None:
             raise InputError(f"{_GATE}: compares two versions, and one file is given. Name a second one, B.")
         if by is None:
-            _show_pairs(Path(a), column, scorer, option or [], format, output)
+            show(_pairs(Path(a), column, scorer, option or [], bootstrap).render(format), output)
         else:
-            from dialeval_plugin.results.groups import field_of
+            from dialeval_plugin.results.groups import field_of, group
 
             scores = _scores(Path(a), column, scorer, option or [], keep=(field_of(by)[0],))
-            _show_groups(scores, by, plot, format, output)
+            _show_groups(group(scores, by, bootstrap), plot, format, output)
         return
     if by is not None:
         raise InputError("--by: is of one file, and two are given. Leave one of them out.")
     sides = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
-    found = compare_scores(*sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap)
+    found = compare_scores(*sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap, bootstrap=bootstrap)
     if plan is not None:
         from dialeval_plugin.results.plans import plan as planned
 
-        show(planned(found, plan).render(format), output)
+        show(planned(found, plan, bootstrap=bootstrap).render(format), output)
         return
     if fail_if_worse is not None and pairing == "auto" and found.matched_by is None:
         raise InputError(
@@ -137,20 +145,17 @@ def compare(
         raise typer.Exit(code=1)
 
 
-def _show_groups(scores: ScoredRows, by: str, plot: Path | None, format: str, output: Path | None) -> None:
-    from dialeval_plugin.results.groups import group
-
-    groups = group(scores, by)
+def _show_groups(groups: Groups, plot: Path | None, format: str, output: Path | None) -> None:
     show(groups.table().render(format), output)
     if plot is not None:
         from dialeval_plugin.reports.plots import means_figure, write_figure
 
-        figure = means_figure(groups.means, label=scores.column, whole=groups.whole.value, times=groups.starts)
+        figure = means_figure(groups.means, label=groups.scores.column, whole=groups.whole.value, times=groups.starts)
         write_figure(figure, plot)
         typer.echo(f"plot: {plot}", err=True)
 
 
-def _show_pairs(path: Path, column: str | None, scorer: str, option: list[str], format: str, output: Path | None) -> None:
+def _pairs(path: Path, column: str | None, scorer: str, option: list[str], bootstrap: Bootstrap) -> Table:
     from dialeval_plugin.results.preferences import preference_shares, read_pairs
 
     if path.is_dir() or (pairs := read_pairs(path)) is None:
@@ -158,8 +163,7 @@ def _show_pairs(path: Path, column: str | None, scorer: str, option: list[str], 
             f"{path}: one file is given, and it holds no pairs of a preferred and another answer. Name a second file, B, or a "
             "field of its rows by --by."
         )
-    found = preference_shares(pairs, _scorer(scorer, option), column, progress=True)
-    show(found.table().render(format), output)
+    return preference_shares(pairs, _scorer(scorer, option), column, bootstrap=bootstrap, progress=True).table()
 
 
 def _scorer(name: str, option: list[str]) -> Scorer:
