@@ -6,7 +6,8 @@ difference moves such an interval by as much, so it is seen where it moves the i
 for all differences. In the normal case this comes to $(z_{1 - \alpha/2} + z_{power}) \sigma / \sqrt n$.
 
 The statistic may be a difference of means or of coefficients, or one mean beside a fixed number. It is taken for a sum over the
-clusters, which in reproduction/coverage/planning.py costs no power from 30 clusters on.
+clusters. In reproduction/coverage/planning.py the difference that 80 % of data sets were to show was seen in 79 to 84 % of them
+for means, and in 84 to 95 % for two correlations: with few clusters the plan for these is careful.
 """
 
 from __future__ import annotations
