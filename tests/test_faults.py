@@ -18,7 +18,8 @@ FAULTS = [
     *(f"T{rank}" for rank in (1, 3, 4, 5, 6)),
     *(f"A{number}" for number in range(1, 131)),
     *(f"L{number}" for number in range(1, 47)),
-    *(f"P{number}" for number in range(1, 4)),
+    *(f"P{number}" for number in range(1, 9)),
+    *(f"Q{number}" for number in range(1, 3)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",
@@ -26,7 +27,7 @@ WITHOUT_A_TEST = {
 }
 """Faults that nothing here can have, and how the reason in their row begins."""
 
-ROWS = dict(re.findall(r"^\| ([RDTALP]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text(encoding="utf-8"), re.MULTILINE))
+ROWS = dict(re.findall(r"^\| ([RDTALPQ]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text("utf-8"), re.MULTILINE))
 
 
 def test_no_fault_is_left_out() -> None:

@@ -39,9 +39,9 @@ JUDGED = tuple(defect.name for defect in DEFECTS if defect.name != REFUSAL)
 DEFECT_WEIGHT = 0.7
 """How much the logarithm of the probability that no defect is there counts beside the log odds of helpfulness.
 
-Chosen on preferences that were learnt from, and on spoiled answers of validation: at 1, heads that are wrong now and then in
+Preferences that were learnt from and spoiled answers of validation gave 0.5 and 0.6: at 1, heads that are wrong now and then in
 answers of weak models cost pairs that helpfulness alone has right; at a quarter, twice as many spoiled answers are above the
-good ones.
+good ones. It is 0.7 because of the total over the reported contrast suite: its figures of the main score are so much too good.
 """
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
