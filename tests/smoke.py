@@ -79,6 +79,7 @@ COMMANDS = (
     *("plot", "plot disentangling", "plot training", "plot thresholds", "plot distribution", "plot cascade", "plot weights"),
     *("models", "models list", "models show", "models verify", "models percentiles", "models export", "models push"),
     *("models pull", "merge", "launch", "plot forest", "compare", "report", "inspect", "rubric", "bias", "estimate", "label"),
+    "certify",
 )
 
 

@@ -231,7 +231,7 @@ def certify(
     required = [requirement(text) for text in require]
     table = labels_from(labels, **asked)
     passports = []
-    for name, runs in _runs(results, column, table).items():
+    for name, runs in _runs(results, column, table, asked.get("raters", ())).items():
         judged = [pair(scores, table, is_partial=is_partial, is_subset=True) for scores in runs]
         of = Evaluated(runs=judged, whole=runs[0], bootstrap=bootstrap)
         sources = tuple(Path(scores.source).name for scores in runs)
@@ -248,7 +248,7 @@ def certify(
     return Passport(LabelledData.of(table), tuple(passports), bootstrap, tuple(checked))
 
 
-def _runs(results: Any, column: str | None, labels: LabelTable) -> dict[str, list[ScoreTable]]:
+def _runs(results: Any, column: str | None, labels: LabelTable, raters: Sequence[str]) -> dict[str, list[ScoreTable]]:
     """The scores of each evaluator, one table a run."""
     given = [(None, one) for one in (results if isinstance(results, (list, tuple)) else [results])]
     if isinstance(results, Mapping):
@@ -260,7 +260,7 @@ def _runs(results: Any, column: str | None, labels: LabelTable) -> dict[str, lis
         given = [(name, one) for name, of in several.items() for one in of]
     found: dict[str, list[ScoreTable]] = {}
     for name, one in given:
-        scores = scores_from(one, evaluator=name, column=column, scale=labels.scale)
+        scores = scores_from(one, evaluator=name, column=column, scale=labels.scale, raters=raters)
         is_named = name is not None or (isinstance(one, (str, Path)) and scores.source != str(one))
         if scores.evaluator in found and not is_named:
             raise InputError(

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.pairing import on_scale
 from dialeval_plugin.results.agreement import agreement_of
@@ -247,16 +246,13 @@ def _ceiling(of: Evaluated) -> Answer:
     rated = np.flatnonzero(n >= MIN_RATERS)
     scored = np.intersect1d(rated, of.used)
 
-    def raters(rows: IntArray) -> list[FloatArray]:
-        return [row[~np.isnan(row)] for row in of.labels.labels[rows]]
-
-    found = intraclass_correlation(raters(rated), clusters=of.all_clusters[rated], bootstrap=of.bootstrap)
+    found = intraclass_correlation(of.labels.labels[rated], clusters=of.all_clusters[rated], bootstrap=of.bootstrap)
     ceiling = _named("ceiling", found.ceiling_of_mean)
     figures = _named("icc_of_one", found.of_one), _named("icc_of_mean", found.of_mean), ceiling
     if ceiling.value is None:
         return "cannot tell", str(ceiling.reason), figures
     share = disattenuated_correlation(
-        of.judged.scores[scored], raters(scored), clusters=of.all_clusters[scored], bootstrap=of.bootstrap
+        of.judged.scores[scored], of.labels.labels[scored], clusters=of.all_clusters[scored], bootstrap=of.bootstrap
     )
     of_that = "" if share.value is None else f" It reaches {share.text(2)} of that."
     said = f"No evaluator can be expected above Pearson's r {ceiling.text(2)} with these labels.{of_that}"
@@ -278,7 +274,7 @@ def _repeats(of: Evaluated) -> Answer:
         verdict: Verdict = "yes" if is_steady else "no" if ends is not None and ends[0] > 1 - STEADY else "cannot tell"
         said = f"Two of {len(of.runs)} runs label {rate.text(2)} of the rows differently; less than {1 - STEADY:.1g} is steady"
         return verdict, f"{said}.{_why(rate)}", (rate,)
-    icc = intraclass_correlation(runs[both].tolist(), clusters=clusters, bootstrap=of.bootstrap).of_one
+    icc = intraclass_correlation(runs[both], clusters=clusters, bootstrap=of.bootstrap).of_one
     said = f"The reliability of one of {len(of.runs)} runs is {icc.text(2)}; more than {STEADY:g} is steady"
     return _verdict(icc, STEADY), f"{said}.{_why(icc)}", (_named("repeat_icc", icc),)
 

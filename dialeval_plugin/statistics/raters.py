@@ -33,8 +33,8 @@ from .levels import MAX_CELLS, binned
 from .rows import CheckedColumn, canonical_rows, distinct_rows, optional_numbers, same_length
 
 CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
-Raters: TypeAlias = Sequence[OptionalNumbers]
-"""For each row the ratings of its raters; None at the place of a rater who left the row out."""
+Raters: TypeAlias = Sequence[OptionalNumbers] | FloatArray
+"""For each row the ratings of its raters; None at the place of one who left the row out, NaN in an array of rows and raters."""
 
 _Part: TypeAlias = tuple[IntArray, FloatArray, FloatArray]
 """Some rows, and the two ratings of each that are compared."""
@@ -280,12 +280,16 @@ def rater_table(
     With the `scores` of a metric, rows without one are left out, too.
     """
     same_length(where, raters=raters, clusters=clusters)
-    columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
-    width = max((len(column.values) for column in columns), default=0)
-    values, present = np.zeros((len(columns), width)), np.zeros((len(columns), width), dtype=np.bool_)
-    for row, column in enumerate(columns):
-        values[row, : len(column.values)] = column.values
-        present[row, : len(column.values)] = column.present
+    if isinstance(raters, np.ndarray):
+        present = ~np.isnan(raters)
+        values = np.where(present, raters, 0)
+    else:
+        columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
+        width = max((len(column.values) for column in columns), default=0)
+        values, present = np.zeros((len(columns), width)), np.zeros((len(columns), width), dtype=np.bool_)
+        for row, column in enumerate(columns):
+            values[row, : len(column.values)] = column.values
+            present[row, : len(column.values)] = column.present
     if not has_places:
         width = int(present.sum(axis=1).max(initial=0))
         values = np.sort(np.where(present, values, np.inf), axis=1)[:, :width]
@@ -295,7 +299,7 @@ def rater_table(
     used = np.flatnonzero((present.sum(axis=1) >= MIN_RATERS) & is_scored)
     content = [present.sum(axis=1), *present.T, *values.T, *([] if scores is None else [scores.values])]
     rows = canonical_rows(where, content, used, clusters)
-    counts = Counts(len(columns), len(used), rows.n_clusters, len(columns) - len(used))
+    counts = Counts(len(values), len(used), rows.n_clusters, len(values) - len(used))
     return RaterTable(values[rows.order], present[rows.order], rows.clusters, counts, rows.order)
 
 

@@ -74,6 +74,17 @@ def test_files_of_one_name_are_runs_and_files_that_only_share_one_are_refused(fi
     assert refusal(certify, [], files / "labels.jsonl") == "certify: there are no results. Name a file of scores."
 
 
+def test_one_file_has_the_judge_and_the_people(tmp_path: Path) -> None:
+    rows = [f"c{row // 2}:{row},{'fail' if row % 5 else 'pass'},{'fail' if row % 4 else 'pass'},fail" for row in range(60)]
+    (tmp_path / "all.csv").write_text("\n".join(["id,anna,ben,judge", *rows]), encoding="utf-8")
+    path = tmp_path / "all.csv"
+    found = certify([path], path, column="judge", raters=("anna", "ben"))
+    assert (found.data.raters, found.data.n_labels) == (("anna", "ben"), 120)
+    assert found.evaluators[0].figures["accuracy"].value == pytest.approx((48 / 60 + 45 / 60) / 2, abs=1e-9)
+    unnamed = certify([path], path, raters=("anna", "ben"))
+    assert [one.evaluator for one in unnamed.evaluators] == ["judge"]
+
+
 def test_disagreements_are_the_rows_furthest_apart_in_order(made_up: MadeUp) -> None:
     scores = made_up.table("good", 0.3)
     moved = scores.scores.copy()

@@ -252,3 +252,12 @@ def test_the_same_text_with_opposite_ratings() -> None:
     assert repeated_items([1, 4, 2, 4, 5, None, 1], texts) == (2, 1)
     assert repeated_items([3, 3], ["a", "a"]) == (1, 0)
     assert repeated_items([], []) == (0, 0)
+
+
+def test_an_array_with_nan_is_the_lists_with_none() -> None:
+    generator = np.random.default_rng(2)
+    table = generator.integers(1, 6, size=(40, 3)).astype(float)
+    table[generator.random(table.shape) < 0.2] = np.nan
+    lists = [[None if np.isnan(value) else value for value in row] for row in table.tolist()]
+    assert intraclass_correlation(table) == intraclass_correlation(lists)
+    assert disattenuated_correlation(list(range(40)), table) == disattenuated_correlation(list(range(40)), lists)
