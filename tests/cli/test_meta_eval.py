@@ -276,7 +276,8 @@ def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: s
         ("--column", "t", "s.jsonl:1: has no column 't'. It has: id, s."),
         ("--quality", "style", "--quality 'style': is not rated. There are: overall."),
         ("--coefficient", "kendalltau", "there is no coefficient 'kendalltau'. Did you mean 'kendall_b'? Known are: auroc, "
-         "kendall_b, kendall_c, pairwise_accuracy, pearson, point_biserial, spearman."),
+         "kendall_b, kendall_c, pairwise_accuracy, pairwise_difference_pearson, pearson, point_biserial, "
+         "soft_pairwise_accuracy, spearman."),
         ("--human", "sum",
          "there is no way 'sum' to make one rating of several. Known are: mean, median, without_furthest, minimum, maximum."),
         ("--rows", "dialogue", "ratings.jsonl: has no ratings at dialogue level, only at turn level. Change --rows."),
