@@ -353,6 +353,7 @@ def _of_items(items: Sequence[RatedItem], source: str, asked: _Asked, level: Lev
             cells.add(values[place] if place < len(values) else None, f"{source}: {item.id}")
     numbers, scale = cells.on_scale(source, asked.order, asked.positive)
     return LabelTable(
+        is_of_dialogues=items[0].level == "dialogue",
         source=source,
         ids=[item.id for item in items],
         labels=numbers.reshape(len(items), width),

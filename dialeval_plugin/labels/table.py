@@ -42,6 +42,7 @@ class LabelTable:
         clusters: conversation or context of each row, whose rows are resampled together; None where nothing says it.
         systems: what wrote each row; items: the context that several systems answered. None where nothing says it.
         quality: what was asked.
+        is_of_dialogues: whether a row is a whole conversation, which its texts are then.
         texts: for each row what was said before and what is labelled, as (context, response); None where the file has no texts.
         drawn: how `dialeval label` drew the rows, several ways with "; " between them; None where it drew none.
     """
@@ -57,6 +58,7 @@ class LabelTable:
     quality: str = "label"
     texts: Sequence[tuple[str, str]] | None = None
     has_people: bool = True
+    is_of_dialogues: bool = False
     drawn: str | None = None
 
     @property

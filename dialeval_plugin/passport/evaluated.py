@@ -84,9 +84,11 @@ class Evaluated:
 
     @cached_property
     def words(self) -> FloatArray | None:
-        """Of each used response; None where the texts are not known."""
-        texts = self.labels.texts
-        return None if texts is None else np.array([float(len(texts[row][1].split())) for row in self.used])
+        """Of each used response, or conversation; None where the texts are not known."""
+        if self.labels.texts is None:
+            return None
+        first = 0 if self.labels.is_of_dialogues else 1
+        return np.array([float(len(" ".join(self.labels.texts[row][first:]).split())) for row in self.used])
 
     @property
     def categories(self) -> int:

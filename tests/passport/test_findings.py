@@ -128,6 +128,13 @@ def test_the_number_of_words(made_up: MadeUp) -> None:
         assert (untold.verdict, untold.sentence) == ("not tested", why)
 
 
+def test_the_length_of_a_dialogue_is_that_of_all_its_turns(made_up: MadeUp) -> None:
+    labels = replace(made_up.labels, is_of_dialogues=True)
+    every = np.array([float(len(f"{before} {said}".split())) for before, said in labels.texts or ()])
+    found = finding("beyond_length", replace(made_up.table("judge", 0.5), scores=every), labels)
+    assert found.figures[0].value == 0
+
+
 def test_ceiling(made_up: MadeUp) -> None:
     scores = made_up.table("judge", 0.3)
     found = finding("ceiling", scores, made_up.labels)
