@@ -19,7 +19,7 @@ FAULTS = [
     *(f"A{number}" for number in range(1, 131)),
     *(f"L{number}" for number in range(1, 47)),
     *(f"P{number}" for number in range(1, 9)),
-    *(f"Q{number}" for number in range(1, 3)),
+    *(f"Q{number}" for number in range(1, 4)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",

@@ -12,6 +12,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.pairing import on_scale
 from dialeval_plugin.results.agreement import agreement_of
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
+    FEW_RATERS,
     MIN_ROWS,
     PASSING_RATE,
     alternative_annotator_test,
@@ -140,9 +141,11 @@ def _alternative_annotator(of: Evaluated) -> Answer:
         _named("advantage_probability", found.advantage),
         _named("advantage_over_constant", found.over_constant),
     )
-    # A test that does not reject shows nothing: only people who are closer to each other on most rows do.
-    verdict: Verdict = "yes" if found.passes else "no" if _verdict(found.advantage, PASSING_RATE) == "no" else "cannot tell"
     n_matched, n = sum(one.is_matched for one in found.comparisons), len(found.comparisons)
+    # A test that does not reject shows nothing: only people who are closer to each other on most rows do. Of two raters, the
+    # evaluator is compared with each by the other one alone, which says little of people.
+    verdict: Verdict = "yes" if found.passes else "no" if _verdict(found.advantage, PASSING_RATE) == "no" else "cannot tell"
+    verdict = "cannot tell" if n < FEW_RATERS else verdict
     said = (
         f"It matches {n_matched} of {n} raters, each left out in turn, at epsilon {found.epsilon:g}, and half are needed; on "
         f"{found.advantage.text(2)} of the rows it is at least as close to the others."

@@ -160,6 +160,10 @@ def test_alternative_annotator(made_up: MadeUp) -> None:
     assert (found.verdict, found.figures[0].value) == ("yes", expected.winning_rate)
     said = "It matches 3 of 3 raters, each left out in turn, at epsilon 0.2, and half are needed; on "
     assert found.sentence.startswith(f"{said}{expected.advantage.text(2)} of")
+    two = replace(made_up.labels, labels=made_up.labels.labels[:, :2], raters=("Ann", "Bob"))
+    of_two = finding("alternative_annotator", scores, two)
+    assert (of_two.verdict, of_two.figures[0].value) == ("cannot tell", 1.0)
+    assert "2 raters are few: with 3 or more, the others have something in common." in of_two.sentence
     few = replace(made_up.labels, labels=np.where(np.arange(240)[:, None] < 20, made_up.labels.labels, np.nan))
     untold = finding("alternative_annotator", scores, few)
     why = "No rater labelled 30 rows that others labelled too, in 10 conversations."
