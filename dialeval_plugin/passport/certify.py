@@ -16,6 +16,7 @@ from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
+from .bias_reports import read_bias
 from .evaluated import Evaluated
 from .findings import QUESTIONS, Finding, Verdict, findings
 from .requirements import Checked, check, requirement
@@ -207,6 +208,7 @@ def certify(
     labels: Any,
     *,
     require: Sequence[str] = (),
+    bias: Sequence[str | Path] = (),
     column: str | None = None,
     is_partial: bool = False,
     bootstrap: Bootstrap = CERTIFY_BOOTSTRAP,
@@ -220,6 +222,7 @@ def certify(
         labels: a file, a set, a frame, or a `LabelTable`; the rows of the results that people labelled, or a sample of them.
         require: limits such as "kappa>=0.6": the end of the interval that is nearer to the limit has to keep it, and a figure
             that could not be computed does not; "kappa.value>=0.6" is about the figure itself.
+        bias: reports of `dialeval bias --output FILE.json` on the evaluators, which are found by their signatures.
         column: of the scores.
         is_partial: leave out labelled rows that are not scored, instead of refusing them.
         bootstrap: how the intervals are made.
@@ -231,9 +234,12 @@ def certify(
     required = [requirement(text) for text in require]
     table = labels_from(labels, **asked)
     passports = []
-    for name, runs in _runs(results, column, table, asked.get("raters", ())).items():
+    by_name = _runs(results, column, table, asked.get("raters", ()))
+    effects = read_bias(bias, [runs[0].signature for runs in by_name.values()])
+    for name, runs in by_name.items():
         judged = [pair(scores, table, is_partial=is_partial, is_subset=True) for scores in runs]
-        of = Evaluated(runs=judged, whole=runs[0], bootstrap=bootstrap)
+        of_bias = effects.get(runs[0].signature or "", ())
+        of = Evaluated(runs=judged, whole=runs[0], bootstrap=bootstrap, bias=of_bias)
         sources = tuple(Path(scores.source).name for scores in runs)
         passports.append(
             EvaluatorPassport(

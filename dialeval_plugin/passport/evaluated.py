@@ -16,6 +16,8 @@ from dialeval_plugin.statistics.categories.confusion import evaluator_cells, lab
 from dialeval_plugin.statistics.raters import MIN_RATERS, InPlaceOfRaters, in_place_of_raters
 from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
 
+from .bias_reports import BiasEffect
+
 AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 
@@ -35,11 +37,13 @@ class Evaluated:
     Attributes:
         runs: the same rows each time the evaluator was run; the first one counts where one is asked for.
         whole: the first run on all rows, labelled or not.
+        bias: what `dialeval bias` found of it; none where no report is given.
     """
 
     runs: Sequence[JudgedLabels]
     whole: ScoreTable
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+    bias: Sequence[BiasEffect] = ()
 
     @property
     def judged(self) -> JudgedLabels:

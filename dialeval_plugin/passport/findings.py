@@ -31,6 +31,7 @@ from dialeval_plugin.statistics.raters import MIN_RATERS
 from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.significance import Measure, difference_intervals
 
+from .bias_reports import BiasEffect
 from .evaluated import Evaluated
 
 Verdict: TypeAlias = Literal["yes", "no", "cannot tell", "not tested"]
@@ -40,6 +41,8 @@ MARGIN = 0.05
 """An evaluator agrees as well as a person does if it can be said that it is worse by less than this."""
 STEADY = 0.9
 """The reliability from which repeated runs say the same (Koo and Li 2016 call it excellent)."""
+MOVED = 0.2
+"""What Cohen (1988) calls a small shift, in standard deviations: a change that moves scores by less does not matter."""
 SMALL = 0.1
 """What Cohen (1988) calls a small correlation: what is smaller is no preference, and a difference that need not be seen."""
 
@@ -319,6 +322,27 @@ def _true_mean(of: Evaluated) -> Answer:
     return "yes", f"{what}; {worth}.", figures
 
 
+def _unmoved(of: Evaluated) -> Answer:
+    if not of.bias:
+        return "not tested", "No report of `dialeval bias` is given (--bias)."
+    largest: dict[str, BiasEffect] = {}
+    for effect in sorted(of.bias, key=lambda one: -abs(one["shift"].value or 0.0)):
+        largest.setdefault(effect["test"], effect)
+    figures = {test: _named(f"bias_{test.replace(' ', '_').replace('-', '_')}", one["shift"]) for test, one in largest.items()}
+    verdicts: dict[str, Verdict] = {}
+    for test, figure in figures.items():
+        ends = ends_of(figure)
+        is_open = ends is None or min(map(abs, ends)) < MOVED or ends[0] < 0 < ends[1]
+        verdicts[test] = "yes" if ends and max(map(abs, ends)) < MOVED else "cannot tell" if is_open else "no"
+    said: dict[Verdict, str] = {"no": "Its scores are moved by", "cannot tell": "Its scores may be moved by"}
+    for verdict, begins in said.items():
+        if moved := [test for test, one in verdicts.items() if one == verdict]:
+            shown = "; ".join(f"{test} ({largest[test]['change']}) by {figures[test].text(2)}" for test in moved)
+            return verdict, f"{begins} {shown} standard deviations.", tuple(figures.values())
+    tests = ", ".join(figures)
+    return "yes", f"None of {tests} moves its scores by {MOVED:g} standard deviations.", tuple(figures.values())
+
+
 def _systems(of: Evaluated) -> Answer:
     if of.labels.systems is None:
         return "not tested", "No systems are named: neither their ranks nor self-preference are tested."
@@ -345,6 +369,12 @@ def _coverage(of: Evaluated) -> Answer:
     reasons = ", ".join(f"{reason.replace('_', ' ')} {n:,}" for reason, n in sorted(of.judged.unscored.items()))
     said = f"{n_without:,} of {len(is_scored):,} labelled rows have no score{f' ({reasons})' if reasons else ''}"
     return "no", f"{said}. They are left out of every figure.", (replace(share, reason=None),)
+
+
+_BIAS_TESTS = (
+    *("repeated_runs", "order_of_rows", "prompt_wording", "order_of_options"),
+    *("verbosity", "markdown", "injection", "self_preference", "language"),
+)
 
 
 class Question(NamedTuple):
@@ -444,6 +474,11 @@ QUESTIONS: Mapping[str, Question] = {
         "Does it say the same when it is asked again?",
         _repeats,
         {"repeat_icc": "reliability of one run", "flip_rate": "share of rows that two runs label differently"},
+    ),
+    "unmoved": Question(
+        "Do its scores stay where nothing that matters has changed?",
+        _unmoved,
+        {f"bias_{name}": f"largest shift by {name.replace('_', ' ')}, in standard deviations" for name in _BIAS_TESTS},
     ),
     "systems": Question(
         "Does it rank systems as people do?",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
+from dialeval_plugin.bias.changes import ANSWER_CHANGES
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
@@ -16,10 +20,11 @@ from dialeval_plugin.passport.certify import CERTIFY_BOOTSTRAP, EvaluatorPasspor
 from dialeval_plugin.passport.findings import QUESTIONS, TITLES, Finding
 from dialeval_plugin.results.true_mean import estimate
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
+from dialeval_plugin.statistics.bootstrap import UNIFORM, Estimate
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.raters import leave_one_rater_out
 from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
-from tests.passport.conftest import MadeUp
+from tests.passport.conftest import SIGNATURE, MadeUp
 
 FEWER_ROUNDS = replace(CERTIFY_BOOTSTRAP, rounds=200)
 
@@ -318,3 +323,69 @@ def test_scores_beside_pass_and_fail_have_a_threshold_that_other_conversations_c
     why = "It answers with numbers of its own: how often it is right depends on a threshold."
     assert by_key["constant"] == ("not tested", why)
     assert 0.5 < found.figures["kappa"].value < 1
+
+
+def shift(value: float, low: float | None, high: float | None) -> Estimate:
+    reason = None if low is not None else f"shift: {UNIFORM}, so there is no interval."
+    counts = {"n_total": 60, "n_scored": 60, "n_unscored": 0, "n_unrated": 0, "n_clusters": 30, "n_degenerate": 0}
+    return Estimate(
+        name="shift", value=value, ci_low=low, ci_high=high, reason=reason, is_rough=False, bootstrap=FEWER_ROUNDS, **counts
+    )
+
+
+@pytest.mark.parametrize(
+    ("effects", "verdict", "sentence"),
+    [
+        (
+            {"order of rows": [(0.0, None, None)], "markdown": [(-0.05, -0.1, 0.02)]},
+            "yes",
+            "None of markdown, order of rows moves its scores by 0.2 standard deviations.",
+        ),
+        (
+            {"markdown": [(0.1, 0.0, 0.15), (-0.25, -0.4, -0.1)], "verbosity": [(0.01, -0.1, 0.1)]},
+            "cannot tell",
+            "Its scores may be moved by markdown (change 1) by -0.25 [-0.40, -0.10] standard deviations.",
+        ),
+        (
+            {"markdown": [(-0.25, -0.4, -0.1)], "injection": [(1.5, 1.2, 1.8)], "verbosity": [(-0.9, -1.0, -0.8)]},
+            "no",
+            "Its scores are moved by injection (change 0) by 1.50 [1.20, 1.80]; verbosity (change 0) by -0.90 [-1.00, -0.80] "
+            "standard deviations.",
+        ),
+    ],
+)
+def test_what_moves_scores_that_should_not(
+    made_up: MadeUp, tmp_path: Path, effects: dict[str, list[tuple[float, float, float]]], verdict: str, sentence: str
+) -> None:
+    report = [
+        {"test": test, "change": f"change {place}", "shift": shift(*ends).to_dict(), "n_equal": 3}
+        for test, shifts in effects.items()
+        for place, ends in enumerate(shifts)
+    ]
+    path = tmp_path / "bias.json"
+    path.write_text(json.dumps({"signature": SIGNATURE, "scorer": "made-up", "effects": report}), encoding="utf-8")
+    scores = made_up.table("judge", 0.3, signature=SIGNATURE)
+    passport = certify([scores], made_up.labels, bias=[path], bootstrap=FEWER_ROUNDS).evaluators[0]
+    (found,) = (one for one in passport.findings if one.key == "unmoved")
+    assert (found.verdict, found.sentence) == (verdict, sentence)
+    assert {figure.name for figure in found.figures} == {f"bias_{test.replace(' ', '_')}" for test in effects}
+    wrong = made_up.table("judge", 0.3, signature="method:other|version:1")
+    with pytest.raises(InputError) as refused:
+        certify([wrong], made_up.labels, bias=[path], bootstrap=FEWER_ROUNDS)
+    assert str(refused.value) == (
+        f"{path}: is of {SIGNATURE}, which none of the results is of. Run `dialeval bias` with the scorer and the options that "
+        "gave the results."
+    )
+
+
+def test_a_report_of_bias_that_is_none_is_refused(made_up: MadeUp, tmp_path: Path) -> None:
+    path = tmp_path / "bias.json"
+    path.write_text('{"signature": "a", "effects": [{"test": "markdown"}]}', encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        certify([made_up.table("judge", 0.3)], made_up.labels, bias=[path], bootstrap=FEWER_ROUNDS)
+    advice = "Give what `dialeval bias --output FILE.json` wrote."
+    assert str(refused.value) == f"{path}: effects.0.change: field required. {advice}"
+
+
+def test_what_is_measured_has_a_name_in_a_passport() -> None:
+    assert {f"bias_{test.replace(' ', '_')}" for test in ANSWER_CHANGES} <= QUESTIONS["unmoved"].figures.keys()

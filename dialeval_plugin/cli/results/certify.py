@@ -29,6 +29,10 @@ def certify(
             "one of <=; 'kappa.value>=0.6' by the figure itself. May be repeated.",
         ),
     ] = None,
+    bias: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.json", help="Report of `dialeval bias --output` on an evaluator; may be repeated."),
+    ] = None,
     column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
     quality: Annotated[str | None, typer.Option(help="Labelled quality, or column of the labels.")] = None,
     raters: Annotated[str | None, typer.Option(help="Columns of single raters.", metavar="COLUMN,COLUMN")] = None,
@@ -56,7 +60,8 @@ def certify(
     asked: dict[str, Any] = {"quality": quality, "positive": positive, "level": rows}
     asked |= {"raters": tuple(raters.split(",")) if raters else (), "order": tuple(order.split(",")) if order else ()}
     bootstrap = Bootstrap(rounds, confidence, seed, "expanded")
-    passport = make(results, labels, require=require or (), column=column, is_partial=partial, bootstrap=bootstrap, **asked)
+    asked |= {"require": require or (), "bias": bias or (), "column": column, "is_partial": partial, "bootstrap": bootstrap}
+    passport = make(results, labels, **asked)
     for path in output:
         write_passport(passport, path, title=title)
         typer.echo(path)
