@@ -223,7 +223,10 @@ def chosen_columns(
     if len(named) != 1:
         what = "labels" if option == "--quality" else "scores"
         if named:
-            raise InputError(f"{source}: several columns may hold the {what}: {', '.join(named)}. Name one with {option}.")
+            people = f", or all people who labelled with --raters {','.join(named)}" if option == "--quality" else ""
+            raise InputError(
+                f"{source}: several columns may hold the {what}: {', '.join(named)}. Name one with {option}{people}."
+            )
         raise InputError(f"{source}: no column holds {what}. It has: {', '.join(names)}. Name one with {option}.")
     return named[0], there[named[0]]
 

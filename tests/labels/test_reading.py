@@ -101,7 +101,8 @@ def test_what_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
         f"{path}: label: holds numbers and words: 'pass', 'fail', '4'. Mend the cells, or name all labels by --order."
     )
     path = write(tmp_path, "id,tone,fact\na,pass,no\nb,fail,yes\nc,fail,yes\n")
-    assert refusal(read_labels, path) == f"{path}: several columns may hold the labels: tone, fact. Name one with --quality."
+    way_out = "Name one with --quality, or all people who labelled with --raters tone,fact."
+    assert refusal(read_labels, path) == f"{path}: several columns may hold the labels: tone, fact. {way_out}"
     assert refusal(read_scores, path) == f"{path}: several columns may hold the scores: tone, fact. Name one with --column."
     same(read_labels(path, quality="fact"), [0], [1], [1])
     same(read_labels(path, raters=["tone"]), [1], [0], [0])
