@@ -21,7 +21,7 @@ from dialeval_plugin.llm.language_model import judge_of
 from dialeval_plugin.methods.assistant.rules import language_of
 from dialeval_plugin.methods.judging.rubric import RubricJudge, rubric_prompt
 from dialeval_plugin.reports.tables import Table, TableColumn, TableRow, figure, named_column
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.means import difference_of_means_interval
 from dialeval_plugin.statistics.reliability import intraclass_correlation
@@ -31,7 +31,6 @@ from .changes import ANSWER_CHANGES, PROMPT_CHANGES, AskedOtherwise, changed_ite
 if TYPE_CHECKING:
     import pandas
 
-EXPANDED = Bootstrap(interval="expanded")
 MIN_GROUP = 10
 """Answers on either side that a comparison of groups needs."""
 _ALONE = 100

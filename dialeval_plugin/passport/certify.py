@@ -14,7 +14,7 @@ from dialeval_plugin.labels.scores import scores_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Estimate
 
 from .bias_reports import read_bias
 from .evaluated import Evaluated
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 MOST_DISAGREEMENTS = 20
-CERTIFY_BOOTSTRAP = Bootstrap(interval="expanded")
-"""The interval that holds what it says with few conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +209,7 @@ def certify(
     bias: Sequence[str | Path] = (),
     column: str | None = None,
     is_partial: bool = False,
-    bootstrap: Bootstrap = CERTIFY_BOOTSTRAP,
+    bootstrap: Bootstrap = EXPANDED,
     **asked: Any,
 ) -> Passport:
     """Return the passport of evaluators beside the labels of people.

@@ -23,7 +23,7 @@ from dialeval_plugin.labels.scores import scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, named_column
 from dialeval_plugin.statistics.arrays import Statistic
-from dialeval_plugin.statistics.bootstrap import ROUGH_CLUSTERS, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.bootstrap import EXPANDED, ROUGH_CLUSTERS, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.categories.threshold import Costs, Threshold, chosen_threshold
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 Human: TypeAlias = Literal["each", "majority"]
 """Every label counts, each row's as one in all; or what most people said of a row, ties being left out."""
-DEFAULT = Bootstrap(interval="expanded")
 EQUAL_COSTS = Costs()
 _SHOWN, _SHOWN_TEXT = 3, 80
 """Disagreements that are printed, and characters of their responses."""
@@ -117,7 +116,7 @@ def agreement(
     human: Human = "each",
     costs: Costs | tuple[float, float] = EQUAL_COSTS,
     is_partial: bool = False,
-    bootstrap: Bootstrap = DEFAULT,
+    bootstrap: Bootstrap = EXPANDED,
     **asked: Unpack[LabelOptions],
 ) -> Agreement:
     """Say how far an evaluator agrees with people, with intervals from whole conversations.
@@ -149,7 +148,7 @@ def agreement(
 
 
 def agreement_of(
-    judged: JudgedLabels, *, human: Human = "each", costs: Costs = EQUAL_COSTS, bootstrap: Bootstrap = DEFAULT
+    judged: JudgedLabels, *, human: Human = "each", costs: Costs = EQUAL_COSTS, bootstrap: Bootstrap = EXPANDED
 ) -> Agreement:
     """Return the agreement of an evaluator with people, and of people; arguments and errors are those of `agreement`."""
     labels = judged.labels if human == "each" else _majority(judged.labels)
@@ -211,7 +210,7 @@ def agreement_of(
     )
 
 
-def of_people(labels: LabelTable, bootstrap: Bootstrap = DEFAULT) -> Agreement:
+def of_people(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> Agreement:
     """Return an `Agreement` of people alone."""
     people = people_agreement(labels, bootstrap)
     return Agreement(
@@ -219,7 +218,7 @@ def of_people(labels: LabelTable, bootstrap: Bootstrap = DEFAULT) -> Agreement:
     )
 
 
-def people_agreement(labels: LabelTable, bootstrap: Bootstrap = DEFAULT) -> dict[str, Estimate]:
+def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dict[str, Estimate]:
     """Return how far two people agree who labelled the same row: the statistics of labels, and Krippendorff's alpha.
 
     Only alpha has a value for labels that are numbers.

@@ -255,6 +255,8 @@ class Bootstrap:
 
 
 DEFAULT_BOOTSTRAP = Bootstrap()
+EXPANDED = Bootstrap(interval="expanded")
+"""Intervals that hold what they say with few clusters, too."""
 NO_RESAMPLES = Bootstrap(rounds=0)
 """For a value without an interval."""
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dialeval_plugin.bias.battery import EXPANDED, BiasReport, Effect, run
+from dialeval_plugin.bias.battery import BiasReport, Effect, run
 from dialeval_plugin.bias.changes import ANSWER_CHANGES, changed_item
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.registry import load_scorer
@@ -22,6 +22,7 @@ from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel
 from dialeval_plugin.methods.judging.recording import Recorder
 from dialeval_plugin.methods.judging.replay import ReplayedLanguageModel
 from dialeval_plugin.methods.judging.rubric import RubricJudge
+from dialeval_plugin.statistics.bootstrap import EXPANDED
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer
 
 QUESTION = "Does the answer fit?"

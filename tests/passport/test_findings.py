@@ -16,17 +16,17 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
-from dialeval_plugin.passport.certify import CERTIFY_BOOTSTRAP, EvaluatorPassport, certify
+from dialeval_plugin.passport.certify import EvaluatorPassport, certify
 from dialeval_plugin.passport.findings import QUESTIONS, TITLES, Finding
 from dialeval_plugin.results.true_mean import estimate
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
-from dialeval_plugin.statistics.bootstrap import UNIFORM, Estimate
+from dialeval_plugin.statistics.bootstrap import EXPANDED, UNIFORM, Estimate
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.raters import leave_one_rater_out
 from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from tests.passport.conftest import SIGNATURE, MadeUp
 
-FEWER_ROUNDS = replace(CERTIFY_BOOTSTRAP, rounds=200)
+FEWER_ROUNDS = replace(EXPANDED, rounds=200)
 
 
 def passport_of(scores: ScoreTable | list[ScoreTable], labels: LabelTable) -> EvaluatorPassport:

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled
+from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Resampled
 from dialeval_plugin.statistics.means import clustered_mean, difference_of_means, paired_difference_interval
 from dialeval_plugin.statistics.planning.power import Detectable, clusters_needed, detectable_difference
 from tests.refusals import refused
-
-EXPANDED = Bootstrap(interval="expanded")
 
 
 def normal(n: int, seed: int = 7) -> np.ndarray:
