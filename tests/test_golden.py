@@ -14,6 +14,7 @@ N_VALUES = {
     "causalscore_agreement.json": 993,
     "dbdc_metrics.json": 2116,
     "dre_scores.json": 1405,
+    "estimation.json": 3666,
     "huynh.json": 1038,
     "lm_aggregation.json": 1213,
     "ood_scores.json": 1563,

@@ -10,7 +10,7 @@ set are written to FOLDER/passports, where they are not there; what they say, a 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -89,13 +89,13 @@ def sentences(found: Answers) -> str:
     return re.sub(r"\{([^{}]+)\}", filled, read_text(Path(__file__).with_name("sentences.md")))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Write the passports and the summary."""
     parser = script_parser(__doc__, work="scores and passports")
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
-    arguments = parser.parse_args()
-    found = {name: kept_answers(name, arguments.work) for name in arguments.sets}
-    write_tables(arguments.document, {"passports": verdict_table(found), "what they say": sentences(found)})
+    asked = parser.parse_args(arguments)
+    found = {name: kept_answers(name, asked.work) for name in asked.sets}
+    write_tables(asked.document, {"passports": verdict_table(found), "what they say": sentences(found)})
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ Run it where these packages are installed beside this one, which needs none of t
     python -m reproduction.references.estimation --show
 
 `judge_reporting` are values of the authors' code of Lee et al. (ICML 2026; `calibration.py` of
-github.com/UW-Madison-Lee-Lab/LLM-judge-reporting), which is no package of an index: they were computed with a copy of it, and
-are only kept here.
+github.com/UW-Madison-Lee-Lab/LLM-judge-reporting), which is no package of an index: they were computed with a transcription
+of a public copy, not with the repository itself, and are only kept here.
 """
 
 from __future__ import annotations

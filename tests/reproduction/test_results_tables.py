@@ -135,9 +135,11 @@ def test_every_row_names_a_scorer_and_every_scorer_has_a_row() -> None:
     rows = evaluators()
     assert len({row.name for row in rows}) == len(rows)
     # A judge with one prompt of ours: the tasks ask with the same prompts. Replayed judges have a page of their own. The
-    # evaluator of assistants has tables of its own, and auto and cascade hand each response to other scorers.
+    # evaluator of assistants has tables of its own, auto and cascade hand each response to other scorers, and a rubric is the
+    # user's own.
     ours = {point.name for point in entry_points(group=ENTRY_POINT_GROUP) if point.value.startswith("dialeval_plugin.")}
-    assert {row.scorer for row in rows if row.scorer} == ours - {"llm_judge", "replay_judge", "assistant", "auto", "cascade"}
+    others = {"llm_judge", "replay_judge", "assistant", "auto", "cascade", "rubric"}
+    assert {row.scorer for row in rows if row.scorer} == ours - others
     assert set(write.SLIDE_ROWS.values()) <= {row.name for row in rows}
 
 

@@ -23,6 +23,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients import kendall
 from dialeval_plugin.statistics.coefficients.by_name import (
     COEFFICIENTS,
+    COEFFICIENTS_OF_GROUPS,
     Coefficient,
     auroc,
     coefficient_named,
@@ -249,7 +250,8 @@ def test_wrong_input(name: str, scores: Any, ratings: Any, message: str) -> None
 
 
 def test_unknown_name() -> None:
-    with refused(f"there is no coefficient 'kendall'. Did you mean 'kendall_b'? Known are: {', '.join(NAMES)}."):
+    known = sorted(COEFFICIENTS | COEFFICIENTS_OF_GROUPS)
+    with refused(f"there is no coefficient 'kendall'. Did you mean 'kendall_b'? Known are: {', '.join(known)}."):
         coefficient_named("kendall")
 
 

@@ -65,7 +65,7 @@ def detectable_difference(
         >>> sums = np.column_stack([np.linspace(-1, 1, 50), np.ones(50)])
         >>> found = detectable_difference(Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], sums))
         >>> round(found.difference, 2), round(found.error, 3)
-        (0.23, 0.003)
+        (0.23, 0.004)
     """
     if not 0 < power < 1:
         raise InputError(f"detectable_difference: power is {power!r}. Give a number between 0 and 1, such as 0.8.")
@@ -93,7 +93,7 @@ def clusters_needed(
     Example:
         >>> sums = np.column_stack([np.linspace(-1, 1, 50), np.ones(50)])
         >>> clusters_needed(Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], sums), 0.1).n_clusters
-        267
+        271
     """
     if not 0 < difference < math.inf:
         raise InputError(f"clusters_needed: difference is {difference!r}. Give a number above 0.")
