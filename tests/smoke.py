@@ -181,7 +181,7 @@ def options(folder: Path) -> Mapping[str, dict[str, Any]]:
         "llm_judge": {**judge, "prompt": "dre"},
         "meteor": {"synonyms": False},
         "replay_judge": {"source": "scripted", "verdicts": str(write_verdicts(folder / "verdicts.jsonl"))},
-        "rubric": {**judge, "rubric": "Does it fit?"},
+        "rubric": {**judge, "rubric": "How well does it fit?", "scale": "1-5"},
         "sentence_similarity": {"encoder": encoder},
         "slide": {**judge, "slm": slm},
         "unieval": {"model": str(write_tiny_t5(folder / "t5"))},
