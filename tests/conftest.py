@@ -11,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.browser import Page
     from tests.tiny.breakdown import TinyModels
 
 # A test says what is right, not how fast: on a machine that is busy everything takes long.
@@ -37,6 +40,15 @@ def data_dir() -> Path:
 def oracles_dir() -> Path:
     """Folder of inputs with expected outputs; its README.md says where each is from."""
     return Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    """A page of Chromium, the same for all tests of a file."""
+    from tests.browser import browser_page
+
+    with browser_page() as page:
+        yield page
 
 
 @pytest.fixture(scope="session")

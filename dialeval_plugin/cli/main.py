@@ -18,7 +18,7 @@ from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, reading, score, scorers
 from .examples import add_examples
-from .results import bias, certify, compare, plot, report, true_mean
+from .results import bias, certify, compare, estimate, plot, report
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train", "label"})
@@ -72,8 +72,8 @@ app.command(rich_help_panel=_SCORE)(score.accuracy)
 app.command(rich_help_panel=_SCORE)(demo.demo)
 app.command(rich_help_panel=_DECIDE, cls=compare.OptionalNumber)(compare.compare)
 app.command(rich_help_panel=_DECIDE)(report.report)
-app.command(rich_help_panel=_COMPARE)(true_mean.estimate)
-app.command(rich_help_panel=_COMPARE)(true_mean.label)
+app.command(rich_help_panel=_COMPARE)(estimate.estimate)
+app.command(rich_help_panel=_COMPARE)(estimate.label)
 app.command("meta-eval", rich_help_panel=_COMPARE, cls=compare.OptionalNumber)(agreement.meta_eval)
 app.command(rich_help_panel=_COMPARE)(certify.certify)
 app.command(rich_help_panel=_COMPARE)(bias.bias)

@@ -159,6 +159,17 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
     return None if is_said or "id" not in head else _scored_rows(path, rows, column)
 
 
+def check_matched(source: str, extra: Sequence[str], missing: Sequence[str], judged: str) -> None:
+    """Refuse ids on one side only: `extra` are scored and not `judged`, such as "rated"; `missing` the other way round."""
+    for ids, who, where in ((extra, "scored", judged), (missing, judged, "scored")):
+        if ids:
+            shown = ", ".join(map(repr, ids[:3]))
+            raise InputError(
+                f"{source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
+                f"Score the {judged} responses, unscored ones as null, or compare what is on both sides with --partial."
+            )
+
+
 def _rows_of(path: Path) -> list[Line]:
     return _parquet_rows(path) if path.suffix == ".parquet" else file_rows(path)
 

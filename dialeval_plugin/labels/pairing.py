@@ -12,7 +12,7 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.score_files import UNKNOWN
+from dialeval_plugin.corpora.score_files import UNKNOWN, check_matched
 
 from .scores import read_scores
 from .table import JudgedLabels, LabelTable, Scale, ScoreTable
@@ -47,13 +47,7 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
             f"{scores.source}: no id is among the labels, as {scores.ids[0]!r} is not. Theirs are called as {labels.ids[0]!r}."
         )
     if not is_partial:
-        for ids, who, where in ((extra, "scored", "labelled"), (missing, "labelled", "scored")):
-            if ids:
-                shown = ", ".join(map(repr, ids[:3]))
-                raise InputError(
-                    f"{scores.source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
-                    "Score the labelled responses, unscored ones as null, or compare what is on both sides with --partial."
-                )
+        check_matched(scores.source, extra, missing, "labelled")
     if extra or missing:
         what = "%s: %d scored ids are not labelled, %d labelled ids are not scored; all are left out"
         logger.warning(what, scores.source, len(extra), len(missing))

@@ -13,7 +13,7 @@ from typing import TypeVar
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.corpora.rated_items import ALL, RatedItem, qualities, read_rated_items
-from dialeval_plugin.corpora.score_files import ScoreColumn, read_score_file
+from dialeval_plugin.corpora.score_files import ScoreColumn, check_matched, read_score_file
 from dialeval_plugin.statistics.raters import aggregate
 
 from .correlation_report import Judgements
@@ -125,13 +125,7 @@ def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores
     extra = [id for id in column.scores if id not in rated]
     missing = [item.id for item in items if item.id not in column.scores]
     if not how.is_partial:
-        for ids, who, where in ((extra, "scored", "rated"), (missing, "rated", "scored")):
-            if ids:
-                shown = ", ".join(map(repr, ids[:3]))
-                raise InputError(
-                    f"{column.source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
-                    "Score the rated responses, unscored ones as null, or compare what is on both sides with --partial."
-                )
+        check_matched(column.source, extra, missing, "rated")
     if len(missing) == len(items):
         raise InputError(
             f"{column.source}: no id is among the ratings, as {next(iter(column.scores))!r} is not. "

@@ -10,7 +10,7 @@ import pytest
 
 from dialeval_plugin.leaderboard.build import Built, write
 from dialeval_plugin.leaderboard.evidence import differences
-from tests.browser import CLIPPED, PALE, Page, browser_page, choose
+from tests.browser import CLIPPED, PALE, Page, choose
 from tests.leaderboard_files import HOSTILE, JUDGE
 
 NAMES = (
@@ -33,12 +33,6 @@ def address(built: Built, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("page")
     write(built, folder)
     return (folder / "index.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
-    with browser_page() as page:
-        yield page
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from dialeval_plugin.pages.report import write_report
-from tests.browser import CLIPPED, PALE, Page, browser_page, choose
+from tests.browser import CLIPPED, PALE, Page, choose
 from tests.leaderboard_files import HOSTILE
 from tests.pages.conftest import score_rows, write_score_file
 
@@ -19,12 +19,6 @@ N = 130
 NAMES = "[...document.querySelectorAll('.chat')].map((chat) => chat.querySelector('.name').textContent)"
 COUNT = "document.querySelector('#count').textContent"
 OPEN_ALL = "document.querySelector('#open').click()"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
-    with browser_page() as page:
-        yield page
 
 
 @pytest.fixture(scope="module")

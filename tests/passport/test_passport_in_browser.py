@@ -9,18 +9,12 @@ import pytest
 
 from dialeval_plugin.passport.certify import Passport, certify
 from dialeval_plugin.passport.written import write_passport
-from tests.browser import CLIPPED, PALE, Page, browser_page
+from tests.browser import CLIPPED, PALE, Page
 from tests.leaderboard_files import HOSTILE
 from tests.passport.conftest import MadeUp
 
 OPEN_ALL = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 TEXTS = "[...document.querySelectorAll('{}')].map((one) => one.textContent.trim())"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
-    with browser_page() as page:
-        yield page
 
 
 @pytest.fixture(scope="module")
