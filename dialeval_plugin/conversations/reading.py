@@ -476,6 +476,10 @@ def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
     return None
 
 
+_PART = {"type", "content_type", "parts", "text", "content", "value"}
+"""Fields that a part of a message has, at least one of them."""
+
+
 def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
     """The message of a row, whose cells may hold its parts as JSON."""
     row = {name: one for name, one in value.items() if name not in ("conversation", "id") or isinstance(one, Mapping)}
@@ -484,7 +488,9 @@ def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("content", "text", "value", "parts"):
         if isinstance(row.get(name), str) and row[name].lstrip()[:1] in ("{", "["):
             cell = parsed_cell(row[name])
-            if isinstance(cell, Mapping) or (isinstance(cell, list) and all(isinstance(one, Mapping) for one in cell)):
+            parts = [cell] if isinstance(cell, Mapping) else cell if isinstance(cell, list) else []
+            # A user can write JSON too: it is a text unless something in it is named as a part is.
+            if all(isinstance(part, Mapping) and (name == "parts" or part.keys() & _PART) for part in parts) and parts:
                 row[name] = cell
     return row
 

@@ -135,6 +135,14 @@ def test_every_file_gives_the_same_examples(
         assert read_items(packed) == expected, packed
 
 
+@pytest.mark.parametrize("text", ["{}", "[]", "[{}]", '{"a": 1}', '[{"name": "Ann"}]', "[1, 2]"])
+def test_json_that_a_user_wrote_in_a_table_is_a_text(tmp_path: Path, text: str) -> None:
+    rows = rows_of({"a": [("user", text), ("assistant", "I see.")]})
+    assert read_items(write(tmp_path / "table.csv", table(rows))) == [
+        Example("a:2", (Turn(text, "user"),), Turn("I see.", "assistant"))
+    ]
+
+
 def test_each_assistant_turn_is_an_example_named_by_conversation_and_message() -> None:
     assert examples_from([{"id": "a", **openai(CHAT)}]) == EXAMPLES
     numbered = examples_from([{"conversation_id": 7, **openai(CHAT)}, openai(CHAT[:2]), {"id": None, **openai(CHAT[:2])}])
