@@ -10,7 +10,7 @@ import typer
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.registry import load_scorer, scorer_factory
+from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.streams.launch import Executor
 from dialeval_plugin.terminal.progress import say
 
@@ -23,7 +23,7 @@ def launch(
     output: Annotated[
         Path, typer.Option(help="File of the scores: .jsonl, .csv or .parquet; beside it comes <output>.meta.json.")
     ],
-    scorer: Annotated[str, typer.Option(help="Name of the scorer.")] = "general",
+    scorer: Annotated[str, typer.Option(help="Name of the scorer.", autocompletion=scorer_names)] = "general",
     turns: Turns = None,
     columns: Columns = "",
     layout: LayoutName = None,

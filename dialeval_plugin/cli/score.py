@@ -17,7 +17,7 @@ import typer
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, is_stream
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.registry import scorer_factory
+from dialeval_plugin.core.registry import scorer_factory, scorer_names
 from dialeval_plugin.terminal.progress import say
 
 from .agreement import check_share
@@ -49,7 +49,8 @@ def score(
     scorer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Name of the scorer; auto takes general or assistant by how each conversation begins. Default general."
+            help="Name of the scorer; auto takes general or assistant by how each conversation begins. Default general.",
+            autocompletion=scorer_names,
         ),
     ] = None,
     rubric: Annotated[

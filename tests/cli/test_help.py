@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -97,6 +98,23 @@ def squeezed(text: str) -> str:
 
 def test_the_commands_are_those_that_an_installation_is_tried_with() -> None:
     assert {*COMMANDS, "lm-eval"} == set(smoke.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "completed"),
+    [
+        ("dialeval sc", 1, "scorers\nscore\n"),
+        ("dialeval score --by", 2, "--by-conversation\n"),
+        ("dialeval launch --scorer ch", 3, "chrf\n"),
+    ],
+)
+def test_the_shell_completes_commands_options_and_scorers(line: str, word: int, completed: str) -> None:
+    asked = {"_DIALEVAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(word)}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'dialeval'; from dialeval_plugin.cli.entry import main; main()"],
+        env={**os.environ, **asked}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (completed, "")
 
 
 def test_the_package_can_be_run_as_a_module_and_shows_its_version() -> None:

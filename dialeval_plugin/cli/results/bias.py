@@ -12,12 +12,14 @@ from dialeval_plugin.cli.score import one_scorer
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.registry import scorer_factory
+from dialeval_plugin.core.registry import scorer_factory, scorer_names
 
 
 def bias(
     source: Annotated[str, typer.Argument(metavar="LOG", help="Conversations or responses, as `dialeval score` takes.")],
-    scorer: Annotated[list[str] | None, typer.Option(help="Name of the scorer. Default general.")] = None,
+    scorer: Annotated[
+        list[str] | None, typer.Option(help="Name of the scorer. Default general.", autocompletion=scorer_names)
+    ] = None,
     rubric: Annotated[str | None, typer.Option(help="Question of one's own, or file of several; as `dialeval score`.")] = None,
     rubric_scale: Annotated[str | None, typer.Option(help="Of the question; as `dialeval score`.")] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,

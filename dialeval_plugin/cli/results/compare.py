@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 from dialeval_plugin.cli.agreement import check_share
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_text
+from dialeval_plugin.core.registry import scorer_names
 
 from .plot import check_ending
 
@@ -52,7 +53,7 @@ def compare(
     b: Annotated[
         str | None, typer.Argument(metavar="[B]", help="Scores of the version that may take its place, or a log.")
     ] = None,
-    scorer: Annotated[str, typer.Option(help="Name of the scorer of logs.")] = "general",
+    scorer: Annotated[str, typer.Option(help="Name of the scorer of logs.", autocompletion=scorer_names)] = "general",
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
     column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
     pairing: Annotated[
