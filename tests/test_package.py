@@ -28,7 +28,7 @@ HEADINGS = ("Metric Description", "How to Use", "Limitations and Bias", "Citatio
 """Of the host's own cards."""
 ROOT = Path(__file__).resolve().parents[1]
 # Of the repository, not of the project.
-ONLY_IN_GIT = (".devcontainer/", ".github/", ".gitignore", "upstream/")
+ONLY_IN_GIT = (".devcontainer/", ".dockerignore", ".github/", ".gitignore", "Dockerfile", "conda/", "upstream/")
 
 
 def test_the_bounds_of_versions_are_those_that_were_shown_to_work() -> None:
