@@ -9,7 +9,7 @@ thread. The last line is one JSON object:
     memory_vs_short                     its highest resident memory over the short run's
     two_shards                          how many times faster two processes score the short file by shards than one
     shards_processor_time               the processor time of both shards over that of one process for all
-    hours_of_one_core_for_1e9           by the long run's speed: no measurement, see docs/scale.md
+    hours_of_one_core_for_1e9           by the long run's speed: no measurement, see benchmarks/NOTES.md
 
 Start-up is left out everywhere. What else the machine does counts in `two_shards` alone, which compares a run for all with the
 shards right after it; with --quick it is the median of three such pairs.

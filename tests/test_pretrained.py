@@ -147,12 +147,12 @@ def test_the_first_screen_of_the_readme_is_what_the_general_evaluator_says() -> 
     assert f"<!-- {first_screen.MARKER} -->\n\n{first_screen.table().strip()}\n" in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_conversation_with_its_scores_is_the_one_of_the_readme() -> None:
-    """What the README prints of it is compared with what runs by `test_documentation`."""
-    printed = (ROOT / "README.md").read_text("utf-8").partition(f"<!-- {first_screen.CHAT_MARKER} -->")[2]
+def test_the_conversation_of_the_first_page_has_the_scores_that_the_command_prints() -> None:
+    """`test_documentation` compares what docs/chat_logs.md prints with what runs."""
+    printed = (ROOT / "docs" / "chat_logs.md").read_text("utf-8").partition(f"<!-- {first_screen.CHAT_MARKER} -->")[2]
     seen = first_screen.seen_chat(printed)
     assert seen.count("percentile") == 4
-    assert f"<!-- {first_screen.SEEN_MARKER} -->\n\n{seen}\n" in (ROOT / "docs" / "start.md").read_text("utf-8")
+    assert f"<!-- {first_screen.SEEN_MARKER} -->\n\n{seen}\n" in (ROOT / "docs" / "index.md").read_text("utf-8")
 
 
 def test_an_explanation_claims_no_more_than_what_was_measured() -> None:

@@ -33,7 +33,7 @@ from .corpus import DATA_DIR_VARIABLE, Corpus
 from .items import text_key
 from .readers import conture, convai, dstc10
 
-CORPUS = Corpus(name="llm_judgements", layout="verdicts of language models on some of these sets: [fusion](fusion.md)")
+CORPUS = Corpus(name="llm_judgements", layout="verdicts of language models on some of these sets")
 PROBABILITY = "P(yes)"
 """A way to ask that is not named: what the number is shows in its range."""
 

@@ -112,7 +112,7 @@ class Bootstrap:
     - "percentile" runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
     - "expanded" (Hesterberg 2015) runs between the quantiles $\Phi(\pm t\sqrt{n/(n-1)})$ of n clusters, t being Student's
       quantile with n - 1 degrees of freedom, because resamples of few clusters spread too little. In the simulation of
-      docs/meta_evaluation.md such intervals of 95 % hold the truth in 93 to 96 % of the sets from 20 clusters on.
+      reproduction/coverage/NOTES.md such intervals of 95 % hold the truth in 93 to 96 % of the sets from 20 clusters on.
     - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, for a statistic that is biased or
       skewed: $\Phi(z_0)$ is the share of rounds below the value, ties counting one half, and the acceleration
       $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters, d being the mean less each value with one

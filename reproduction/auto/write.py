@@ -1,6 +1,6 @@
 """The register of conversations: fits the weights of `auto`, and writes how often they are right.
 
-    python -m reproduction.auto.write --document docs/chat_logs.md
+    python -m reproduction.auto.write --document reproduction/auto/NOTES.md
     python -m reproduction.auto.write --weights dialeval_plugin/methods/auto/register.json
 
 Weights are fitted on half of the conversations of sets whose licences allow commercial use, and measured on the other half and

@@ -1,1 +1,1 @@
-"""Simulations that say what intervals and tests hold, which write their tables into docs/meta_evaluation.md."""
+"""Simulations that say what intervals and tests hold, which write their tables into NOTES.md."""

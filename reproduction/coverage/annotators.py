@@ -1,6 +1,6 @@
 """What the alternative annotator test reports, and what the intervals of components and of the share of the ceiling hold.
 
-`python -m reproduction.coverage.annotators` writes its tables into docs/meta_evaluation.md. Data: conversations of three
+`python -m reproduction.coverage.annotators` writes its tables into NOTES.md. Data: conversations of three
 responses; what people and the evaluator see wrongly, and what is good, shares 30 % of its variance within a conversation.
 """
 
@@ -20,7 +20,7 @@ from dialeval_plugin.statistics.arrays import BoolArray
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.reliability import disattenuated_correlation
 
-PAGE = Path(__file__).parents[2] / "docs" / "meta_evaluation.md"
+PAGE = Path(__file__).with_name("NOTES.md")
 BEGIN, END = "<!-- coverage:annotators -->", "<!-- /coverage:annotators -->"
 ICC, ROWS, SETS, EPSILON, ALPHA = 0.3, 3, 500, 0.2, 0.05
 N_RATERS, ERROR, ROUNDS, N_TESTS = 5, 0.2, 400, 2000

@@ -1,6 +1,6 @@
 """What intervals of accuracy, TPR, kappa and alpha hold on labels in clusters, beside those that draw single rows.
 
-`python -m reproduction.coverage.categories` writes its table into docs/meta_evaluation.md. Four responses a conversation; how
+`python -m reproduction.coverage.categories` writes its table into NOTES.md. Four responses a conversation; how
 good its responses are, and how often the evaluator is right in it, each share 30 % of their variance within a conversation
 (beta-binomial); two people label each response and are right 9 times in 10. 1,000 data sets, so that a share of 95 % has a
 standard error of 0.7 %. The truth is that of 200,000 conversations.
@@ -18,7 +18,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics
 
-PAGE = Path(__file__).parents[2] / "docs" / "meta_evaluation.md"
+PAGE = Path(__file__).with_name("NOTES.md")
 BEGIN, END = "<!-- coverage:categories -->", "<!-- /coverage:categories -->"
 ICC, ROWS, SETS, ROUNDS = 0.3, 4, 1000, 500
 CLUSTERS = (20, 30, 50, 100, 200)

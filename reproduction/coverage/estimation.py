@@ -4,7 +4,7 @@ Conversations have one to nine rows, whose quality has an intraclass correlation
 90 % of the passes and 75 % of the failures, and errs by conversation, too. Other packages are compared where they are installed
 (`reproduction/references/estimation.py` says which):
 
-    python -m reproduction.coverage.estimation --document docs/meta_evaluation.md
+    python -m reproduction.coverage.estimation --document reproduction/coverage/NOTES.md
 """
 
 from __future__ import annotations

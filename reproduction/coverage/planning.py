@@ -1,6 +1,6 @@
 """What intervals hold and tests report on clustered data, and whether the stated power is reached.
 
-`python -m reproduction.coverage.planning` writes its tables into docs/meta_evaluation.md. Data: clusters of one to eight rows
+`python -m reproduction.coverage.planning` writes its tables into NOTES.md. Data: clusters of one to eight rows
 whose values share 30 % of their variance; 1,000 data sets, 3,000 for false positives of means: a share of 95 % has a standard
 error of 0.7 or 0.4 %.
 """
@@ -20,7 +20,7 @@ from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_
 from dialeval_plugin.statistics.planning.power import detectable_difference
 from dialeval_plugin.statistics.ranking import rank_permutation_tests
 
-PAGE = Path(__file__).parents[2] / "docs" / "meta_evaluation.md"
+PAGE = Path(__file__).with_name("NOTES.md")
 BEGIN, END = "<!-- coverage:planning -->", "<!-- /coverage:planning -->"
 ICC, SETS, CLUSTERS = 0.3, 1000, (20, 30, 60, 200)
 PAIRED, OF_TWO = "paired difference", "difference of two"

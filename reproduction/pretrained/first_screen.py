@@ -30,7 +30,7 @@ RESPONSES = (
     "We went hiking in the mountains. How about you?",
     "asdf qwer zxcv",
 )
-MARKER, CHAT_MARKER, LOGS_MARKER, SEEN_MARKER = "ten responses", "scored chat", "scored logs", "seen chat"
+MARKER, CHAT_MARKER, SEEN_MARKER = "ten responses", "scored chat", "seen chat"
 _JUDGED = re.compile(
     r"^ *(?P<percentile>[\d.]+) +(?P<score>[\d.]+) +(?P<chat>\w+):(?P<place>\d+)\n *> .*\n *< .*\n *(?P<why>.*)$", re.MULTILINE
 )
@@ -56,30 +56,19 @@ def table() -> str:
     return markdown_table(["score", "percentile", "response"], shown)
 
 
-def scored(*words: str) -> str:
-    """Return what `dialeval score` with some words prints beside the examples' files, as a block in Markdown."""
+def scored_chat() -> str:
+    """Return what `dialeval score chat.jsonl --explain` prints, as a block in Markdown."""
     with TemporaryDirectory() as folder:
         shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
-        done = subprocess.run(  # noqa: S603 - our own command
-            [sys.executable, "-m", "dialeval_plugin", "score", *words], cwd=folder, capture_output=True, text=True, check=True
-        )
+        words = [sys.executable, "-m", "dialeval_plugin", "score", "chat.jsonl", "--explain"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603 - our own command
     # The fields between are those of any run.
     shown = re.sub(r"(?m)^(method:\S*?\|model:[^|]*)\|.*(\|level:)", r"\1|...\2", done.stdout)
     return f"```\n{shown.rstrip()}\n```"
 
 
-def scored_chat() -> str:
-    """Return the README's second example."""
-    return scored("chat.jsonl", "--explain")
-
-
-def scored_logs() -> str:
-    """Return the example of docs/chat_logs.md."""
-    return scored("logs/", "--output", "turns.jsonl", "--by-conversation", "conversations.csv")
-
-
 def seen_chat(printed: str) -> str:
-    """Return the conversations of the README's second example as HTML, each answer with what is printed of it there."""
+    """Return the conversations of that example as HTML, each answer with what is printed of it there."""
     judged = {(found["chat"], int(found["place"])): found for found in _JUDGED.finditer(printed)}
     lines = []
     for chat in map(json.loads, (EXAMPLES / "chat.jsonl").read_text(encoding="utf-8").splitlines()):

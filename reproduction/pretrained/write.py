@@ -66,10 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_json_lines(FIGURES, map(asdict, figures))
     for path, text in documents(figures).items():
         write_text(path, text)
-    shown = {first_screen.MARKER: first_screen.table(), first_screen.CHAT_MARKER: (chat := first_screen.scored_chat())}
-    write_tables(ROOT / "README.md", shown)
-    write_tables(ROOT / "docs" / "start.md", {first_screen.SEEN_MARKER: first_screen.seen_chat(chat)})
-    write_tables(ROOT / "docs" / "chat_logs.md", {first_screen.LOGS_MARKER: first_screen.scored_logs()})
+    write_tables(ROOT / "README.md", {first_screen.MARKER: first_screen.table()})
+    write_tables(ROOT / "docs" / "chat_logs.md", {first_screen.CHAT_MARKER: (chat := first_screen.scored_chat())})
+    write_tables(ROOT / "docs" / "index.md", {first_screen.SEEN_MARKER: first_screen.seen_chat(chat)})
 
 
 if __name__ == "__main__":

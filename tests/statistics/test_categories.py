@@ -140,7 +140,7 @@ def test_an_evaluator_that_knows_nothing_is_not_shown_to_be_of_use() -> None:
 
 @pytest.mark.exhaustive
 def test_intervals_of_conversations_hold_what_those_of_single_rows_do_not() -> None:
-    """A small part of what stands in docs/meta_evaluation.md."""
+    """A small part of what stands in reproduction/coverage/NOTES.md."""
     truth = {name: one.value for name, one in statistics_of(*drawn(100_000, np.random.default_rng(1))).items()}
     held = shares_held(30, truth, sets=200)
     for name in ("accuracy", "tpr", "kappa"):

@@ -1,8 +1,8 @@
 """The true mean of all rows from a judge's scores and some labels, and the difference of two, with intervals.
 
 Intervals come from the jackknife over conversations, whole ones, and t with the labelled conversations less one as degrees of
-freedom; of rates they are Wilson's, for as many rows as have the same standard error. docs/meta_evaluation.md has what share of
-them held the truth in a simulation.
+freedom; of rates they are Wilson's, for as many rows as have the same standard error. reproduction/coverage/NOTES.md has what
+share of them held the truth in a simulation.
 """
 
 from __future__ import annotations
