@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,12 @@ def published(paper: str) -> Any:
 def script_parser(description: str | None, *, work: str = "") -> argparse.ArgumentParser:
     """Return the command line that every script has; `work` says what is kept in the folder `--work`, where one is needed."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--document", type=Path, help="Markdown file with the markers; the tables are printed without it")
+    parser.add_argument(
+        "--document",
+        type=Path,
+        action="append",
+        help="Markdown file with the markers, repeatable; tables are printed without it",
+    )
     if work:
         parser.add_argument("--work", type=Path, required=True, help=f"folder that keeps {work}")
     return parser
@@ -44,13 +49,23 @@ def put_between(document: str, name: str, content: str) -> str:
     return pattern.sub(lambda _: start + inside + end, document)
 
 
-def write_tables(path: Path | None, tables: Mapping[str, Table | str]) -> None:
-    """Put tables, or whole sections in Markdown, between the markers of their names; without a file, print them."""
-    if path is None:
+def write_tables(documents: Path | Sequence[Path] | None, tables: Mapping[str, Table | str]) -> None:
+    """Put tables, or whole sections in Markdown, between the markers of their names; without a document, print them.
+
+    Of several documents each gets the tables that it has markers of. A table without markers in any of them is an `InputError`.
+    """
+    if not documents:
         print("\n".join(table if isinstance(table, str) else table.render("text") for table in tables.values()))
         return
-    for written, text in with_tables(path, tables).items():
-        write_text(written, text)
+    paths = [documents] if isinstance(documents, Path) else documents
+    markers = {path: re.findall(r"^<!-- (.+) -->$", read_text(path), re.MULTILINE) for path in paths}
+    by_path = {path: {name: table for name, table in tables.items() if name in markers[path]} for path in paths}
+    for name in tables.keys() - {name for placed in by_path.values() for name in placed}:
+        by_path[paths[0]][name] = tables[name]  # which says that the document has no place for it
+    texts = [with_tables(path, placed) for path, placed in by_path.items()]
+    for written in texts:
+        for path, text in written.items():
+            write_text(path, text)
 
 
 def with_tables(path: Path, tables: Mapping[str, Table | str]) -> dict[Path, str]:
