@@ -123,7 +123,7 @@ def test_sessions_on_public_data_print_what_they_show(block: Block, tmp_path: Pa
 def test_files_that_pages_offer_hold_what_they_show() -> None:
     """Each figure of a table that ends in a link to its data files stands in one of them."""
     missing = []
-    for page in PAGES:
+    for page in [*PAGES, *ROOT.glob("reproduction/*/results.md")]:
         for section in re.findall(r"<!-- shown: .*? -->\n(.*?)<!-- end of ", page.read_text(encoding="utf-8"), re.DOTALL):
             names = re.findall(r"\]\((data/[^)]+\.csv)\)", section)
             values = set(re.split(r"[,\n]", "\n".join((page.parent / name).read_text(encoding="utf-8") for name in names)))

@@ -4,7 +4,7 @@ Two rules. That of `corpora/identity.py` finds a reported conversation in a trai
 prompt, the whole context or its last message, and an answer, wherever they stand: letters and digits alike, in lower case. Of
 texts with fewer than `MIN_WORDS` different words ("Yes", "Thank you!") only a whole context tells.
 
-    python -m reproduction.assistant.leaks --document docs/results.md
+    python -m reproduction.assistant.leaks --document reproduction/assistant/results.md
 """
 
 from __future__ import annotations

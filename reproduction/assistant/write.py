@@ -1,4 +1,4 @@
-"""The tables of docs/results.md about answers of assistants: how often a scorer prefers what people, or a large model, prefer.
+"""The tables of results.md about answers of assistants: how often a scorer prefers what people, or a large model, prefer.
 
 Figures have 95 % intervals that resample prompts, trees of answers or conversations. DIALEVAL_DATA_DIR names the folder with
 `assistant`. A scorer is a model in the box or a folder. Of sets that the packaged models have learned from in part stand here
@@ -6,7 +6,8 @@ the answers that they have not seen (`sources.is_reported`); what a model has le
 names a file with scores of folds that had left the answer out, JSON: {"scorer": {"id of an answer": score}}. On each set that
 has one of them they take the place of the model's own scores, and answers without one are left out.
 
-    python -m reproduction.assistant.write --scorer general --work FOLDER --document docs/results.md
+    python -m reproduction.assistant.write --scorer general --work FOLDER \
+        --document reproduction/assistant/results.md --document docs/results.md
 """
 
 from __future__ import annotations

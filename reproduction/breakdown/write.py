@@ -5,7 +5,7 @@ The labels of the development turns choose the cut of the rows "cut of dev". Not
 DIALEVAL_DATA_DIR names the folder with `dbdc3`; the models are those of `dialeval train language-model`.
 
     python -m reproduction.breakdown.write --model LM --odin ODIN --background BACKGROUND --work FOLDER \
-        --document docs/breakdown.md
+        --document reproduction/breakdown/results.md
 
 Scores are kept in the folder, one file a method: a second call scores only what is missing and writes the tables again.
 """

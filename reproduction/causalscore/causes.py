@@ -4,7 +4,7 @@ Rows are those of training (`methods/causalscore/data.py`): of the unconditional
 before the response, beside the same turns with the response of another dialogue; of the conditional one the marked causes
 beside turns of the same dialogue that are none.
 
-    python -m reproduction.causalscore.causes --document docs/causalscore.md
+    python -m reproduction.causalscore.causes --document reproduction/causalscore/results.md
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ for the nearest turn before the cause, or after it, that is no cause, above the 
 that knows causes orders all three. Who only looks at how near a turn is to the response is right about the one kind and wrong
 about the other.
 
-    python -m reproduction.causalscore.interventions --document docs/causalscore.md
+    python -m reproduction.causalscore.interventions --document reproduction/causalscore/results.md
 """
 
 from __future__ import annotations

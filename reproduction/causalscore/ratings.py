@@ -2,7 +2,7 @@
 
 DIALEVAL_DATA_DIR names the folder with `cgdialog_plus`, `dstc10` and `conture`.
 
-    python -m reproduction.causalscore.ratings --document docs/reproduction.md
+    python -m reproduction.causalscore.ratings --document reproduction/causalscore/results.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ DIALEVAL_DATA_DIR names the folder with `cgdialog_plus`. Every metric reads the 
 reference-based one is the human's response, as in the paper, so that it gives the human's response itself the highest score.
 
     python -m reproduction.causalscore.write --work FOLDER --model dream=FOLDER --model msc=FOLDER --model esconv=FOLDER \
-        --slm FOLDER --language-model FOLDER --document docs/reproduction.md
+        --slm FOLDER --language-model FOLDER --document reproduction/causalscore/results.md
 
 Scores are kept in the work folder, one file a metric and corpus, under the signature of what made them: a second call scores
 only what is missing or was made by something else.

@@ -1,9 +1,9 @@
-"""The tables of docs/contrasts.md about answers of assistants: of which spoiled answers a scorer sees that they are spoiled.
+"""The tables of results.md about answers of assistants: of which spoiled answers a scorer sees that they are spoiled.
 
 Good answers are those of `reproduction.assistant.data.best_answers` that are plain English prose. DIALEVAL_DATA_DIR names the
 folder with `assistant`. A scorer is a model in the box or a folder.
 
-    python -m reproduction.contrasts.assistant --scorer general --work FOLDER --document docs/contrasts.md
+    python -m reproduction.contrasts.assistant --scorer general --work FOLDER --document reproduction/contrasts/results.md
 """
 
 from __future__ import annotations

@@ -170,5 +170,7 @@ def _is_above(one: float, other: float) -> bool:
 
 
 def _cell(scorer: str, row: TableRow) -> str:
+    if f"{scorer} value" not in row:
+        return ""
     value, low, high = (cast("float | None", row[f"{scorer} {name}"]) for name in ("value", "ci_low", "ci_high"))
     return interval_text(value, low, high, is_rough=bool(row[f"{scorer} is_rough"]))

@@ -21,7 +21,7 @@ from reproduction.data import data_folder
 RESPONSES, LONG = (
     Path(__file__).resolve().parents[2] / "tests" / "contrast" / f"{name}.jsonl" for name in ("responses", "long")
 )
-"""Files of pairs: worse responses of nine kinds to 50 contexts, and long responses that end badly (`docs/contrasts.md`)."""
+"""Files of pairs: worse responses of nine kinds to 50 contexts, and long responses that end badly (`results.md`)."""
 _GROUPS = {
     "int": ("dullness",),
     "rel": ("pronoun", "spk", "contradiction", "ner"),

@@ -1,8 +1,8 @@
-"""The tables of docs/contrasts.md: the share of pairs that each model in the box orders as anybody would, by what is wrong.
+"""The tables of results.md: the share of pairs that each model in the box orders as anybody would, by what is wrong.
 
 DIALEVAL_DATA_DIR names the folder with `robustness`.
 
-    python -m reproduction.contrasts.write --document docs/contrasts.md
+    python -m reproduction.contrasts.write --document reproduction/contrasts/results.md --document docs/results.md
 """
 
 from __future__ import annotations
@@ -99,9 +99,18 @@ def table(ordered: Mapping[str, Sequence[OrderedPair]]) -> Table:
     return replace(contrast_table(ordered), notes=notes)
 
 
+def summary(tables: Mapping[str, Table]) -> Table:
+    """Return one table: the rows of each kind written by hand, and of each other set of pairs its row of all kinds."""
+    (_, of_kinds), *others = tables.items()
+    rows = [row for row in of_kinds.rows if row["kind"] != OVERALL]
+    rows += [{**row, "kind": name} for name, table in others for row in table.rows if row["kind"] == OVERALL]
+    return Table(rows, of_kinds.columns)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = script_parser(__doc__).parse_args(arguments)
-    write_tables(options.document, {name: table(ordered_by_all(of)) for name, of in pair_sets().items()})
+    tables = {name: table(ordered_by_all(of)) for name, of in pair_sets().items()}
+    write_tables(options.document, {**tables, "contrasts": summary(tables)})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
     python -m reproduction.fusion.write --work FOLDER --everywhere
 
 The folder of the public data has to hold `llm_judgements` and the sets that it is about. With `--everywhere` the tables go
-into docs/fusion.md, what they say of judges of GPT-4's kind into docs/results.md and README.md too, the plot into docs/images.
+into results.md, the sentence on GPT-4-class judges into docs/slide.md and README.md too, the papers' tables into
+reproduction/results/results.md, the plot into docs/images.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ CASCADES = (
     ("GPT-4/g-eval_persona-chat", "persona-usr"),
     ("claude-3-haiku-20240307/llm-eval-analysis", "fed-turn"),
 )
-DOCUMENTS = Path("docs")
+ROOT = Path(__file__).parents[2]
 
 
 def development_table(found: Sequence[Judged]) -> Table:
@@ -148,7 +149,7 @@ def cascade_table(found: Sequence[Judged]) -> tuple[Table, dict[str, list[tuple[
 
 
 def sentence(rows: Sequence[TableRow]) -> str:
-    """What the fusion brings to judges of GPT-4's kind, in a sentence."""
+    """Say in two paragraphs what the fusion brings to GPT-4-class judges."""
     gains = [cast("float", row["value"]) for row in rows]
 
     def surely(sign: float, correction: str) -> list[TableRow]:
@@ -167,12 +168,12 @@ def sentence(rows: Sequence[TableRow]) -> str:
 
     better, worse = surely(1, OF_KIND), surely(-1, OF_KIND)
     return (
-        f"Mixed into the published verdicts of judges of GPT-4's kind with a weight of {SMALL_WEIGHT:g}, `general` raises "
-        f"their agreement with people in {len(better)} of {len(rows)} pairs of a judge and a set{pairs(better)}, lowers it "
-        f"in {len(worse) or 'none'}{pairs(worse)}, and leaves the others where no test tells both apart.\n\n"
-        "These are gains in Spearman's coefficient, by paired permutation tests that swap whole dialogues, with Holm's "
-        f"correction over these {len(rows)} pairs at 5 %; corrected over all judges that were tried, it is better on "
-        f"{sets(surely(1, OF_ALL))}, and worse on {sets(surely(-1, OF_ALL))}."
+        f"Mixed into published verdicts of GPT-4-class judges with a weight of {SMALL_WEIGHT:g}, `general` significantly "
+        f"raises agreement with people in {len(better)} of {len(rows)} pairs of judge and data set{pairs(better)}. It lowers "
+        f"it significantly in {len(worse) or 'none'}{pairs(worse)}.\n\n"
+        "Gains are in Spearman's correlation, with 95 % confidence intervals; the tests are paired permutation tests over "
+        f"whole dialogues, Holm-corrected over these {len(rows)} pairs at 5 %. Corrected over all judges that were tried, it "
+        f"is significantly better on {sets(surely(1, OF_ALL))}, and worse on {sets(surely(-1, OF_ALL))}."
     )
 
 
@@ -215,11 +216,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_tables(chosen.document, tables)
         write_figure(figure, chosen.work / "cascade.png")
         return
-    write_tables(DOCUMENTS / "fusion.md", tables)
-    twins: dict[str, Table | str] = {"replayed-slide": slide_twin(reported), "replayed-huynh": huynh_twin(reported)}
-    write_tables(DOCUMENTS / "results.md", {"fusion": said, **twins})
-    write_tables(Path("README.md"), {"fusion": said})
-    write_figure(figure, DOCUMENTS / "images" / "cascade.png")
+    write_tables(ROOT / "reproduction" / "fusion" / "results.md", tables)
+    twins = {"replayed-slide": slide_twin(reported), "replayed-huynh": huynh_twin(reported)}
+    write_tables(ROOT / "reproduction" / "results" / "results.md", twins)
+    for path in ("docs/slide.md", "README.md"):
+        write_tables(ROOT / path, {"fusion": said})
+    write_figure(figure, ROOT / "docs" / "images" / "cascade.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What every corpus and every head adds to the general evaluator: tables of docs/general.md, of validation dialogues alone.
+"""What every corpus and every head adds to the general evaluator: tables of results.md, of validation dialogues alone.
 
 Figures are areas under the ROC curve: how often the main score of a real response is higher than that of a wrong text in its
 place. Dialogues of the half that fits the weights of mixing are not counted, and no rating is read. Trains one model on all
@@ -6,7 +6,7 @@ corpora and one on all but each, all of the same small size and with the same va
 the mixture of a model that is there. What is in the work folder is not trained again; a training that was killed goes on.
 
     python -m reproduction.general.ablations --work FOLDER --model my-general --corpus NAME=FILE ... \
-        --evaluation dstc10 ... --document docs/general.md
+        --evaluation dstc10 ... --document reproduction/general/results.md
 """
 
 from __future__ import annotations

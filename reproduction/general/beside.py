@@ -49,10 +49,10 @@ BEST = "Best of DSTC10 baselines"
 OPEN = ("Vicuna-13B-v1.5", "Baichuan2-13B-chat", "Llama2-13B", "Qwen-14B", "ChatGLM3-6B")
 MARK = "†"
 """Of a figure on other rows of a set than here."""
-OF_GPT_4S_KIND, OPEN_CHAT_MODELS = "judges of GPT-4's kind", "open chat models of 6 to 14 billion weights"
+OF_GPT_4S_KIND, OPEN_CHAT_MODELS = "GPT-4-class judges", "open chat models of 6 to 14 billion parameters"
 OTHER_JUDGES = "ChatGPT and Claude 3 Haiku"
 KINDS = (OF_GPT_4S_KIND, OPEN_CHAT_MODELS, OTHER_JUDGES)
-OUTCOMES = ABOVE, BELOW, UNDECIDED = ("above in", "below in", "not told apart in")
+OUTCOMES = ABOVE, BELOW, UNDECIDED = ("higher in", "lower in", "undecided in")
 GENERAL = "general"
 _NO_OPTIONS: Mapping[str, str | bool] = MappingProxyType({})
 
@@ -168,9 +168,9 @@ def aim(of_general: Mapping[str, ValueInterval | Estimate | None]) -> str:
     if value is None or low is None or high is None:
         return "`general` has no mean of seven."
     return (
-        f"The aim was a mean of seven of {aimed_at:.3f}, which the best of Huynh et al.'s baselines on each set have together. "
-        f"`general` has {interval_text(value, low, high)}: the aim is {'' if value >= aimed_at else 'not '}reached, and lies "
-        f"{'inside' if low <= aimed_at <= high else 'outside'} the interval."
+        f"The aim was a mean of seven of {aimed_at:.3f}, that of the best of Huynh et al.'s baselines for each set. "
+        f"`general` has {interval_text(value, low, high)}: the aim is {'' if value >= aimed_at else 'not '}reached, and is "
+        f"{'inside' if low <= aimed_at <= high else 'outside'} the confidence interval."
     )
 
 
@@ -254,7 +254,7 @@ def counts(found: Sequence[Compared]) -> str:
     for one in sorted(found, key=lambda one: (KINDS.index(one.kind), one.asked)):
         groups.setdefault(f"{one.kind}, asked for {one.asked}", []).append(one.outcome)
     return "\n".join(
-        f"- {group}, {len(outcomes)} pairs of a judge and a set: `general` is "
+        f"- {group}, {len(outcomes)} pairs of judge and data set: `general` is "
         + ", ".join(f"{outcome} {outcomes.count(outcome)}" for outcome in OUTCOMES)
         for group, outcomes in groups.items()
     )

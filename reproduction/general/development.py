@@ -4,7 +4,7 @@ Figures are Spearman's rho with the mean rating and its interval, which resample
 with `dstc10_test`, `holistic_eval`, `predictive_engagement`, `dbdc3` and `abceval`; contexts that a reported set has too are
 left out.
 
-    python -m reproduction.general.development MODEL --document docs/general_recipes.md
+    python -m reproduction.general.development MODEL --document reproduction/general/results.md
 """
 
 from __future__ import annotations

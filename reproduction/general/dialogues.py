@@ -3,7 +3,7 @@
 Figures are Spearman's rho with the rating and its interval, which resamples dialogues. DIALEVAL_DATA_DIR names the folder with
 `convai1`, `dstc9`, `ieval` and `reliable_eval`; of each some dialogues are read, evenly spread.
 
-    python -m reproduction.general.dialogues MODEL --document docs/general_recipes.md
+    python -m reproduction.general.dialogues MODEL --document reproduction/general/results.md
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 DIALEVAL_DATA_DIR names the folder with the reported sets and with those of `development` and `dialogues`.
 
-    python -m reproduction.general.leaks --document docs/general_recipes.md
+    python -m reproduction.general.leaks --document reproduction/general/results.md
 """
 
 from __future__ import annotations

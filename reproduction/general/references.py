@@ -6,7 +6,7 @@ references, a wrong one, which shares words or is random, as many of them; or on
 Spearman's rho with the mean rating of the rebuilt DSTC7, which has one reference a response and is none of the nine reported
 sets; nothing was chosen on it. DIALEVAL_DATA_DIR names the folder.
 
-    python -m reproduction.general.references general general-open --document docs/general_recipes.md
+    python -m reproduction.general.references general general-open --document reproduction/general/results.md
 """
 
 from __future__ import annotations

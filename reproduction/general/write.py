@@ -1,10 +1,10 @@
-"""The tables of docs/general.md: how far the general evaluator's heads, alone and mixed, agree with people on each rated set.
+"""The tables of results.md: how far the general evaluator's heads, alone and mixed, agree with people on each rated set.
 
 Figures are Spearman's rho with the mean rating and its interval, which resamples dialogues. Rows of Table 14 of Huynh et al.
 2023 stand beside them. DIALEVAL_DATA_DIR names the folder with `dstc10`, `fed`, `usr` and `conture`; the ratings are read here
 and nowhere in training.
 
-    python -m reproduction.general.write MODEL --document docs/general.md
+    python -m reproduction.general.write MODEL --document reproduction/general/results.md
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Dialogue level: ConvAI1 and ConvAI2 (dialogues of more than two utterances), FED and fed-dial; turn level: FED and the other
 sets of DSTC10 Track 5 that are there. DIALEVAL_DATA_DIR names the folder with `convai1`, `convai2`, `fed` and `dstc10`.
 
-    python -m reproduction.likelihood.write --model LM --work FOLDER --document docs/likelihood.md
+    python -m reproduction.likelihood.write --model LM --work FOLDER --document reproduction/likelihood/results.md
 
 Scores are kept in the folder, one file a corpus and context: a second call scores only what is missing and writes the tables
 again.

@@ -44,7 +44,7 @@ AGREEMENT, ACCURACY, RIGHT_PAIRS = "spearman", "accuracy", "right pairs"
 SAME_ORDER = "spearman with the full model's scores"
 DAILYDIALOG_PP, CONTRASTS = "dailydialog_pp", "contrasts"
 _CONTRAST_KINDS = ("off_topic", "generic", "repeated", "scrambled")
-"""Of the worse responses in `RESPONSES`; `docs/contrasts.md` has the figures of the others."""
+"""Of the worse responses in `RESPONSES`; `reproduction/contrasts/results.md` has the figures of the others."""
 _EVALUATOR_OF = {"slm": "slide-slm", "slm_probability": "slide-probability", "slm_distance": "slide-distance"}
 """Column of the small model's scores to the evaluator whose score it is."""
 _DECIMALS = 6

@@ -92,8 +92,9 @@ def documents(figures: Sequence[Figure], root: Path = ROOT) -> dict[Path, str]:
     """Return the texts of the documents that have a marker of a table, with the tables in their places, and of data files."""
     found: dict[Path, str] = {}
     written = tables(figures)
-    paths = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "metrics").glob("*/README.md")]
-    for path in sorted([*paths, *(root / PRETRAINED.relative_to(ROOT)).glob("*/README.md")]):
+    patterns = ("README.md", "docs/*.md", "metrics/*/README.md", "reproduction/*/results.md")
+    paths = [path for pattern in (*patterns, f"{PRETRAINED.relative_to(ROOT)}/*/README.md") for path in root.glob(pattern)]
+    for path in sorted(paths):
         text = read_text(path)
         if of_page := {name: table for name, table in written.items() if f"<!-- {name} -->" in text}:
             found |= with_tables(path, of_page)

@@ -1,9 +1,9 @@
-"""The tables of docs/reconstruction.md: how models trained, and how far their losses agree with ConvAI's ratings.
+"""The tables of results.md: how models trained, and how far their losses agree with ConvAI's ratings.
 
 Table 4.1 of Nedelchev's thesis stands beside ours, and every loss beside the length of the dialogue: alone, and held constant.
 DIALEVAL_DATA_DIR names the folder with `convai1` and `convai2`; the models are folders of `dialeval train reconstruction`.
 
-    python -m reproduction.reconstruction.write seq2seq hred vhred vhcr --document docs/reconstruction.md
+    python -m reproduction.reconstruction.write seq2seq hred vhred vhcr --document reproduction/reconstruction/results.md
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The evaluators whose results are in docs/results.md: what each one is, what it needs, and the tasks on which it can run.
+"""The evaluators whose results are in results.md: what each one is, what it needs, and the tasks on which it can run.
 
 The table is `evaluators.json`. Names in braces in the values of options are folders that the user names, `{slm}`
 that of `--slm`; an evaluator with several folders of one kind runs once for each.

@@ -6,7 +6,7 @@ transformers' layout, which is asked by the scorers that need one, and as a judg
 
     python -m reproduction.results.runs --work FOLDER --background BACKGROUND --odin ODIN \
         --reconstruction SEQ2SEQ --reconstruction HRED --llm LLM
-    python -m reproduction.results.write --work FOLDER --document docs/results.md
+    python -m reproduction.results.write --work FOLDER --document reproduction/results/results.md
 
 One process an evaluator; `FOLDER/runs/NAME` keeps its results and `run.log`, so a second call runs only what is missing or was
 made by other models. With `--limit` everything is under `FOLDER/limit-N`. Exit code 1: an evaluator failed; the others ran.

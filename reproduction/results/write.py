@@ -1,9 +1,9 @@
-"""The tables of docs/results.md: SLIDE's Table 2 and Huynh et al.'s Table 6 with our figures, and the means of all evaluators.
+"""The tables of results.md: SLIDE's Table 2 and Huynh et al.'s Table 6 with our figures, and the means of all evaluators.
 
 Figures come from the result files that `reproduction.results.runs` left, and no model is run; `published.json` here and that of
 `reproduction/huynh` hold the papers'. A row that has no result says why.
 
-    python -m reproduction.results.write --work FOLDER --document docs/results.md
+    python -m reproduction.results.write --work FOLDER --document reproduction/results/results.md
 """
 
 from __future__ import annotations

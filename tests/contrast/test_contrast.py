@@ -2,7 +2,7 @@
 
 `responses.jsonl` and `long.jsonl` were written for this test, without a look at what any model says of them. What a response is
 worse by, and for a repeated one what is repeated (`repetition`), stands in them. Of two worse responses neither is said to be
-the better one. `docs/contrasts.md` says what the kinds are, and what the models in the box make of them.
+the better one. `reproduction/contrasts/results.md` says what the kinds are, and what the models in the box make of them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from reproduction.documents import with_tables
 from tests.small_corpora import write_preferences
 
 A, B, GOOD, BAD = OPTIONS
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reproduction.md"
+DOCUMENT = Path(ratings.__file__).with_name("results.md")
 BEGIN, END = "<!-- rating tables -->\n", "<!-- end of rating tables -->\n"
 
 

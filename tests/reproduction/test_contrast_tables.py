@@ -1,4 +1,4 @@
-"""The tables of docs/contrasts.md: which rows of the perturbation tests become pairs, and that the models give these shares."""
+"""The tables of contrasts/results.md: which perturbed rows become pairs, and that the models give these shares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from reproduction.contrasts.measures import OrderedPair, pairs_of, read_contrast
 from reproduction.contrasts.pairs import DECODE, DECODE_FILES, FED_FILE, FED_FILES, RESPONSES, TURN_FILES
 from reproduction.contrasts.write import COSINE, PairSet
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "contrasts.md"
+DOCUMENT = Path(write.__file__).with_name("results.md")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
+SETS = ("written by hand", "long responses", "perturbed responses", "perturbed dialogues")
 SHOWN = "sleep"
 """The context that the document shows."""
 
@@ -98,6 +100,30 @@ def test_a_table_names_the_kinds_that_fall_short() -> None:
         return [OrderedPair(str(n), kind, kind == "dull" or n < n_right) for kind in ("dull", "short") for n in range(10)]
 
     assert write.table({"one": ordered(9), "other": ordered(8)}).notes == ["Below 0.9, one: none.", "Below 0.9, other: short."]
+
+
+def test_the_summary_has_a_row_a_kind_and_one_a_set_and_no_figure_of_a_model_that_did_not_order_a_set() -> None:
+    def ordered(*kinds: str) -> list[OrderedPair]:
+        return [OrderedPair(str(n), kind, n < 1) for kind in kinds for n in range(2)]
+
+    by_hand = write.table({"one": ordered("dull", "short"), "other": ordered("dull", "short")})
+    tables = {"by hand": by_hand, "long": write.table({"one": ordered("dull", "cut")})}
+    assert [[kind, pairs, bool(one), bool(other)] for kind, pairs, one, other in write.summary(tables).cells()[1]] == [
+        ["dull", "2", True, True],
+        ["short", "2", True, True],
+        ["long", "4", True, False],
+    ]
+
+
+def test_the_page_of_results_shows_figures_of_the_tables() -> None:
+    document = DOCUMENT.read_text(encoding="utf-8")
+    (head, *by_hand), *others = (lines(document, name) for name in SETS)
+    rows = [dict(zip(head, row, strict=True)) for row in by_hand[:-1]]
+    rows += [{**dict(zip(of[0], of[-1], strict=True)), "worse by": name} for name, of in zip(SETS[1:], others, strict=True)]
+    assert lines(PAGE.read_text(encoding="utf-8"), "contrasts") == [
+        head,
+        *([row.get(name, "") for name in head] for row in rows),
+    ]
 
 
 def test_the_baseline_compares_with_the_last_turn() -> None:

@@ -126,7 +126,7 @@ def test_what_is_tried_out_does_not_become_the_figures() -> None:
 
 def test_every_document_shows_what_stands_in_the_file() -> None:
     written = documents(read_figures())
-    assert {path.name for path in written} >= {"pretrained.md", "README.md"}
+    assert {path.name for path in written} >= {"results.md", "README.md"}
     assert [path for path, text in written.items() if read_text(path) != text] == []
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/reconstruction.md from tiny models and small ConvAI files."""
+"""The tables of reproduction/reconstruction/results.md from tiny models and small ConvAI files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.layouts import write_convai
 from tests.refusals import refused
 from tests.tiny.reconstruction import KINDS, write_tiny_model
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+RESULTS = Path(write.__file__).with_name("results.md")
 HISTORY = [
     HistoryRow("reconstruction", float(number), 10 * number, {"training_kl": 0.5 * number, "loss": loss})
     for number, loss in ((1, 6.0), (2, 5.5), (3, 5.625))
@@ -105,7 +105,7 @@ def test_the_script_writes_between_the_markers_and_nowhere_else(
     models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = tmp_path / "reconstruction.md"
-    original = (DOCS / "reconstruction.md").read_text(encoding="utf-8")
+    original = RESULTS.read_text(encoding="utf-8")
     for name in ("training", "convai1", "convai2"):
         original = put_between(original, name, "")
     document.write_text(original, encoding="utf-8")

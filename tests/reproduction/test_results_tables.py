@@ -1,4 +1,4 @@
-"""The tables of docs/results.md on a few small results, and the table of evaluators behind them."""
+"""The tables of reproduction/results/results.md on a few small results, and the table of evaluators behind them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.layouts import fed_rows, write_fed
 from tests.leaderboard_files import LM_EVAL_FILES, documents, noisy_scores, scorer_config, write_run
 from tests.refusals import refused
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+RESULTS = Path(write.__file__).with_name("results.md")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_what_has_no_results_is_listed(results: write.Results) -> None:
 
 def test_the_script_writes_between_the_markers(work: Path, tmp_path: Path) -> None:
     page = tmp_path / "results.md"
-    shutil.copy(DOCS / "results.md", page)
+    shutil.copy(RESULTS, page)
     before = page.read_text(encoding="utf-8").split("<!-- results -->")[0]
     write.main(["--work", str(work), "--document", str(page)])
     text = page.read_text(encoding="utf-8")

@@ -103,6 +103,20 @@ def test_a_page_shows_what_it_asks_for_and_the_data_file_has_all(tmp_path: Path)
     assert (tmp_path / "data" / "page" / "table.csv").read_text(encoding="utf-8") == WHOLE
 
 
+def test_each_of_several_documents_gets_the_tables_that_it_has_markers_of(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.md", tmp_path / "second.md"
+    first.write_text("<!-- one -->\n<!-- end of one -->\n", encoding="utf-8")
+    second.write_text("<!-- one -->\n<!-- end of one -->\n<!-- two -->\n<!-- end of two -->\n", encoding="utf-8")
+    write_tables([first, second], {"one": "1", "two": "2"})
+    assert first.read_text(encoding="utf-8") == "<!-- one -->\n\n1\n\n<!-- end of one -->\n"
+    assert second.read_text(encoding="utf-8") == (
+        "<!-- one -->\n\n1\n\n<!-- end of one -->\n<!-- two -->\n\n2\n\n<!-- end of two -->\n"
+    )
+    with refused("document: has no single place between '<!-- three -->' and '<!-- end of three -->'. Put the markers in."):
+        write_tables([first, second], {"one": "4", "three": "3"})
+    assert "4" not in first.read_text(encoding="utf-8")
+
+
 def test_a_section_without_a_table_stays_as_it_is(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- shown: [] -->\n<!-- table -->\n<!-- end of table -->\n", encoding="utf-8")

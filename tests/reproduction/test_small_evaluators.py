@@ -112,7 +112,7 @@ def test_a_response_that_is_its_own_reference_can_be_left_out(tiny_general: Path
 def test_a_published_row_has_a_mean_only_of_all_seven_and_its_other_rows_are_marked(table: Table) -> None:
     rows = {str(row["evaluator"]): row for row in table.rows}
     deb = rows["DEB (Huynh et al., Table 14)"]
-    # docs/general.md has the same mean of it.
+    # reproduction/general/results.md has the same mean of it.
     assert (deb["mean of seven"], deb["mean of nine"], deb["PU"], deb["PZ"]) == ("0.303", "", "0.351", "")
     other = rows["USL-H (DialEvalMetrics, README of 2021-11)"]
     assert (other["TU"], other["PU"], other["DZ"], other["EG"], other["mean of seven"]) == ("0.340†", "0.523†", "", "0.235", "")
@@ -126,17 +126,17 @@ def test_a_published_row_has_a_mean_only_of_all_seven_and_its_other_rows_are_mar
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (0.6, "the aim is reached, and lies outside the interval."),
-        (0.5, "the aim is reached, and lies inside the interval."),
-        (0.4, "the aim is not reached, and lies inside the interval."),
-        (0.3, "the aim is not reached, and lies outside the interval."),
+        (0.6, "the aim is reached, and is outside the confidence interval."),
+        (0.5, "the aim is reached, and is inside the confidence interval."),
+        (0.4, "the aim is not reached, and is inside the confidence interval."),
+        (0.3, "the aim is not reached, and is outside the confidence interval."),
     ],
 )
 def test_the_aim_is_the_mean_of_the_best_baselines(value: float, said: str) -> None:
     # Of seven intervals of this width the mean has one of 0.2.
     half = 0.1 * 7**0.5
     text = aim(dict.fromkeys(SEVEN, ValueInterval(value, value - half, value + half)))
-    assert text.startswith("The aim was a mean of seven of 0.448, which the best of Huynh et al.'s baselines on each set have ")
+    assert text.startswith("The aim was a mean of seven of 0.448, that of the best of Huynh et al.'s baselines for each set. ")
     assert text.endswith(f"`general` has {value:.3f} [{value - 0.1:.3f}, {value + 0.1:.3f}]: {said}")
 
 
@@ -167,14 +167,14 @@ def test_each_judge_has_its_difference_to_general_and_outcomes_are_counted() -> 
     )
     difference = found[3].agreement(found[3].general) - found[3].agreement(found[3].llm)
     assert str(of_qwen["general less judge"]).startswith(f"{difference:.3f} [")
-    assert [one.outcome for one in pairs] == ["not told apart in", "below in", "above in", "above in", "above in"]
+    assert [one.outcome for one in pairs] == ["undecided in", "lower in", "higher in", "higher in", "higher in"]
     assert counts(pairs).splitlines() == [
-        "- judges of GPT-4's kind, asked for overall quality, 2 pairs of a judge and a set: "
-        "`general` is above in 2, below in 0, not told apart in 0",
-        "- open chat models of 6 to 14 billion weights, asked for overall quality, 2 pairs of a judge and a set: "
-        "`general` is above in 1, below in 1, not told apart in 0",
-        "- ChatGPT and Claude 3 Haiku, asked for relevance or coherence, 1 pairs of a judge and a set: "
-        "`general` is above in 0, below in 0, not told apart in 1",
+        "- GPT-4-class judges, asked for overall quality, 2 pairs of judge and data set: "
+        "`general` is higher in 2, lower in 0, undecided in 0",
+        "- open chat models of 6 to 14 billion parameters, asked for overall quality, 2 pairs of judge and data set: "
+        "`general` is higher in 1, lower in 1, undecided in 0",
+        "- ChatGPT and Claude 3 Haiku, asked for relevance or coherence, 1 pairs of judge and data set: "
+        "`general` is higher in 0, lower in 0, undecided in 1",
     ]
 
 

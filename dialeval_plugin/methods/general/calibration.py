@@ -30,7 +30,7 @@ LONGEST_DIALOGUE = 12
 """Turns of a validation dialogue that are read."""
 RELEVANCE_WEIGHT = 0.6
 """Of the log odds of relevance in the main score, beside what is fitted for the heads. Chosen on ratings of responses outside
-the reported sets (docs/general_recipes.md): chatbots miss the topic more often than texts that are spoiled by rule do."""
+the reported sets (reproduction/general/results.md): chatbots miss the topic more often than texts spoiled by rule do."""
 _PLAIN_HEADS = HEADS[:-1]
 _IRRELEVANT = ("random",)
 """Wrong texts that relevance is calibrated on: of the others many are about what the context is about."""

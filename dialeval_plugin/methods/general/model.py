@@ -43,7 +43,7 @@ class GeneralHead(nn.Module):
     part starts at random, as in SLIDE: two equal maps could not be driven apart, since a cosine has no slope there.
 
     Vectors and counted words are classified apart, each with a loss of its own, and blended after training. In one classifier
-    the words settle what is easy and the encoder learns from the rest alone, which makes it worse (docs/slm_recipes.md).
+    the words settle what is easy, and the encoder learns from the rest alone and gets worse (reproduction/pretrained).
     """
 
     blend: nn.ParameterDict

@@ -16,7 +16,7 @@ NOVELTY = "novelty"
 """The quality that is counted and not learnt."""
 NOVELTY_WEIGHT = 1.0
 """Log odds of the main score that a response loses of which every word was said shortly before. Chosen on ratings of other
-responses, where 0.5 to 1.5 make little difference (docs/general_recipes.md)."""
+responses, where 0.5 to 1.5 make little difference (reproduction/general/results.md)."""
 NEAR = 4
 """Turns before a response in which its words are looked for."""
 

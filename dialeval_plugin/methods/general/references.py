@@ -14,7 +14,7 @@ REFERENCE_SIMILARITY = "reference_similarity"
 REFERENCE_WEIGHT = 6.0
 """Log odds of the main score that a response gains where its cosine is higher by 1. Chosen on DailyDialog++'s development
 contexts, without a rating: the smallest whose area under the ROC curve is within 0.002 of the highest
-(docs/general_recipes.md)."""
+(reproduction/general/results.md)."""
 USUAL_SIMILARITY = 0.48
 """Cosine that moves no score: half-way between that of a fitting and that of a misleading or random response, on the same
 contexts, with one reference."""

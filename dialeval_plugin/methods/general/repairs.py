@@ -45,7 +45,7 @@ N_ACCEPTED = 3
 MIN_REPAIRS = 20
 STRENGTH = 3e-4
 """Inverse of the penalty of a squared weight, on standardised vectors. Chosen on ratings of other responses, where 1e-4 to 3e-2
-make little difference (docs/general_recipes.md)."""
+make little difference (reproduction/general/results.md)."""
 N_FOLDS = 5
 """Parts of the conversations, each of which is held out once for the record's area under the ROC curve."""
 

@@ -79,7 +79,7 @@ class ReconstructionRecipe:
 RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
     {
         "thesis": ReconstructionRecipe("thesis"),
-        # For one core: an epoch of DailyDialog takes it two to three minutes (docs/reconstruction.md).
+        # For one core: an epoch of DailyDialog takes it two to three minutes (reproduction/reconstruction/results.md).
         "small": ReconstructionRecipe(
             "small",
             sizes={"embedding": 128, "encoder": 96, "context": 192, "decoder": 192, "latent": 32},

@@ -18,7 +18,7 @@ Bounds: TypeAlias = tuple[float, float]
 POSITIVE_FROM = 0.5
 """Both papers call a response positive from this score on, although Score_SLM lies in [0, 2]."""
 SMALL_WEIGHT = 0.2
-"""Of the small model in a mixture; chosen on sets outside the reported ones, see docs/fusion.md."""
+"""Of the small model in a mixture; chosen on sets outside the reported ones, see reproduction/fusion/results.md."""
 LLM_SCALE: Bounds = (0.0, 5.0)
 """Scale of the large model's score in both of DRE's prompts."""
 

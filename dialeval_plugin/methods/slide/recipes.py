@@ -87,7 +87,7 @@ RECIPES: dict[str, SlideRecipe] = {
             Stage("classify", n_epochs=30, learning_rate=1e-5, batch_size=1024),
         ),
     ),
-    # Ours, chosen on validation contexts (docs/slm_recipes.md): relevance first, from contexts that have positives only, then
+    # Ours, chosen on validation contexts (reproduction/pretrained): relevance first, from contexts with positives only, then
     # everything at once.
     "default": SlideRecipe(
         config=SmallModelConfig(
