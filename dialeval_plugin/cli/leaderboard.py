@@ -13,6 +13,13 @@ from .examples import say_next
 app = typer.Typer(help="Build, export and publish a leaderboard of evaluators.", no_args_is_help=True)
 
 
+def _folder(given: Path) -> Path:
+    """The folder of a leaderboard, also where its table leaderboard.json is given."""
+    from dialeval_plugin.leaderboard.build import JSON_FILE
+
+    return given.parent if given.name == JSON_FILE and given.is_file() else given
+
+
 @app.command()
 def build(
     results: Annotated[list[Path], typer.Argument(help="Result files of lm-eval, or folders of them.")],
@@ -45,7 +52,7 @@ def build(
 
 @app.command()
 def export(
-    folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.", callback=_folder)],
     output: Annotated[Path, typer.Option(help="Folder for the files, one folder an evaluator.")],
     format: Annotated[Literal["eval-results", "model-index", "every-eval-ever"], typer.Option(help="Of the files.")],
     dataset_id: Annotated[
@@ -69,7 +76,7 @@ def export(
 
 @app.command()
 def space(
-    folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.", callback=_folder)],
     output: Annotated[Path, typer.Option(help="Folder of the Space.")],
     title: Annotated[str, typer.Option(help="Title of the Space.")] = "Dialogue evaluators against people",
     demo: Annotated[
@@ -87,7 +94,7 @@ def space(
 @app.command()
 def push(
     repo_id: Annotated[str, typer.Argument(help="Data set and Space on the Hub, OWNER/NAME.")],
-    folder: Annotated[Path, typer.Option(help="Folder of a leaderboard.")],
+    folder: Annotated[Path, typer.Option(help="Folder of a leaderboard.", callback=_folder)],
     no_space: Annotated[bool, typer.Option("--no-space", help="Upload the data set only.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be uploaded, and upload nothing.")] = False,

@@ -1,11 +1,12 @@
 """The leaderboard in the formats of others: the Hub's `.eval_results`, a model card's `model-index`, Every Eval Ever.
 
-Each evaluator gets a folder of its own, because the Hub keeps results with the model that they are of. A coefficient that is
-undefined has no place in these formats: it is left out and counted, never written as 0.
+Each evaluator gets a folder of its own, because the Hub and Every Eval Ever keep results with the model that they are of. A
+coefficient that is undefined has no place in these formats: it is left out and counted, never written as 0.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from collections.abc import Callable, Mapping
@@ -23,10 +24,10 @@ from dialeval_plugin.statistics.estimates import bounds_text
 from dialeval_plugin.terminal.plain_text import for_markdown
 from dialeval_plugin.version import __version__
 
-from .board import Cell, Figure, Leaderboard
+from .board import Cell, Figure, Identity, Leaderboard
 from .page import coefficient_name
 
-EVERY_EVAL_EVER = "0.2.2"
+EVERY_EVAL_EVER = "0.3.0"
 """Version of the JSON schema (evaleval/every_eval_ever, eval.schema.json) that the files keep to."""
 TASK_TYPE = "dialogue-evaluation"
 CONFIDENCE = 0.95
@@ -58,7 +59,7 @@ class ExportOptions:
 
 
 def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions) -> Exported:
-    """Write the files of one format, below `folder/<evaluator>/`; InputError names the option that is wrong or missing."""
+    """Write the files of one format below `folder`; InputError names the option that is wrong or missing."""
     if options.source_url is not None and not re.fullmatch(r"https?://[^\s<>\"'()\[\]]+", options.source_url):
         raise InputError(f"--source-url {options.source_url!r}: is no address of a page. Give one that begins with https://.")
     if format not in FORMATS:
@@ -68,15 +69,15 @@ def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions
         cells = [cell for cell in board.cells if cell.evaluator == evaluator]
         if not _values(cells):
             continue
-        for name, text in FORMATS[format](evaluator, cells, options).items():
-            path = folder / slug(evaluator) / name
-            write_text(path, text)
-            paths.append(path)
+        identity = board.identities.get(evaluator, Identity())
+        for name, text in FORMATS[format](evaluator, cells, identity, options).items():
+            write_text(folder / name, text)
+            paths.append(folder / name)
     figures = [figure for cell in board.cells for figure in cell.figures.values()]
     return Exported(paths, sum(figure.value is None for figure in figures))
 
 
-def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
+def eval_results(evaluator: str, cells: list[Cell], _: Identity, options: ExportOptions) -> dict[str, str]:
     """Return `.eval_results/dialeval_<coefficient>.yaml` for a model repository of the Hub, one file a coefficient."""
     if not options.dataset_id or not re.fullmatch(r"[\w.-]+/[\w.-]+", options.dataset_id):
         raise InputError(
@@ -98,11 +99,12 @@ def eval_results(evaluator: str, cells: list[Cell], options: ExportOptions) -> d
     for coefficient, found in entries.items():
         # A result file may have its name from anybody.
         name = coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
-        files[f".eval_results/dialeval_{name}.yaml"] = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=1000)
+        path = f"{slug(evaluator)}/.eval_results/dialeval_{name}.yaml"
+        files[path] = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=1000)
     return files
 
 
-def model_index(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
+def model_index(evaluator: str, cells: list[Cell], _: Identity, options: ExportOptions) -> dict[str, str]:
     """Return a model card, README.md, with the results as `model-index` in its metadata and as a table."""
     from huggingface_hub import EvalResult, ModelCardData
 
@@ -124,15 +126,20 @@ def model_index(evaluator: str, cells: list[Cell], options: ExportOptions) -> di
     data = ModelCardData(model_name=evaluator, eval_results=results, tags=["dialogue", "evaluation"])
     board = Leaderboard(tuple(cells))
     tables = [f"## {for_markdown(coefficient_name(name))}\n\n{board.to_markdown(name)}" for name in board.coefficients]
-    return {"README.md": f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(tables)}
+    return {f"{slug(evaluator)}/README.md": f"---\n{data.to_yaml()}\n---\n\n" + "\n".join(tables)}
 
 
-def every_eval_ever(evaluator: str, cells: list[Cell], options: ExportOptions) -> dict[str, str]:
-    """Return one record in the schema of Every Eval Ever; its name is an identifier made of its contents."""
-    created = str(options.created.timestamp())
+def every_eval_ever(evaluator: str, cells: list[Cell], identity: Identity, options: ExportOptions) -> dict[str, str]:
+    """Return one record in the schema of Every Eval Ever, at its place there; its name is made of its contents."""
+    created, id = str(options.created.timestamp()), f"dialeval/{slug(evaluator)}"
+    runs_here = identity.method in ("rule", "trained") or identity.model_url
+    details = {
+        "deployment_type": "self_deployed" if runs_here else "unknown",
+        "model_availability": "open_weights" if identity.model_card else "unknown",
+    }
     record = {
         "schema_version": EVERY_EVAL_EVER,
-        "evaluation_id": f"dialeval/{slug(evaluator)}/{created}",
+        "evaluation_id": f"dialeval/{id}/{created}",
         "evaluation_timestamp": max(cell.date for cell in cells),
         "retrieved_timestamp": created,
         "source_metadata": {
@@ -143,14 +150,16 @@ def every_eval_ever(evaluator: str, cells: list[Cell], options: ExportOptions) -
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "dialeval-plugin", "version": __version__, "additional_details": {"host": "lm_eval"}},
-        "model_info": {"name": evaluator, "id": evaluator},
+        "model_info": {"name": evaluator, "id": id, "additional_details": details},
         "evaluation_results": [_every_eval_ever_result(*value) for value in _values(cells)],
     }
     text = to_json(record, indent=1) + "\n"
-    return {f"{uuid.uuid5(uuid.NAMESPACE_URL, text)}.json": text}
+    # Its validator wants the form of random identifiers, version 4.
+    name = uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4)
+    return {f"data/dialeval/{id}/{name}.json": text}
 
 
-FORMATS: Mapping[str, Callable[[str, list[Cell], ExportOptions], dict[str, str]]] = {
+FORMATS: Mapping[str, Callable[[str, list[Cell], Identity, ExportOptions], dict[str, str]]] = {
     "eval-results": eval_results,
     "model-index": model_index,
     "every-eval-ever": every_eval_ever,

@@ -21,8 +21,10 @@ def test_a_leaderboard_is_built_exported_and_made_a_space(tmp_path: Path) -> Non
     assert built.stderr == looked_at
     assert "<h1>Ours &amp; &lt;theirs&gt;</h1>" in (board / "index.html").read_text(encoding="utf-8")
     exported = run("leaderboard", "export", board, "--output", tmp_path / "out", "--format", "every-eval-ever")
-    assert len(exported.stdout.splitlines()) == len(list((tmp_path / "out").glob("*/*.json"))) == 3
-    run("leaderboard", "space", board, "--output", tmp_path / "space")
+    assert len(exported.stdout.splitlines()) == len(list((tmp_path / "out").glob("data/dialeval/*/*/*.json"))) == 3
+    by_file = run("leaderboard", "export", board / "leaderboard.json", "--output", tmp_path / "out", "--format", "model-index")
+    assert len(by_file.stdout.splitlines()) == len(list((tmp_path / "out").glob("*/README.md"))) == 3
+    run("leaderboard", "space", board / "leaderboard.json", "--output", tmp_path / "space")
     assert (tmp_path / "space" / "index.html").read_bytes() == (board / "index.html").read_bytes()
 
 

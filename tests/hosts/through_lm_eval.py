@@ -139,7 +139,7 @@ def everywhere(output: Path, folder: Path) -> Everywhere:
     exported = {}
     for format in FORMATS:
         made = export(board, format, folder / format, options)
-        folders = {path.relative_to(folder / format).parts[0] for path in made.paths}
+        folders = {part for path in made.paths for part in path.relative_to(folder / format).parts}
         exported[format] = {evaluator for evaluator in board.evaluators if slug(evaluator) in folders}
     write_space(folder, folder / "space")
     return Everywhere(runs, findings, board, page, exported)

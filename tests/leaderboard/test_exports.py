@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
+import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,13 +17,15 @@ import pytest
 import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
 
-from dialeval_plugin.leaderboard.board import Cell, Column, Figure, Leaderboard
+from dialeval_plugin.leaderboard.board import Cell, Column, Figure, Identity, Leaderboard
 from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
 from tests.refusals import refused
 
 OPTIONS = ExportOptions(
     dataset_id="me/ratings", source_url="https://example.org/board", created=datetime(2026, 5, 2, tzinfo=timezone.utc)
 )
+EVERY_EVAL_EVER = Path(__file__).parents[2] / "build" / "every_eval_ever"
+"""The package of that name, which the Makefile fetches: it asks for Python 3.12, and its validator runs on older ones."""
 GUPTA = Column("dailydialog-gupta", "turn", "overall")
 
 
@@ -66,13 +72,18 @@ def test_the_model_card_loads_with_its_results(tmp_path: Path) -> None:
 def test_a_record_of_every_eval_ever_has_what_its_schema_requires(tmp_path: Path) -> None:
     (path,) = export(board(), "every-eval-ever", tmp_path, OPTIONS).paths
     record = json.loads(path.read_text(encoding="utf-8"))
-    assert record["schema_version"] == "0.2.2"
+    assert record["schema_version"] == "0.3.0"
+    id = "dialeval/judge-x-y-712f8b"
+    assert path.parent == tmp_path / "data" / "dialeval" / id
+    assert uuid.UUID(path.stem).version == 4
+    unknown = {"deployment_type": "unknown", "model_availability": "unknown"}
+    assert record["model_info"] == {"name": 'judge "x": y', "id": id, "additional_details": unknown}
+    assert record["evaluation_id"] == f"dialeval/{id}/1777680000.0"
     required = {"schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info", "eval_library"}
     assert set(record) == required | {"evaluation_results", "evaluation_timestamp"}
     assert record["retrieved_timestamp"] == "1777680000.0"
     assert {"source_type", "source_organization_name", "evaluator_relationship"} <= set(record["source_metadata"])
     assert {"name", "version"} <= set(record["eval_library"])
-    assert {"name", "id"} <= set(record["model_info"])
     first, second = record["evaluation_results"]
     for result in (first, second):
         assert {"evaluation_name", "source_data", "metric_config", "score_details"} <= set(result)
@@ -85,6 +96,37 @@ def test_a_record_of_every_eval_ever_has_what_its_schema_requires(tmp_path: Path
     assert first["score_details"]["score"] == 0.0
     assert first["score_details"]["uncertainty"]["confidence_interval"]["lower"] == -0.1
     assert "confidence_interval" not in second["score_details"]["uncertainty"]
+
+
+@pytest.mark.parametrize(
+    ("identity", "deployment", "availability"),
+    [
+        (Identity(method="trained", model_card="general"), "self_deployed", "open_weights"),
+        (Identity(method="rule"), "self_deployed", "unknown"),
+        (Identity(method="prompted", model_url="https://huggingface.co/me/judge"), "self_deployed", "unknown"),
+        (Identity(method="prompted"), "unknown", "unknown"),
+    ],
+)
+def test_a_record_of_every_eval_ever_says_of_the_model_what_is_known(
+    identity: Identity, deployment: str, availability: str, tmp_path: Path
+) -> None:
+    known = replace(board(), identities={'judge "x": y': identity})
+    (path,) = export(known, "every-eval-ever", tmp_path, OPTIONS).paths
+    details = json.loads(path.read_text(encoding="utf-8"))["model_info"]["additional_details"]
+    assert details == {"deployment_type": deployment, "model_availability": availability}
+
+
+@pytest.mark.skipif(not EVERY_EVAL_EVER.is_dir(), reason="`make` fetches the package every-eval-ever to check with")
+@pytest.mark.parametrize("name", ["", "general", "zz/../../../../ELSEWHERE", "..", "CON", "a\\b", "x" * 300, "a\nb"])
+def test_the_validator_of_every_eval_ever_passes_its_records(name: str, tmp_path: Path) -> None:
+    """Three errors a file: the path, and two details of the model that 0.3.0 asks for."""
+    (path,) = export(hostile(name) if name else board(), "every-eval-ever", tmp_path, OPTIONS).paths
+    command = [sys.executable, "-m", "every_eval_ever", "validate", "--format", "json", str(path.relative_to(tmp_path))]
+    environment = {**os.environ, "PYTHONPATH": str(EVERY_EVAL_EVER)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    (report,) = json.loads(done.stdout)
+    assert (report["valid"], report["errors"], report["warnings"]) == (True, [], []), done.stdout
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -115,7 +157,7 @@ def test_d4_no_name_of_a_result_file_reaches_a_path(format: str, name: str, tmp_
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert written == [path.resolve() for path in exported.paths]
     assert written[0].is_relative_to(output)
-    assert len(written[0].relative_to(output).parts) <= 3
+    assert len(written[0].relative_to(output).parts) <= 5
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "https://a b", "https://a](javascript:b)", "x"])
