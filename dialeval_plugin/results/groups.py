@@ -6,7 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rows import is_number
@@ -18,14 +21,13 @@ from dialeval_plugin.statistics.planning.power import detectable_difference
 
 from .printed import COUNTS, ESTIMATED, figures
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 ALL = "all"
 MAX_GROUPS = 100
-SPANS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
-"""Spans of time by which a column of timestamps is grouped, each with pandas' name of its periods."""
+SPANS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "week of %Y-%m-%d", "month": "%Y-%m"}
+"""Spans of time by which a column of timestamps is grouped, each with how one is named by its beginning."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = TypeAdapter(datetime)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every moment here is in UTC, and says no more
 _LARGEST_SECONDS = 1e11
 """A larger number of a timestamp is of milliseconds: in seconds it is the year 5138, in milliseconds 1973."""
 
@@ -80,9 +82,9 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
         if value is None or value in ("", []):
             n_without += 1
         elif span:
-            period = _timestamp(value, f"{scores.name}: {row.id!r}: {field}").to_period(SPANS[span])
-            name = str(period) if span != "week" else f"week of {period.start_time:%Y-%m-%d}"
-            starts[name] = period.start_time.to_pydatetime()
+            start = _beginning(_timestamp(value, f"{scores.name}: {row.id!r}: {field}"), span)
+            name = start.strftime(SPANS[span])
+            starts[name] = start
             members[name].append(row)
         else:
             for one in value if isinstance(value, list) else [value]:
@@ -120,17 +122,22 @@ def _natural(name: str) -> list[Any]:
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
 
 
-def _timestamp(value: Any, where: str) -> Any:
-    """A time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
-    import pandas
+def _beginning(moment: datetime, span: str) -> datetime:
+    """Of the span that a moment is in; a week begins on Monday."""
+    days = {"week": moment.weekday(), "month": moment.day - 1}.get(span, 0)
+    return (moment - timedelta(days)).replace(hour=moment.hour if span == "hour" else 0, minute=0, second=0, microsecond=0)
 
+
+def _timestamp(value: Any, where: str) -> datetime:
+    """A time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
     try:
         if is_number(value):
             number = float(value)
-            return pandas.Timestamp(number, unit="s" if abs(number) < _LARGEST_SECONDS else "ms")
+            return _EPOCH + timedelta(seconds=number if abs(number) < _LARGEST_SECONDS else number / 1000)
         if not isinstance(value, str) or _DATE.match(value):
-            found = pandas.Timestamp(value)
-            return found if found.tzinfo is None else found.tz_convert(None)
-    except (ValueError, TypeError, OverflowError):
+            text = value.strip().replace(" UTC", "Z") if isinstance(value, str) else value
+            found = _MOMENT.validate_python(text)
+            return found if found.tzinfo is None else found.astimezone(timezone.utc).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         pass
     raise InputError(f"{where}: {value!r} is no timestamp. Write 2026-03-01T09:30:00Z, or seconds since 1970.")

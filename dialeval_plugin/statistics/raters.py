@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import krippendorff
 import numpy as np
 from scipy import sparse
 
@@ -85,7 +84,7 @@ def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[floa
 def alpha(counts: FloatArray) -> float:
     """Return Krippendorff's nominal alpha from `counts[unit, answer]`, how many raters gave each answer.
 
-    Source: Krippendorff 2011, through the package `krippendorff`.
+    Source: Krippendorff 2011.
     Range: 1 for full agreement, 0 for what chance gives, below 0 for less. Missing values: a unit with fewer than two answers
     is left out. StatisticUndefined: fewer than two different answers are left.
 
@@ -96,7 +95,7 @@ def alpha(counts: FloatArray) -> float:
     pairable = counts[counts.sum(axis=1) > 1]
     if (pairable.sum(axis=0) > 0).sum() < 2:
         raise StatisticUndefined("alpha: the raters gave fewer than two different answers. Compare more responses.")
-    return float(krippendorff.alpha(value_counts=pairable, level_of_measurement="nominal"))
+    return float(alpha_of_samples(pairable)(np.ones((1, len(pairable))))[0])
 
 
 def alpha_of_samples(counts: FloatArray) -> Statistic:

@@ -58,12 +58,19 @@ def test_names_are_in_the_order_of_their_numbers_and_lists_are_in_each_group() -
 def test_timestamps_are_grouped_by_spans_in_utc(span: str, names: list[str]) -> None:
     moment = datetime(2026, 3, 1, 23, 30, tzinfo=timezone.utc)
     values = [
-        *("2026-03-01T23:30:00Z", "2026-03-02T01:30:00.123456+02:00", "2026-03-01 23:30", moment, moment.timestamp()),
+        *(
+            "2026-03-01T23:30:00Z",
+            "2026-03-02T01:30:00.123456+02:00",
+            "2026-03-01 23:30",
+            "2026-03-01 23:30:00 UTC",
+            moment,
+            moment.timestamp(),
+        ),
         *(moment.timestamp() * 1000, str(moment.timestamp()), pandas.Timestamp("2026-03-02T00:30:00Z"), "2026-03-02"),
     ]
     found = group(scored(values), f"at:{span}")
     assert list(found.means) == names
-    assert found.means[names[0]].n_total == (7 if len(names) > 1 else 9)
+    assert found.means[names[0]].n_total == (8 if len(names) > 1 else 10)
     assert found.starts == sorted(found.starts)
 
 
