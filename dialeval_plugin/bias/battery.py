@@ -11,6 +11,7 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scorer import BLOCK, Scorer, block_size, run_signature, score_block, scores_of
 from dialeval_plugin.core.scores import Row, conversation_id
 from dialeval_plugin.corpora.items import context_key
@@ -87,9 +88,7 @@ class BiasReport:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a row an effect."""
-        import pandas
-
-        return pandas.DataFrame(self.table().rows)
+        return optional("pandas", "to_pandas").DataFrame(self.table().rows)
 
     def table(self) -> Table:
         """Return a row an effect, and below what was not tested."""

@@ -47,8 +47,6 @@ def demo(
     Each step is a command that is shown before it runs. With --train the models are made on the spot from 72 dialogues: those
     numbers show that the parts work together, not how well the methods do.
     """
-    from dialeval_plugin.hosts.registration import importing
-
     if files is not None:
         _write_files(files)
         return
@@ -58,9 +56,8 @@ def demo(
         # Work so small gains nothing by threads, which on a busy machine wait for each other. Read when the hosts import torch.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     start = time.monotonic()
-    with importing("evaluate"), importing("lm_eval"):
-        pass  # an absent host is said before anything else is done
     if train:
+        _check_hosts()
         _train(output)
     else:
         _use(_Steps(context, output))
@@ -82,6 +79,14 @@ def _write_files(folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         write_text(folder / name, text)
     say(f"{len(texts)} files in {folder}: {', '.join(sorted(str(name) for name in texts))}")
+
+
+def _check_hosts() -> None:
+    """Say that a host is absent before what is after this begins; the other steps need none."""
+    from dialeval_plugin.hosts.registration import importing
+
+    with importing("evaluate"), importing("lm_eval"):
+        pass
 
 
 def _heading(text: str) -> None:
@@ -112,9 +117,7 @@ def _use(steps: _Steps) -> None:
     from dialeval_plugin.corpora import mini
 
     responses, general, slide = (steps.output / f"{name}.jsonl" for name in ("responses", "general", "slide"))
-    _heading('1. In Python: evaluate.load("general")')
-    _compute()
-    _heading("2. Score a file of responses: a line each, with its context")
+    _heading("1. Score a file of responses: a line each, with its context")
     steps.output.mkdir(parents=True, exist_ok=True)
     write_json_lines(
         responses,
@@ -125,8 +128,11 @@ def _use(steps: _Steps) -> None:
     )
     steps.run("score", responses, "--output", general, "--overwrite")
     steps.run("score", responses, "--scorer", "slide", "--variant", "slm", "--output", slide, "--overwrite")
-    _heading(f"3. How far the scores agree with {LABELS}")
+    _heading(f"2. How far the scores agree with {LABELS}")
     steps.run("meta-eval", general, slide, "--ratings", mini.CORPUS.name, "--coefficient", "spearman")
+    _check_hosts()
+    _heading('3. In Python: evaluate.load("general")')
+    _compute()
     _heading("4. The same evaluators as models of lm-eval")
     results = steps.output / "lm_eval"
     for scorer in ("general", "slide,variant=slm", "response_length"):

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from dialeval_plugin.core.errors import DialevalError, InputError
+from dialeval_plugin.core.resources import importing, installed_distributions
 from dialeval_plugin.terminal.progress import BetweenBars, draw_one_bar_at_a_time
 from dialeval_plugin.version import __version__
 
@@ -102,6 +103,9 @@ add_examples(app)
 def _show_version(*, is_asked: bool) -> None:
     if is_asked:
         typer.echo(f"dialeval {__version__}")
+        if len(found := installed_distributions()) > 1:
+            advice = f"Run `pip uninstall {' '.join(found)}`, then install one of them."
+            typer.echo(f"{' and '.join(found)} are both installed, and have the same files. {advice}", err=True)
         raise typer.Exit
 
 
@@ -124,7 +128,8 @@ def main() -> None:
     draw_one_bar_at_a_time()
     try:
         _check_words(sys.argv[1:])
-        app()
+        with importing("this command"):
+            app()
     except DialevalError as error:
         _end(str(error), error.exit_code)
     except OSError as error:

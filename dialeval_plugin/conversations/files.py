@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix
+from dialeval_plugin.core.resources import optional
 
 from .layouts import Layout, text_layouts
 
@@ -158,8 +159,7 @@ def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes]:
     if head.startswith(b"\xfd7zXZ\x00"):
         return cast("IO[bytes]", lzma.LZMAFile(file))
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        import pyarrow
-
+        pyarrow = optional("pyarrow", "a file packed by zstd")
         return cast("IO[bytes]", pyarrow.CompressedInputStream(file, "zstd"))
     return file
 
@@ -369,19 +369,17 @@ def _without_zero_bytes(first: str, lines: Iterator[str], name: str) -> Iterator
 
 
 def _parquet_rows(name: str) -> Iterator[Line]:
-    import pyarrow.parquet
-
+    arrow = optional("pyarrow.parquet", f"{name}: Parquet")
     with _opened(name) as file:
-        parquet = pyarrow.parquet.ParquetFile(file)
+        parquet = arrow.ParquetFile(file)
         yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_UNPACKED) for row in batch.to_pylist()))
 
 
 def _arrow_rows(path: Path) -> Iterator[Line]:
-    from datasets import Dataset, load_from_disk
-
+    datasets = optional("datasets", f"{path}: a data set of Arrow files")
     with reading(str(path)):
-        data = Dataset.from_file(str(path)) if path.is_file() else load_from_disk(str(path))
-        if not isinstance(data, Dataset):
+        data = datasets.Dataset.from_file(str(path)) if path.is_file() else datasets.load_from_disk(str(path))
+        if not isinstance(data, datasets.Dataset):
             raise InputError(f"{path}: holds several data sets ({', '.join(data)}). Name the folder of one of them.")
         yield from _numbered(str(path), iter(data))
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
+from dialeval_plugin.core.resources import importing
+
 from .errors import InputError, MissingPrerequisite, unknown_name
 from .options import check_names, option_names
 from .scorer import Scorer
@@ -76,7 +78,10 @@ def scorer_factory(name: str) -> Callable[..., Scorer]:
         both = f"{point.value} and by {others[0].value}"
         raise InputError(f"scorer {name!r} is declared by {both}. Uninstall one of the packages.")
     try:
-        factory: Callable[..., Scorer] = point.load()
+        with importing(f"scorer {name!r}"):
+            factory: Callable[..., Scorer] = point.load()
+    except MissingPrerequisite:
+        raise
     except Exception as error:
         raise MissingPrerequisite(
             f"scorer {name!r} ({point.value}) cannot be imported: {error}. Repair or uninstall the package that declares it."
@@ -97,4 +102,5 @@ def load_scorer(name: str, **options: Any) -> Scorer:
         inspect.signature(factory).bind(**options)
     except TypeError as error:
         raise InputError(f"{name}: {error}. Give it.") from None
-    return factory(**options)
+    with importing(f"scorer {name!r}"):
+        return factory(**options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib.util
 import json
 import math
 from collections import Counter
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from dialeval_plugin.core.resources import optional
 
 from .dialogue import Example, Item, Level, Turn, context_turns
 from .signature import Signature
@@ -151,14 +154,13 @@ class Scores:
         return f"Scores({self.main}: {shown}, {self.n_scored} of {self.n_total} scored)"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{self.to_pandas().to_html(max_rows=20, border=0)}"
+        rows = self.to_pandas().to_html(max_rows=20, border=0) if importlib.util.find_spec("pandas") else ""
+        return f"<p>{escape(repr(self))}</p>{rows}"
 
     def to_pandas(self, *, with_text: bool = False) -> pandas.DataFrame:
         """Return a data frame of `rows`, with the fields that a row has as its columns."""
-        import pandas
-
         rows = list(self.rows(with_text=with_text))
-        return pandas.DataFrame(rows, columns=None if rows else ["id", *self.columns])
+        return optional("pandas", "to_pandas").DataFrame(rows, columns=None if rows else ["id", *self.columns])
 
     @property
     def values(self) -> tuple[float | None, ...]:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, cast
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read_json, read_json_lines, read_text
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation
 from dialeval_plugin.core.signature import text_hash
 
@@ -213,13 +214,11 @@ def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool 
 
 
 def _parquet_rows(path: Path) -> list[Line]:
-    import pyarrow
-    import pyarrow.parquet
-
+    pyarrow, parquet = (optional(name, f"{path}: Parquet") for name in ("pyarrow", "pyarrow.parquet"))
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     try:
-        rows = pyarrow.parquet.read_table(path).to_pylist()
+        rows = parquet.read_table(path).to_pylist()
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{path}: is not Parquet ({error}). Was the file cut off?") from None
     if not rows:

@@ -13,13 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core import resources
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 
-_HOSTS = {
-    "lm_eval": ("lm-eval: the host of the tasks and the language models", "lm-eval[hf]>=0.4.13,<0.5"),
-    "evaluate": ("evaluate: the host of the metrics", "evaluate>=0.4.6"),
-}
+_HOSTS = {"lm_eval": "a task or a language model of lm-eval", "evaluate": "a metric of evaluate"}
 
 MODELS = {
     "dialogue-metric": "dialeval_plugin.hosts.lm_eval.model:DialogueMetricLM",
@@ -31,12 +28,9 @@ MODELS = {
 @contextmanager
 def importing(host: Literal["lm_eval", "evaluate"]) -> Iterator[None]:
     """Import a host, and what is imported from it inside the `with`; a failure says what to install."""
-    try:
+    with resources.importing(_HOSTS[host], host):
         importlib.import_module(host)
         yield
-    except ImportError as error:
-        what, requirement = _HOSTS[host]
-        raise MissingPrerequisite(f"{what} cannot be imported ({error}). Install it: pip install '{requirement}'.") from error
 
 
 @contextmanager

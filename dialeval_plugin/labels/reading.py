@@ -23,6 +23,7 @@ from dialeval_plugin.conversations.reading import given_rows
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import Line, parse_json
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.corpora.columns import Columns
 from dialeval_plugin.corpora.corpus import Beginning
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
@@ -157,8 +158,7 @@ class _Asked(NamedTuple):
 
 
 def _workbook(path: Path) -> list[Line]:
-    import pandas
-
+    pandas = optional("pandas", f"{path}: a workbook")
     if importlib.util.find_spec("openpyxl") is None:
         raise MissingPrerequisite(
             f"{path}: a workbook is read by the package openpyxl, which is not installed. "

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json
-from dialeval_plugin.core.resources import metrics_path
+from dialeval_plugin.core.resources import DISTRIBUTIONS, metrics_path
 from dialeval_plugin.core.signature import PROVENANCE_FILE
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.models.compact import DELTA_FILE
@@ -34,7 +34,6 @@ from .result_names import TECHNICAL, shortened
 from .task_runs import Setup, TaskRun
 
 _REPLAYED = {"replay-judge", "replay_judge"}
-_OURS = "dialeval-plugin"
 _LEVEL = re.compile(r"(?:^|\|)level:(turn|dialogue)(?=\||$)")
 _FIELD = r"\b{}\s*=\s*[{{\"](.*?)[}}\"]\s*(?:,\s*\w+\s*=|,?\s*\}}?\s*$)"
 
@@ -123,7 +122,7 @@ def _method(setup: Setup, card: ScorerCard | None) -> Method | None:
         return "replayed"
     if setup.model != SCORER_MODEL or "llm" in setup.arguments:
         return "prompted"
-    if card is None or not (card.needs or card.declared_by == _OURS):
+    if card is None or not (card.needs or card.declared_by in DISTRIBUTIONS):
         return None
     if "llm" in card.needs:
         return "prompted"
@@ -138,7 +137,7 @@ def _reads_references(setup: Setup, card: ScorerCard | None, method: Method | No
         return False if method == "prompted" else None  # No prompt of our tasks shows a reference.
     if "references" in card.needs or setup.arguments.get("direction", "context_to_response") != "context_to_response":
         return True
-    return False if card.declared_by == _OURS else None
+    return False if card.declared_by in DISTRIBUTIONS else None
 
 
 class _Boxed(NamedTuple):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.scores import scores_from
@@ -22,7 +23,7 @@ from .findings import QUESTIONS, Finding, Verdict, findings
 from .requirements import Checked, check, requirement
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas
 
 SCHEMA_VERSION = 1
 MOST_DISAGREEMENTS = 20
@@ -184,11 +185,9 @@ class Passport:
                         "sentence": finding.sentence,
                     }
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> pandas.DataFrame:
         """Return a DataFrame with a row a figure, and one a finding that has none."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self.rows()))
+        return optional("pandas", "to_pandas").DataFrame(list(self.rows()))
 
     def table(self) -> Table:
         """Return the answers as a table: a row a question, each evaluator's answers together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
-import torch
 from typing_extensions import Self, TypedDict
 
 from dialeval_plugin.core.dialogue import Dialogue, Item
@@ -20,33 +20,24 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE, MANIFEST_FILE, file_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.assistant import model as assistant_model
 from dialeval_plugin.methods.assistant.judging import ASSISTANT_FOLDER
-from dialeval_plugin.methods.assistant.model import TrainedAssistant
 from dialeval_plugin.methods.assistant.scorer import ASSISTANT_MODEL
-from dialeval_plugin.methods.breakdown.model import LANGUAGE_MODEL_FOLDER
-from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModel
+from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER
 from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
-from dialeval_plugin.methods.general import model as general_model
 from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
-from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
-from dialeval_plugin.methods.likelihood.scorer import LANGUAGE_MODEL
-from dialeval_plugin.methods.slide import model as slide_model
+from dialeval_plugin.methods.likelihood.default_model import LANGUAGE_MODEL
 from dialeval_plugin.methods.slide.judging import SLM_FOLDER
-from dialeval_plugin.methods.slide.model import TrainedSmallModel
 from dialeval_plugin.methods.slide.small_model import SLM
 from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_weights, resolve
 from dialeval_plugin.models.manifest import changing, listed, of_model, recorded, unfinished, write_manifest
-from dialeval_plugin.models.runtimes.exporting import write_export
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
-from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 TOLERANCE = 1e-4
 """How far a score may be from the golden one, of scores above 1 the relative difference."""
 
 
-_Load: TypeAlias = Callable[[Path, RuntimeChoice], TorchRuntime]
+_Load: TypeAlias = Callable[[Path, RuntimeChoice], Any]
 
 
 class _Trained(Protocol):
@@ -65,22 +56,29 @@ class Kind:
     Attributes:
         default: names the scorer, and which model it takes where none is named.
         option: of the scorer's options the one that names the model.
-        model: opens a folder and writes it whole; None where the folder is a transformers checkpoint.
-        load_runtime: opens what runs it; None where other backends than torch cannot.
+        trained: method and class that opens a folder and writes it whole; empty where the folder is a transformers checkpoint.
+            The class' module has a function `load_runtime` where other backends than torch can run it.
     """
 
     default: DefaultModel
     option: str
-    model: type[_Trained] | None = None
-    load_runtime: _Load | None = None
+    trained: str = ""
+
+    def code(self) -> tuple[type[_Trained] | None, _Load | None]:
+        """Import the class and the function, where there are such; they need torch."""
+        if not self.trained:
+            return None, None
+        name, _, of_class = self.trained.partition(":")
+        module = importlib.import_module(f"dialeval_plugin.methods.{name}.model")
+        return getattr(module, of_class), getattr(module, "load_runtime", None)
 
 
 KINDS = {
-    ASSISTANT_FOLDER.settings_file: Kind(ASSISTANT_MODEL, "model", TrainedAssistant, assistant_model.load_runtime),
-    GENERAL_FOLDER.settings_file: Kind(GENERAL_MODEL, "model", TrainedGeneral, general_model.load_runtime),
-    SLM_FOLDER.settings_file: Kind(SLM, "slm", TrainedSmallModel, slide_model.load_runtime),
-    CAUSAL_FOLDER.settings_file: Kind(CAUSAL_MODEL, "model", CausalModel),
-    LANGUAGE_MODEL_FOLDER.settings_file: Kind(LANGUAGE_MODEL, "model"),
+    ASSISTANT_FOLDER.settings_file: Kind(ASSISTANT_MODEL, "model", "assistant:TrainedAssistant"),
+    GENERAL_FOLDER.settings_file: Kind(GENERAL_MODEL, "model", "general:TrainedGeneral"),
+    SLM_FOLDER.settings_file: Kind(SLM, "slm", "slide:TrainedSmallModel"),
+    CAUSAL_FOLDER.settings_file: Kind(CAUSAL_MODEL, "model", "causalscore:CausalModel"),
+    "language_model.json": Kind(LANGUAGE_MODEL, "model"),
 }
 """By settings file."""
 
@@ -138,16 +136,18 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
         InputError: there is no such model, `output` is something else, or no backend but torch runs this kind of model.
         MissingPrerequisite: a package that writes for a backend is not installed.
     """
+    from dialeval_plugin.models.runtimes.exporting import write_export
+
     folder = resolve(name)
     settings = settings_file(folder)
-    load = KINDS[settings].load_runtime
+    trained, load = KINDS[settings].code()
     if backends and load is None:
         raise InputError(f"{name}: only torch runs a model of {KINDS[settings].default.scorer!r}. Leave the backends out.")
     check_weights(folder)
     with sole_process(output), unfinished(output) as made:
-        if (model := KINDS[settings].model) is not None:
-            model.load(str(folder)).save(made, read_json(folder / settings)["training"])
-        _copy(folder, made, without=() if model is None else ("*.safetensors", f"{EXPORTS}/*/*"))
+        if trained is not None:
+            trained.load(str(folder)).save(made, read_json(folder / settings)["training"])
+        _copy(folder, made, without=() if trained is None else ("*.safetensors", f"{EXPORTS}/*/*"))
         for backend in backends:
             graphs = Path(EXPORTS, backend)
             if (output / graphs).is_dir():
@@ -185,6 +185,8 @@ def golden_items(level: str) -> Sequence[Item]:
 
 def write_golden(folder: Path) -> None:
     """Write the golden scores of a model, for `verify`."""
+    import torch
+
     golden = _Golden(instruction_set=_instruction_set(), torch=torch.__version__, scores=_scores(str(folder)))
     with changing(folder, GOLDEN_FILE):
         write_text(folder / GOLDEN_FILE, to_json(golden, indent=1) + "\n")
@@ -224,5 +226,7 @@ def _scores(name: str) -> dict[str, float]:
 
 
 def _instruction_set() -> str:
+    import torch
+
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA")
     return torch.backends.cpu.get_cpu_capability() + (f", ONEDNN_MAX_CPU_ISA={limit}" if limit else "")

@@ -15,8 +15,9 @@ import numpy as np
 from scipy.stats import gaussian_kde
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.statistics.estimates import HasInterval
 from dialeval_plugin.training.history import HistoryRow
 
@@ -71,13 +72,7 @@ class Vectors:
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
     """Return an empty figure of so many inches that no window will show; MissingPrerequisite without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPrerequisite(
-            f"plots need matplotlib, which cannot be imported ({error}). Run `pip install 'dialeval-plugin[reports]'`."
-        ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = optional("matplotlib.figure", "a plot").Figure(figsize=(width, height), layout="constrained")
     if title:
         figure.suptitle(title, fontsize=11)
     return figure

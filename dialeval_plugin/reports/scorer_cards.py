@@ -20,13 +20,12 @@ from dialeval_plugin.core.errors import DialevalError
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.options import ModelOptions, bounds_of, choices_of, in_words, option_kinds
 from dialeval_plugin.core.registry import declaration, scorer_factory, scorer_names
-from dialeval_plugin.core.resources import pretrained_path
+from dialeval_plugin.core.resources import DISTRIBUTIONS, pretrained_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation
 from dialeval_plugin.core.signature import PROVENANCE_FILE
 
 KEPT = Path(__file__).with_name("scorers.json")
-OURS = "dialeval-plugin"
 _ATTRIBUTES = ("needs", "packaged_model", "levels", "level", "range", "orientation", "citation")
 _SECTION = re.compile(r"^(?:Args|Attributes):\n((?:(?:    .*)?(?:\n|$))+)", re.MULTILINE)
 _ENTRY = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
@@ -69,7 +68,7 @@ class ScorerCard:
         needs = [need for need in self.needs if not (models and need.endswith("model"))]
         facts = [" or ".join(self.levels) + " level", f"{extent}, {self.orientation} is better"]
         facts += [f"needs {' and '.join(needs)}" if needs else "needs nothing else", *models]
-        if self.declared_by not in {None, OURS}:
+        if self.declared_by not in {None, *DISTRIBUTIONS}:
             facts.append(f"from {self.declared_by}")
         if self.problem is not None:
             facts = [self.problem]
@@ -115,7 +114,7 @@ def scorer_card(name: str) -> ScorerCard:
     declared = declaration(name)
     package = None if declared is None or declared.dist is None else declared.dist.name
     try:
-        kept = read_json(KEPT).get(name) if package == OURS else None
+        kept = read_json(KEPT).get(name) if package in DISTRIBUTIONS else None
         return _card(name, package, of_class(scorer_factory(name)) if kept is None else kept)
     except (DialevalError, TypeError, ValueError) as error:
         if name not in scorer_names():

@@ -17,6 +17,7 @@ from typing_extensions import Unpack
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import scores_from
@@ -99,9 +100,7 @@ class Agreement:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a frame with a row a statistic."""
-        import pandas
-
-        return pandas.DataFrame(list(self.table().rows))
+        return optional("pandas", "to_pandas").DataFrame(list(self.table().rows))
 
     def table(self) -> Table:
         """Return the statistics as a table."""

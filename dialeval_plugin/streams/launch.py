@@ -5,7 +5,7 @@ They are tasks of datatrove's executors, on this machine, on Slurm or on Ray, or
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import logging
 import os
 import shutil
@@ -22,6 +22,7 @@ from dialeval_plugin.conversations.files import files_of, reading
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.journal import lock_file, sole_process
 from dialeval_plugin.core.options import check_names, option_kinds, pairs_from_text
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scorer import Scorer, refuse_parts
 from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.core.signature import text_hash
@@ -275,6 +276,8 @@ def n_cores() -> int:
 
 
 def _n_gpus() -> int:
+    if importlib.util.find_spec("torch") is None:
+        return 0
     import torch
 
     return torch.cuda.device_count()
@@ -284,15 +287,9 @@ def _executor(name: Executor) -> Any:
     if name == "slurm" and shutil.which("sbatch") is None:
         raise MissingPrerequisite("--executor slurm: there is no sbatch here. Run this where jobs are submitted.")
     module, attribute = _EXECUTORS[name]
-    try:
-        if name == "ray":
-            importlib.import_module("ray")
-        return getattr(importlib.import_module(module), attribute)
-    except ImportError as error:
-        extra = "ray" if name == "ray" else "launch"
-        raise MissingPrerequisite(
-            f"--executor {name}: cannot be imported ({error}). Run `pip install 'dialeval-plugin[{extra}]'`."
-        ) from error
+    if name == "ray":
+        optional("ray", "--executor ray")
+    return getattr(optional(module, f"--executor {name}"), attribute)
 
 
 def _connect() -> None:

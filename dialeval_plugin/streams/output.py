@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, is_stream, parse_json, read_json, to_json, write_lines, write_text
 from dialeval_plugin.core.journal import not_written, sole_process
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import IN_SCOPE, JUDGED_BY, OUT_OF_SCOPE, SHA256, WHY_UNSCORED, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.scored_input import Shard
@@ -43,6 +44,7 @@ def check_suffix(output: Path, shard: Shard | None = None) -> None:
 
     Raises:
         InputError: the name does not say which kind of file it is, is too long, or is that of a CSV file of a shard.
+        MissingPrerequisite: nothing that is installed writes Parquet.
     """
     if is_stream(output):
         return
@@ -54,6 +56,8 @@ def check_suffix(output: Path, shard: Shard | None = None) -> None:
         raise not_written(meta_file(output), error) from error
     if output.suffix.lower() not in SUFFIXES:
         raise InputError(f"{output}: what kind of file is it to be? End its name in {', '.join(SUFFIXES[:-1])} or {_PARQUET}.")
+    if _kind(output) == _PARQUET:
+        optional("pyarrow.parquet", f"{output}: Parquet")
     if shard is not None and _kind(output) == _CSV:
         raise InputError(f"{output}: a shard is JSON lines or Parquet. Let `dialeval merge` write the CSV file.")
 

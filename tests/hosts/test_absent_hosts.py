@@ -18,9 +18,12 @@ for name in sys.argv.pop(1).split(','): sys.modules[name] = None
 from dialeval_plugin.cli.main import main
 main()
 """
-CANNOT = "dialeval: {} cannot be imported (import of {} halted; None in sys.modules). Install it: pip install '{}'.\n"
-NO_LM_EVAL = CANNOT.format("lm-eval: the host of the tasks and the language models", "lm_eval", "lm-eval[hf]>=0.4.13,<0.5")
-NO_EVALUATE = CANNOT.format("evaluate: the host of the metrics", "evaluate", "evaluate>=0.4.6")
+CANNOT = (
+    "dialeval: {0} needs {1}, which cannot be imported (import of {1} halted; None in sys.modules). "
+    "Run `pip install 'dialeval-plugin[{2}]'`.\n"
+)
+NO_LM_EVAL = CANNOT.format("a task or a language model of lm-eval", "lm_eval", "lm-eval")
+NO_EVALUATE = CANNOT.format("a metric of evaluate", "evaluate", "evaluate")
 SCORE = ("score", "in.jsonl", "--output", "out.jsonl", "--scorer", "llm_judge")
 AUGMENT = ("augment", "contexts.jsonl", "--output", "responses.jsonl")
 

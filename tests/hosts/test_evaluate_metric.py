@@ -172,8 +172,8 @@ def test_r75_without_the_host_the_core_works_and_the_message_says_what_to_instal
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "evaluate: the host of the metrics cannot be imported (import of evaluate halted; None in sys.modules). "
-        "Install it: pip install 'evaluate>=0.4.6'.\n"
+        "a metric of evaluate needs evaluate, which cannot be imported (import of evaluate halted; None in sys.modules). "
+        "Run `pip install 'dialeval-plugin[evaluate]'`.\n"
     )
 
 

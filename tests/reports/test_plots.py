@@ -163,6 +163,6 @@ def test_a_figure_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_without_matplotlib_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert refusal(weight_figure, REGRESSION, error=MissingPrerequisite) == (
-        "plots need matplotlib, which cannot be imported (import of matplotlib.figure halted; None in sys.modules). "
+        "a plot needs matplotlib, which cannot be imported (import of matplotlib.figure halted; None in sys.modules). "
         "Run `pip install 'dialeval-plugin[reports]'`."
     )

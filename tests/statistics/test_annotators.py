@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.spatial import distance
+from sklearn.isotonic import IsotonicRegression
 
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
-from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
+from dialeval_plugin.statistics.annotators.alternative_annotator_test import _by_isotonic, alternative_annotator_test
 from dialeval_plugin.statistics.annotators.distributions import distribution_agreement
 from dialeval_plugin.statistics.annotators.variance_components import VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
@@ -339,3 +340,16 @@ def test_an_evaluator_that_answers_with_labels_is_a_distribution_too() -> None:
     assert message == "judge: there are no categories to compare, only numbers. Give labels in words."
     message = refusal(distribution_agreement, judged([0, 1, 2], table, WORDS), shares=np.full((3, 3), 0.4))
     assert message == "judge: a row of shares does not sum to 1. Give one share a category."
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_isotonic_calibration_is_scikit_learns(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    # Some scores are equal, and some people left rows out.
+    scores = generator.integers(0, 12, 40) / 3
+    labels = generator.integers(1, 6, (40, 3)).astype(float)
+    labels[:, 1:][generator.random((40, 2)) < 0.3] = np.nan
+    asked = generator.normal(size=40) * 3
+    weights = (~np.isnan(labels)).sum(axis=1)
+    model = IsotonicRegression(out_of_bounds="clip").fit(scores, np.nanmean(labels, axis=1), sample_weight=weights)
+    assert _by_isotonic(scores, labels, asked) == pytest.approx(model.predict(asked), abs=1e-12)

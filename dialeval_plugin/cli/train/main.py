@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
 
 import typer
+
+from dialeval_plugin.core.resources import optional
 
 from .assistant import assistant
 from .causalscore import independence
@@ -32,6 +35,8 @@ app.command()(independence)
 @app.callback()
 def models() -> None:
     """Train a small model on your own dialogues. The same command goes on where it was killed."""
+    if importlib.util.find_spec("accelerate") is None:
+        optional("accelerate", "training")  # every training needs all that this one's extra brings
     if os.environ.get("RANK", "0") != "0":
         # Of several processes that train together the first one prints.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives

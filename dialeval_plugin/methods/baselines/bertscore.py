@@ -8,9 +8,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import Positive, checked_init
-from dialeval_plugin.core.resources import bibtex
+from dialeval_plugin.core.resources import bibtex, optional
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
@@ -129,10 +129,4 @@ class BertScore(ReferenceScorer):
 
 
 def _bert_score() -> Any:
-    try:
-        from bert_score import utils
-    except ImportError as error:
-        raise MissingPrerequisite(
-            f"bertscore: the package bert_score is not installed ({error}). Run `pip install 'dialeval-plugin[bertscore]'`."
-        ) from error
-    return utils
+    return optional("bert_score", "scorer 'bertscore'").utils

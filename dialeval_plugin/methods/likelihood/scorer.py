@@ -20,15 +20,14 @@ from dialeval_plugin.core.scores import BLANK_RESPONSE, TOO_FEW_TURNS, Reason, R
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.causal import Context, Layout, MaxTokens
 from dialeval_plugin.models.context_texts import turns_to_read, unread
-from dialeval_plugin.models.folders import DefaultModel, model_identity
+from dialeval_plugin.models.folders import model_identity
 from dialeval_plugin.models.language_models import Family, open_model
 
 from .aggregation import DIALOGUE_REDUCTIONS, TURN_REDUCTIONS, dialogue_log_scores, is_product, reported
+from .default_model import LANGUAGE_MODEL
 from .evaluators import Alignment, CausalEvaluator, EvaluatedTurns, Evaluator, NextSentenceEvaluator, PermutationEvaluator
 
 Probability: TypeAlias = Literal["token", "max"]
-
-LANGUAGE_MODEL = DefaultModel("dialogue_likelihood", "DIALEVAL_LANGUAGE_MODEL", packaged="language-model")
 
 
 @dataclass(frozen=True, kw_only=True)

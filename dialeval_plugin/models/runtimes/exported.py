@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.files import checked_model_file
+from dialeval_plugin.core.resources import install
 from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
 from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
 from dialeval_plugin.models.manifest import check_file
@@ -88,9 +89,7 @@ def require(backend: ExportedBackend, *packages: str) -> None:
     for package in packages or (_PACKAGES[backend],):
         if importlib.util.find_spec(package) is None:
             extra = backend.partition("-")[0]
-            raise MissingPrerequisite(
-                f"backend={backend!r}: the package {package} is not installed. Run `pip install 'dialeval-plugin[{extra}]'`."
-            )
+            raise MissingPrerequisite(f"backend={backend!r}: the package {package} is not installed. Run `{install(extra)}`.")
 
 
 def check_choice(backend: ExportedBackend, dtype: Precision) -> None:

@@ -17,6 +17,7 @@ from scipy import stats
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable
 from dialeval_plugin.statistics.bootstrap import (
     DEFAULT_BOOTSTRAP,
@@ -105,9 +106,7 @@ class AlternativeAnnotatorTest:
 
     def to_pandas(self) -> Any:
         """Return the comparisons as a DataFrame, a row a person."""
-        from pandas import DataFrame
-
-        return DataFrame([asdict(one) for one in self.comparisons])
+        return optional("pandas", "to_pandas").DataFrame([asdict(one) for one in self.comparisons])
 
 
 def alternative_annotator_test(
@@ -274,11 +273,13 @@ def _answers(
 
 
 def _by_isotonic(scores: FloatArray, labels: FloatArray, asked: FloatArray) -> FloatArray:
-    from sklearn.isotonic import IsotonicRegression
+    from scipy.optimize import isotonic_regression
 
-    weights = (~np.isnan(labels)).sum(axis=1)
-    model = IsotonicRegression(out_of_bounds="clip").fit(scores, np.nanmean(labels, axis=1), sample_weight=weights)
-    return np.asarray(model.predict(asked))
+    # Equal scores are one point, with the mean of all their labels.
+    points, point = np.unique(scores, return_inverse=True)
+    n_labels = np.bincount(point, (~np.isnan(labels)).sum(axis=1))
+    means = np.bincount(point, np.nansum(labels, axis=1)) / n_labels
+    return np.asarray(np.interp(asked, points, isotonic_regression(means, weights=n_labels).x))
 
 
 def _by_quantiles(scores: FloatArray, labels: FloatArray, asked: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.resources import optional
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Estimate, Resampled, jackknife_error
 from dialeval_plugin.statistics.rows import check_choice
 
@@ -329,8 +330,6 @@ def _notes(sample: Sample, used: Used, method: Method, likeness: Representativen
 
 
 def _frame(estimates: Mapping[str, Estimate]) -> pandas.DataFrame:
-    import pandas
-
     rows = {name: one.to_dict() for name, one in estimates.items()}
-    frame = pandas.DataFrame.from_dict(rows, orient="index").drop(columns=["name", "bootstrap"])
+    frame = optional("pandas", "to_pandas").DataFrame.from_dict(rows, orient="index").drop(columns=["name", "bootstrap"])
     return frame.rename_axis("statistic")

@@ -192,7 +192,7 @@ def test_bertscore_reads_special_tokens_as_letters_and_cuts_what_is_too_long(tin
 def test_without_the_package_bertscore_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bert_score", None)
     with refused(
-        "bertscore: the package bert_score is not installed (import of bert_score halted; None in sys.modules). "
+        "scorer 'bertscore' needs bert_score, which cannot be imported (import of bert_score halted; None in sys.modules). "
         "Run `pip install 'dialeval-plugin[bertscore]'`.",
         MissingPrerequisite,
     ):
