@@ -179,6 +179,8 @@ def test_wheel_and_source_distribution_hold_every_file_of_the_repository(tmp_pat
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "source", capture_output=True, check=True)
     (wheel,), (source,) = (list((tmp_path / "built").glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
     in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA"))
+    assert b"\nLicense-Expression: Apache-2.0 AND CC-BY-4.0 AND CC-BY-NC-4.0 AND " in zipfile.ZipFile(wheel).read(metadata)
     beside = {f"dialeval_plugin/{name}" for name in files if name.startswith(("tasks/", "metrics/"))}
     assert in_wheel == beside | {name for name in files if name.startswith("dialeval_plugin/")}
     with tarfile.open(source) as archive:

@@ -115,6 +115,7 @@ def _use(steps: _Steps) -> None:
     """Go the way of somebody who has responses and trains nothing."""
     from dialeval_plugin.core.files import write_json_lines
     from dialeval_plugin.corpora import mini
+    from dialeval_plugin.models.manifest import is_commercial
 
     responses, general, slide = (steps.output / f"{name}.jsonl" for name in ("responses", "general", "slide"))
     _heading("1. Score a file of responses: a line each, with its context")
@@ -127,15 +128,18 @@ def _use(steps: _Steps) -> None:
         ),
     )
     steps.run("score", responses, "--output", general, "--overwrite")
-    steps.run("score", responses, "--scorer", "slide", "--variant", "slm", "--output", slide, "--overwrite")
+    # No model of the method slide is open.
+    only_open = is_commercial()
+    if not only_open:
+        steps.run("score", responses, "--scorer", "slide", "--variant", "slm", "--output", slide, "--overwrite")
     _heading(f"2. How far the scores agree with {LABELS}")
-    steps.run("meta-eval", general, slide, "--ratings", mini.CORPUS.name, "--coefficient", "spearman")
+    steps.run("meta-eval", general, *([] if only_open else [slide]), "--ratings", mini.CORPUS.name, "--coefficient", "spearman")
     _check_hosts()
     _heading('3. In Python: evaluate.load("general")')
     _compute()
     _heading("4. The same evaluators as models of lm-eval")
     results = steps.output / "lm_eval"
-    for scorer in ("general", "slide,variant=slm", "response_length"):
+    for scorer in ("general", *([] if only_open else ["slide,variant=slm"]), "response_length"):
         steps.run("lm-eval", *_lm_eval_words("dialogue-metric", f"scorer={scorer}", results))
     _heading("5. A leaderboard of them")
     steps.run("leaderboard", "build", results, "--output", steps.output / "board")

@@ -11,9 +11,11 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
+from dialeval_plugin.models.manifest import is_commercial
 from dialeval_plugin.streams.launch import Executor
 from dialeval_plugin.terminal.progress import say
 
+from .models import Commercial
 from .reading import BranchChoice, Columns, Keep, LayoutName, OrderChoice, Strict, Turns, option_words, reading_options
 from .score import print_merged
 
@@ -42,6 +44,7 @@ def launch(
         list[str] | None,
         typer.Option(help="name=value of datatrove's executor, such as partition=cpu, time=02:00:00, cpus_per_task=4."),
     ] = None,
+    commercial: Commercial = False,
 ) -> None:
     """Score an input by many processes: here, on Slurm or on Ray.
 
@@ -61,7 +64,7 @@ def launch(
         source = str(path.resolve())  # a job need not start in this folder
     words = [source, "--scorer", scorer]
     words += [word for pair in option or () for word in ("--option", pair)]
-    words += option_words(reading) + ["--with-text"] * with_text
+    words += option_words(reading) + ["--with-text"] * with_text + ["--commercial"] * bool(is_commercial())
     if workers is None and executor == "local":
         workers = runs.n_cores()
     if (n_shards := shards or workers) is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.models.manifest import COMMERCIAL
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.runtime import ExportedBackend
@@ -17,6 +18,23 @@ app = typer.Typer(help="Trained models: those in the box, yours, the Hub's.", no
 
 Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model in the box, a folder, or a hub id.")]
 Repository = Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository of the Hub.")]
+
+
+def _take_open_ones(*, is_asked: bool) -> None:
+    if is_asked:
+        # Processes that this one starts are to take them too.
+        os.environ[COMMERCIAL] = "1"
+
+
+Commercial = Annotated[
+    bool,
+    typer.Option(
+        "--commercial",
+        callback=_take_open_ones,
+        help=f"Take weights whose terms allow commercial use, and refuse the others in the box; as {COMMERCIAL}=1 does.",
+    ),
+]
+"""An option of every command that opens a scorer."""
 _THERE = ", which is there already and whole"
 
 
@@ -26,27 +44,28 @@ def show_list() -> None:
 
     A scorer takes the model that is named, else the one of its environment variable, else the one in the box. Nothing else.
     """
-    from dialeval_plugin.core.files import read_json
-    from dialeval_plugin.core.signature import PROVENANCE_FILE
     from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
+    from dialeval_plugin.models.manifest import chosen, licence_of
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
-    from dialeval_plugin.reports.tables import Table, named_column
+    from dialeval_plugin.reports.tables import CellValue, Table, named_column
 
     names, models = pretrained_names(), []
     for name in names:
         folder = PRETRAINED / name
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
-        terms = read_json(folder / PROVENANCE_FILE)["licence"]
-        scorer = KINDS[settings_file(folder)].default.scorer
-        models.append({"model": name, "scorer": scorer, "MB": megabytes, "licence of the weights": terms})
-    columns = [named_column(name, 1, is_number=name == "MB") for name in ("model", "scorer", "MB", "licence of the weights")]
+        licence = licence_of(folder)
+        terms, is_open = ("", False) if licence is None else licence
+        row: dict[str, CellValue] = {"model": name, "scorer": KINDS[settings_file(folder)].default.scorer, "MB": megabytes}
+        models.append({**row, "commercial use": "yes" if is_open else "no", "licence of the weights": terms})
+    shown = ("model", "scorer", "MB", "commercial use", "licence of the weights")
+    columns = [named_column(name, 1, is_number=name == "MB") for name in shown]
     Table(models, columns).print()
     typer.echo()
     defaults = []
     for kind in KINDS.values():
         default, named = kind.default, os.environ.get(kind.default.variable)
         state = f"{default.variable} (is {named})" if named else default.variable
-        packaged = default.packaged if default.packaged in names else "none"
+        packaged = chosen(default.packaged) if default.packaged in names else "none"
         defaults.append({"scorer": default.scorer, "where none is named": packaged, "environment variable": state})
     columns = [named_column(name, is_number=False) for name in ("scorer", "where none is named", "environment variable")]
     Table(defaults, columns).print()
@@ -59,7 +78,7 @@ def show(name: Name) -> None:
     from dialeval_plugin.models.folders import resolve
     from dialeval_plugin.terminal.plain_text import one_line
 
-    path = resolve(name) / "README.md"
+    path = resolve(name, is_used=False) / "README.md"
     if not path.is_file():
         raise InputError(f"{name}: came without a card ({path.name}). Its settings file has the record of its training.")
     text = read_text(path)

@@ -22,6 +22,7 @@ from dialeval_plugin.terminal.progress import say
 
 from .agreement import check_share
 from .examples import say_next
+from .models import Commercial
 from .reading import BranchChoice, Columns, Keep, LayoutName, OrderChoice, Strict, Turns, reading_options
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def score(
     ] = None,
     shard: Annotated[str, typer.Option(metavar="I/N", help="Score this part of the input alone; see `dialeval merge`.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace scores of another scorer or input.")] = False,
+    commercial: Commercial = False,
 ) -> None:
     """Score responses and print how the scores are distributed, and the worst responses.
 

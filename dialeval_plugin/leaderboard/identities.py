@@ -23,10 +23,10 @@ from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.resources import DISTRIBUTIONS, metrics_path
-from dialeval_plugin.core.signature import PROVENANCE_FILE
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
 from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, model_identity, pretrained_names, resolve
+from dialeval_plugin.models.manifest import Licence, licence_of
 from dialeval_plugin.reports.scorer_cards import ScorerCard, scorer_card
 
 from .board import Identity, Method
@@ -53,8 +53,8 @@ def identity_of(runs: Sequence[TaskRun]) -> Identity:
         reads_references=_reads_references(setup, card, method),
         level=cast("Level", level[1]) if level and setup.model == SCORER_MODEL else None,
         n_parameters=0 if method == "rule" else n_parameters,
-        licence=boxed.licence if boxed else "",
-        commercial_use=boxed.commercial_use if boxed else None,
+        licence=boxed.licence.terms if boxed and boxed.licence else "",
+        commercial_use=boxed.licence.is_open if boxed and boxed.licence else None,
         about=card.summary if card else "",
         card=card.name if card and (metrics_path() / card.name / "README.md").is_file() else "",
         model_card=model,
@@ -146,15 +146,13 @@ class _Boxed(NamedTuple):
     identity: str
     """What signatures call it."""
     n_parameters: int | None
-    licence: str
-    commercial_use: bool
+    licence: Licence | None
 
 
 @cache
 def _in_the_box(name: str) -> _Boxed:
     folder = PRETRAINED / name
-    origin = read_json(folder / PROVENANCE_FILE)
-    return _Boxed(model_identity(folder), _n_parameters(folder), origin["licence"], origin["commercial_use"])
+    return _Boxed(model_identity(folder), _n_parameters(folder), licence_of(folder))
 
 
 def _n_parameters(folder: Path) -> int | None:

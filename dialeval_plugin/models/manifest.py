@@ -1,4 +1,4 @@
-"""What belongs to a model folder: a manifest of its files with their hashes; and writing a folder whole or not at all.
+"""What belongs to a model folder: a manifest of its files with their hashes; its terms; and writing it whole or not at all.
 
 A folder that holds less than its manifest names, or something else under one of the names, is no model. What lies there beside
 these files is nobody's business: it is neither copied nor uploaded.
@@ -9,20 +9,29 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import glob
+import logging
+import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from threading import Event
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
 from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
-from dialeval_plugin.core.files import checked_model_file, to_json, write_text
+from dialeval_plugin.core.files import checked_model_file, read_json, to_json, write_text
 from dialeval_plugin.core.resources import pretrained_path
-from dialeval_plugin.core.signature import EXPORTS, MANIFEST_FILE, file_hash, file_hashes
+from dialeval_plugin.core.signature import EXPORTS, MANIFEST_FILE, PROVENANCE_FILE, file_hash, file_hashes
+
+COMMERCIAL = "DIALEVAL_COMMERCIAL"
+"""Environment variable: 1 for open weights alone, 0 for any and no word of it; `--commercial` sets it to 1."""
+
+_OPEN = "-open"
+"""What the name of a model ends with that is made by the recipe of another, of data that allow commercial use."""
 
 CARD = "README.md"
 """May be changed by its owner; it goes where the model goes and is in no manifest."""
@@ -39,6 +48,9 @@ RECORDED: Mapping[str, str] = {
 }
 """SHA-256 of the manifest of each model in the box: what nobody changes who can only write in the model's folder."""
 _COPY_AGAIN = "Copy the folder again."
+
+logger = logging.getLogger(__name__)
+_is_said = Event()
 
 
 class _Manifest(TypedDict):
@@ -168,3 +180,64 @@ def _is_same(one: Path, other: Path) -> bool:
     """Whether two folders hold the same files, to the byte."""
     found, expected = ({path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (one, other))
     return found == expected and not any(filecmp.cmpfiles(one, other, expected, shallow=False)[1:])
+
+
+class Licence(NamedTuple):
+    """The terms of a model's training data, and whether all of them allow commercial use."""
+
+    terms: str
+    is_open: bool
+
+
+def licence_of(folder: Path) -> Licence | None:
+    """Return the licence of a model, ours or a copy of it; None where nothing of the kind is recorded, as for a stranger's."""
+    path = folder / PROVENANCE_FILE
+    said = read_json(path) if path.is_file() else None
+    if not isinstance(said, dict) or not isinstance(said.get("commercial_use"), bool):
+        return None
+    return Licence(str(said.get("licence")), said["commercial_use"])
+
+
+def is_commercial() -> bool | None:
+    """Whether open weights alone are wanted; None where the user has not said.
+
+    Raises:
+        InputError: the variable is neither 1 nor 0.
+    """
+    value = os.environ.get(COMMERCIAL, "")
+    if value not in ("", "0", "1"):
+        raise InputError(f"{COMMERCIAL}={value!r}: is neither 1 nor 0. Set it to 1 for weights that allow commercial use.")
+    return value == "1" if value else None
+
+
+def chosen(name: str) -> str:
+    """Return the packaged model that is taken for `name`: the open one of its recipe where open weights alone are wanted."""
+    return name + _OPEN if is_commercial() and (pretrained_path() / (name + _OPEN)).is_dir() else name
+
+
+def check_use(folder: Path) -> None:
+    """Refuse a model whose data forbid commercial use where open weights alone are wanted; where nothing is said, say so once.
+
+    Once a process, as a warning; models of which no licence is recorded are the user's own matter.
+
+    Raises:
+        InputError: see above; the message names the open models.
+    """
+    licence, wanted = licence_of(folder), is_commercial()
+    if licence is None or licence.is_open or wanted is False:
+        return
+    name = folder.name if folder.parent == pretrained_path() else str(folder)
+    every = sorted(path.name for path in pretrained_path().glob(f"*{_OPEN}"))
+    free = [one for one in every if one == folder.name + _OPEN] or every
+    if wanted:
+        raise InputError(
+            f"{name}: its training data ({licence.terms}) forbid commercial use, and --commercial or {COMMERCIAL}=1 asks for "
+            f"open weights. Take {' or '.join(free)}, or a model trained on data of yours."
+        )
+    if not _is_said.is_set():
+        _is_said.set()
+        logger.warning(
+            "%s: its training data forbid commercial use; those of %s allow it. --commercial or %s=1 takes open weights alone, "
+            "%s=0 hides this line.",
+            *(name, " and ".join(free), COMMERCIAL, COMMERCIAL),
+        )

@@ -24,7 +24,13 @@ def run(*words: object) -> Result:
 def environment(folder: Path, **variables: str) -> dict[str, str]:
     """Variables of a process for which `folder` is home, and to which nothing of the user's is known."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
-    own = {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data"), "HF_HUB_OFFLINE": "1", "COLUMNS": "200"}
+    own = {
+        "HOME": str(folder),
+        "XDG_DATA_HOME": str(folder / "data"),
+        "HF_HUB_OFFLINE": "1",
+        "COLUMNS": "200",
+        "DIALEVAL_COMMERCIAL": "0",
+    }
     return {**inherited, **own, **variables}
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from dialeval_plugin.cli.models import Commercial
 from dialeval_plugin.cli.reading import Columns, Turns, reading_options
 from dialeval_plugin.cli.score import one_scorer
 from dialeval_plugin.core.errors import InputError
@@ -35,6 +36,7 @@ def bias(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the llm would be asked, and ask nothing.")] = False,
     format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Of what is printed.")] = "text",
     output: Annotated[Path | None, typer.Option(help="File (.json) that gets the whole report.")] = None,
+    commercial: Commercial = False,
 ) -> None:
     """Test whether a scorer says the same again, and how far length, markdown, a plea and the like move its scores.
 

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from dialeval_plugin.cli.agreement import check_share
+from dialeval_plugin.cli.models import Commercial
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_text
 from dialeval_plugin.core.registry import scorer_names
@@ -55,6 +56,7 @@ def compare(
     ] = None,
     scorer: Annotated[str, typer.Option(help="Name of the scorer of logs.", autocompletion=scorer_names)] = "general",
     option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
+    commercial: Commercial = False,
     column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
     pairing: Annotated[
         Literal["auto", "paired", "unpaired"],
