@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue, Example
+from dialeval_plugin.reports.tables import markdown_table
 from reproduction.contrasts import pairs, write
 from reproduction.contrasts.measures import OrderedPair, pairs_of, read_contrasts
 from reproduction.contrasts.pairs import DECODE, DECODE_FILES, FED_FILE, FED_FILES, RESPONSES, TURN_FILES
 from reproduction.contrasts.write import COSINE, PairSet
+from reproduction.documents import with_tables
 
 DOCUMENT = Path(write.__file__).with_name("results.md")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
@@ -120,10 +122,9 @@ def test_the_page_of_results_shows_figures_of_the_tables() -> None:
     (head, *by_hand), *others = (lines(document, name) for name in SETS)
     rows = [dict(zip(head, row, strict=True)) for row in by_hand[:-1]]
     rows += [{**dict(zip(of[0], of[-1], strict=True)), "worse by": name} for name, of in zip(SETS[1:], others, strict=True)]
-    assert lines(PAGE.read_text(encoding="utf-8"), "contrasts") == [
-        head,
-        *([row.get(name, "") for name in head] for row in rows),
-    ]
+    table = markdown_table(head, [[row.get(name, "") for name in head] for row in rows], [name != "worse by" for name in head])
+    written = with_tables(PAGE, {"contrasts": table})
+    assert {path: path.read_text(encoding="utf-8") for path in written} == written
 
 
 def test_the_baseline_compares_with_the_last_turn() -> None:
