@@ -1,11 +1,10 @@
 """Passports of the packaged models, of judges whose verdicts are stored, of the response's length, and of chance.
 
     export DIALEVAL_DATA_DIR=/data
-    python -m reproduction.passports.write --work FOLDER --document docs/passports.md
+    python -m reproduction.passports.write --work FOLDER --document reproduction/passports/NOTES.md
 
 The folder of the public data has to hold `dstc10`, `llm_judgements` and `assistant`. A page and a JSON file of each labelled
-set are written to FOLDER/passports, where they are not there. The table of verdicts goes into the document, and
-sentences into NOTES.md.
+set are written to FOLDER/passports, where they are not there; what they say, a table and sentences, goes into the document.
 """
 
 from __future__ import annotations
@@ -96,8 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     asked = parser.parse_args(arguments)
     found = {name: kept_answers(name, asked.work) for name in asked.sets}
-    write_tables(asked.document, {"passports": verdict_table(found)})
-    write_tables(asked.document and Path(__file__).with_name("NOTES.md"), {"what they say": sentences(found)})
+    write_tables(asked.document, {"passports": verdict_table(found), "what they say": sentences(found)})
 
 
 if __name__ == "__main__":
