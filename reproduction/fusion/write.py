@@ -4,7 +4,7 @@
     python -m reproduction.fusion.write --work FOLDER --everywhere
 
 The folder of the public data has to hold `llm_judgements` and the sets that it is about. With `--everywhere` the tables go
-into results.md, the sentence on GPT-4-class judges into docs/slide.md and README.md too, the papers' tables into
+into results.md, the sentence on GPT-4-class judges into docs/slide.md, the papers' tables into
 reproduction/results/results.md, the plot into docs/images.
 """
 
@@ -186,7 +186,7 @@ def _short(judge: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__, work="scores")
-    parser.add_argument("--everywhere", action="store_true", help="write into docs/ and README.md")
+    parser.add_argument("--everywhere", action="store_true", help="write into the documents that show them")
     chosen = parser.parse_args(arguments)
     columns = list(compared_columns(read_collection()))
     development = {
@@ -219,8 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_tables(ROOT / "reproduction" / "fusion" / "results.md", tables)
     twins = {"replayed-slide": slide_twin(reported), "replayed-huynh": huynh_twin(reported)}
     write_tables(ROOT / "reproduction" / "results" / "results.md", twins)
-    for path in ("docs/slide.md", "README.md"):
-        write_tables(ROOT / path, {"fusion": said})
+    write_tables(ROOT / "docs" / "slide.md", {"fusion": said})
     write_figure(figure, ROOT / "docs" / "images" / "cascade.png")
 
 

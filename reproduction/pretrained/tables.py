@@ -17,7 +17,13 @@ from reproduction.results.write import TURN_LEVEL
 from .figures import ACCURACY, AGREEMENT, CONTRASTS, DAILYDIALOG_PP, KINDS, RIGHT_PAIRS, SAME_ORDER, Figure
 
 ROOT = Path(__file__).resolve().parents[2]
-OVERVIEW, PACKED = "figures: packaged models", "figures: packed and full"
+OVERVIEW, CHOICE, PACKED = "figures: packaged models", "figures: models to choose from", "figures: packed and full"
+_CHOICE = {
+    "general": ("general", "general-dialogue"),
+    "general-open": ("general", "general-dialogue"),
+    "slide": ("slide-slm", "slide-dialogue"),
+}
+"""Models of the README: the evaluators of responses and of whole dialogues, where there is one."""
 _DIALOGUES = "fd"
 _OVERALL = {DAILYDIALOG_PP: "overall", CONTRASTS: OVERALL}
 """Which figure on a data set stands for all of its responses, where there are several."""
@@ -25,23 +31,14 @@ _OVERALL = {DAILYDIALOG_PP: "overall", CONTRASTS: OVERALL}
 
 def tables(figures: Sequence[Figure]) -> dict[str, str]:
     """Return every table in Markdown by the name of its markers; an empty text where there is no figure."""
-    found = {OVERVIEW: overview(figures), PACKED: packed_table(figures)}
+    found = {OVERVIEW: overview(figures), CHOICE: choice(figures), PACKED: packed_table(figures)}
     return {**found, **{f"figures: {model}": model_table([one for one in figures if one.model == model]) for model in KINDS}}
 
 
 def overview(figures: Sequence[Figure]) -> str:
     """Return a row an evaluator: the mean of the turn-level DSTC10 sets, FED's dialogues, accuracy, right pairs."""
-    rows = []
-    for model, evaluator in dict.fromkeys((one.model, one.evaluator) for one in figures):
-        of = {
-            (one.dataset, one.name): one
-            for one in figures
-            if (one.model, one.evaluator) == (model, evaluator)
-            and (one.dataset not in _OVERALL or one.quality == _OVERALL[one.dataset])
-        }
-        mean = mean_over_sets([_interval(of.get((code, AGREEMENT))) for code in TURN_LEVEL])
-        others = [of.get(place) for place in ((_DIALOGUES, AGREEMENT), (DAILYDIALOG_PP, ACCURACY), (CONTRASTS, RIGHT_PAIRS))]
-        rows.append([model, evaluator, "" if mean.value is None else interval_text(*mean), *map(_cell, others)])
+    evaluators = dict.fromkeys((one.model, one.evaluator) for one in figures)
+    rows = [[*evaluator, *_overall(figures, *evaluator)] for evaluator in evaluators]
     head = [
         "model",
         "evaluator",
@@ -51,6 +48,29 @@ def overview(figures: Sequence[Figure]) -> str:
         "right pairs",
     ]
     return markdown_table(head, rows) if rows else ""
+
+
+def choice(figures: Sequence[Figure]) -> str:
+    """Return a row a model that users choose: agreement on responses and on FED's dialogues, and the share of right pairs."""
+    rows = []
+    for model, (of_responses, of_dialogues) in _CHOICE.items():
+        mean, _, _, pairs = _overall(figures, model, of_responses)
+        rows.append([model, mean, _overall(figures, model, of_dialogues)[1], pairs])
+    head = ["model", f"responses, mean of {len(TURN_LEVEL)} sets", "whole dialogues, FED", "right pairs"]
+    return markdown_table(head, rows) if figures else ""
+
+
+def _overall(figures: Sequence[Figure], model: str, evaluator: str) -> list[str]:
+    """Return the cells of an evaluator: the mean of the turn-level sets, FED's dialogues, accuracy, right pairs."""
+    of = {
+        (one.dataset, one.name): one
+        for one in figures
+        if (one.model, one.evaluator) == (model, evaluator)
+        and (one.dataset not in _OVERALL or one.quality == _OVERALL[one.dataset])
+    }
+    mean = mean_over_sets([_interval(of.get((code, AGREEMENT))) for code in TURN_LEVEL])
+    others = [of.get(place) for place in ((_DIALOGUES, AGREEMENT), (DAILYDIALOG_PP, ACCURACY), (CONTRASTS, RIGHT_PAIRS))]
+    return ["" if mean.value is None else interval_text(*mean), *map(_cell, others)]
 
 
 def model_table(figures: Sequence[Figure]) -> str:

@@ -26,7 +26,7 @@ from reproduction.pretrained.figures import (
     packaged_folders,
     read_figures,
 )
-from reproduction.pretrained.tables import documents, model_table, overview, packed_table
+from reproduction.pretrained.tables import choice, documents, model_table, overview, packed_table
 from reproduction.results.write import TURN_LEVEL
 from tests.layouts import fed_rows, write_fed
 from tests.refusals import refusal
@@ -67,6 +67,12 @@ def test_the_overview_has_the_mean_over_all_turn_level_sets_or_none() -> None:
     assert lines(overview(FIGURES)) == [f"| slide | slide-slm | 0.200 [0.167, 0.233] | {cells} |"]
     assert lines(overview(FIGURES[1:])) == [f"| slide | slide-slm |  | {cells} |"]
     assert overview([]) == ""
+
+
+def test_the_readme_has_the_figures_of_the_models_that_users_choose() -> None:
+    *_, slide = lines(choice(FIGURES))
+    assert slide == "| slide | 0.200 [0.167, 0.233] |  | 0.700 [0.600, 0.800] |"
+    assert choice([]) == ""
 
 
 def test_a_models_table_has_every_figure_but_the_order_of_scores() -> None:
