@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.journal import one_at_a_time
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.core.signature import SignatureValue
@@ -62,6 +63,7 @@ class ComposedScorer(Scorer):
         """As the items' parts say."""
         return self.by_part(items, lambda part, own: part.scope_of(own))
 
+    @one_at_a_time
     def explain(self, items: Sequence[Item]) -> list[str]:
         """As the items' parts do."""
         return self.by_part(items, lambda part, own: part.explain(own))

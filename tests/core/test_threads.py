@@ -55,6 +55,8 @@ N_THREADS = 8
 def make(name: str, backend: str, request: pytest.FixtureRequest) -> Scorer:
     if name == "causalscore in the box":
         return load_scorer("causalscore", backend=backend)
+    if name == "auto":  # of two models in the box
+        return load_scorer("auto")
     fixture, options = TRAINED[name]
     given = options(request.getfixturevalue(fixture))
     return load_scorer(name, **given, **({"backend": backend} if name in ON_BACKENDS else {}))
@@ -107,7 +109,7 @@ def test_one_scorer_in_eight_threads_scores_as_alone(name: str, backend: str, re
     assert in_threads(lambda number: scorer.score(items[number])) == [[found] * 3 for found in alone]
 
 
-@pytest.mark.parametrize("name", ["general", "slide", "causalscore"])
+@pytest.mark.parametrize("name", ["general", "slide", "causalscore", "auto"])
 def test_one_scorer_explains_in_eight_threads(name: str, request: pytest.FixtureRequest) -> None:
     scorer = make(name, "torch", request)
     items = lots(scorer.level)
