@@ -13,6 +13,9 @@ PACKAGE := $(VENV)/.package
 READY := $(VENV)/.ready
 # The Spaces' `sdk_version`.
 GRADIO := 6.31.0
+# The hosts of docs/integrations.md.
+INTEGRATIONS := inspect-ai==0.3.285 mlflow==3.17.2 deepeval==4.3.1 opentelemetry-sdk==1.45.2 langfuse==5.0.4 \
+	arize-phoenix-client==3.5.0
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
 INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.txt
 # Of the source distribution's tests those that are over in a minute and read every kind of file that it has to hold.
@@ -22,7 +25,7 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: demo demo-train models test test-all lint types tests docs spaces real-data installed release-check mutants bench clean
+.PHONY: demo demo-train models test test-all lint types tests docs spaces integrations real-data installed release-check mutants bench clean
 
 demo: $(PACKAGE)
 	$(BIN)/dialeval demo
@@ -63,6 +66,17 @@ spaces: $(READY)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
 	build/spaces/bin/pip install --quiet gradio==$(GRADIO)
 	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) tests/hosts/test_conversation_page.py
+
+# The adapters with the real package of each host, in an environment of its own: their pins conflict, with one another and with
+# ours. It sees the packages of the other.
+integrations: $(READY)
+	for host in $(INTEGRATIONS); do \
+	  venv=build/integrations/$${host%%==*} && $(PYTHON) -m venv $$venv && \
+	  $(BIN)/python -c 'import os, sysconfig; print(sysconfig.get_path("purelib"), os.getcwd(), sep="\n")' \
+	    > $$(echo $$venv/lib/python3*/site-packages)/shared.pth && \
+	  PIP_COMPILE=0 $$venv/bin/pip install --quiet $$host && \
+	  OMP_NUM_THREADS=1 $$venv/bin/python -m pytest -q -k $${host%%==*} tests/integrations || exit 1; \
+	done
 
 # Needs DIALEVAL_DATA_DIR, a folder with the public corpora (dialeval data list).
 real-data: $(READY)

@@ -1,0 +1,48 @@
+"""A metric of DeepEval for conversations: `evaluate(test_cases, [DialevalMetric("general", threshold=0.5)])`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from deepeval.metrics import BaseConversationalMetric
+from deepeval.test_case import ConversationalTestCase
+
+from .evaluation import Evaluator
+
+
+class DialevalMetric(BaseConversationalMetric):  # type: ignore[misc]
+    """The mean score of a test case's answers, and why the worst has its own; see `Evaluator`.
+
+    A test case passes from `threshold` on, up to it where lower is better. One without a score has an error, and fails.
+    """
+
+    def __init__(self, name: str | Evaluator, threshold: float | None, **options: Any) -> None:
+        # DeepEval makes a metric for each test case, of the attributes that are called as the arguments are.
+        self.name = name if isinstance(name, Evaluator) else Evaluator(name, options, takes_mean=True)
+        self.threshold, self._scorer = threshold, self.name.scorer
+
+    def measure(self, test_case: ConversationalTestCase, *args: Any, **kwargs: Any) -> float | None:
+        """Score the answers of a test case."""
+        said = [{"role": turn.role, "content": turn.content} for turn in test_case.turns]
+        (found,) = self.name([{"messages": said}], "messages")
+        self.score, self.reason, self.score_breakdown = found.value, found.explanation, found.details
+        self.error = f"{found.reason}: {found.explanation}" if found.value is None else None
+        self.evaluation_model = found.details["signature"]
+        self.is_successful()
+        return self.score
+
+    async def a_measure(self, test_case: ConversationalTestCase, *args: Any, **kwargs: Any) -> float | None:
+        """Do the same in a thread."""
+        return await asyncio.to_thread(self.measure, test_case)
+
+    def is_successful(self) -> bool | None:
+        """Return whether the test case passes; None without a threshold."""
+        self.success: bool | None = super().is_successful()
+        if self._scorer.orientation == "lower" and self.score is not None and self.threshold is not None:
+            self.success = self.score <= self.threshold
+        return self.success
+
+    @property
+    def __name__(self) -> str:
+        return f"dialeval {self._scorer.name}"

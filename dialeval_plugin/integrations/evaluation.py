@@ -1,0 +1,101 @@
+"""What all adapters share: a conversation in the layout of a host becomes an evaluation, which the host records in its way."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from dialeval_plugin.conversations.reading import Reading, ReadingOptions, RowNames, read_rows
+from dialeval_plugin.conversations.record import Conversation, check_choice
+from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.scorer import refuse_parts, score_block, scores_of
+from dialeval_plugin.core.scores import JUDGED_BY, WHY_UNSCORED
+from dialeval_plugin.hosts.judges import load_scorer_with_judge
+
+
+class Evaluation(NamedTuple):
+    """What a host records of one conversation."""
+
+    name: str
+    """Of the scorer; of one that is made of several, of the one that gave the score."""
+    value: float | None
+    """Mean score of the answers that have one; None where none has."""
+    reason: str
+    """Why there is no value, as `Reason` has it, `no_answer` or `unreadable`; "" where there is one."""
+    explanation: str
+    """Why the worst answer has its score, or why there is no value; "" of a scorer that explains nothing."""
+    details: dict[str, Any]
+    """`signature`; `scored` and `unscored`, numbers of answers; the other columns of the worst answer."""
+
+
+class Evaluator:
+    """Makes evaluations; several threads may call one.
+
+    Args:
+        name: of the scorer.
+        options: of the scorer; and `turns`, which turns of a conversation are its answers, "assistant", "all" (but the first)
+            or "last"; by default the assistant's, or all where a conversation has neither a user nor an assistant.
+        takes_mean: whether the host takes one mean over all conversations.
+
+    Raises:
+        InputError: there is no such scorer or option; or the scorer needs all conversations at once, or has no common scale
+            where a mean is taken.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any], *, takes_mean: bool = False) -> None:
+        self._turns = check_choice("turns", options.get("turns"))
+        self.scorer = load_scorer_with_judge(name, {option: options[option] for option in options if option != "turns"})
+        refuse_parts(self.scorer)
+        if takes_mean and not self.scorer.has_one_scale:
+            raise InputError(f"{name}: its scores have no common scale, so no mean. Choose {' or '.join(self.scorer.judges)}.")
+
+    def __call__(self, conversations: Sequence[Mapping[str, Any]], layout: str) -> list[Evaluation]:
+        """Return an evaluation for each conversation of a layout; all are scored in common batches."""
+        read = [self._read(one, layout) for one in conversations]
+        items = [item for one in read if not isinstance(one, Evaluation) for item in one]
+        scores = scores_of(self.scorer, items, score_block(self.scorer, items))
+        answers = zip(items, scores, strict=True)
+        found = [one if isinstance(one, Evaluation) else self._evaluation(list(islice(answers, len(one)))) for one in read]
+        return [one._replace(details={"signature": str(scores.signature), **one.details}) for one in found]
+
+    def of_spans(self, spans: Sequence[Any], rows: Sequence[Mapping[str, Any]], layout: str) -> list[tuple[Any, Evaluation]]:
+        """Return the spans that have an answer, each with its evaluation; `rows` are the conversations of all of them."""
+        found = list(zip(spans, self(rows, layout), strict=True))
+        if unreadable := [one.explanation for _, one in found if one.reason == "unreadable"]:
+            said = "%d of %d spans hold no conversation and are left out; the first: %s"
+            logging.getLogger(__name__).warning(said, len(unreadable), len(found), unreadable[0])
+        return [(span, one) for span, one in found if one.reason not in {"no_answer", "unreadable"}]
+
+    def _read(self, conversation: Mapping[str, Any], layout: str) -> list[Item] | Evaluation:
+        """The answers of a conversation, or why it has none."""
+        line, options = Line("input", dict(conversation)), ReadingOptions(choice=self._turns, layout=layout)
+        try:
+            rows = list(read_rows([line], Reading(), options, names=RowNames()))
+            found = [item for one in rows if isinstance(one, Conversation) for item in one.items(self.scorer.level)]
+        except InputError as error:
+            return Evaluation(self.scorer.name, None, "unreadable", str(error), {})
+        return found or Evaluation(self.scorer.name, None, "no_answer", "the conversation has no answer to score", {})
+
+    def _evaluation(self, answers: list[tuple[Item, dict[str, Any]]]) -> Evaluation:
+        """The evaluation of answers, each with its row of scores."""
+        name, column = self.scorer.name, self.scorer.columns[0]
+        scored = [(item, row) for item, row in answers if row[column] is not None]
+        counts = {"scored": len(scored), "unscored": len(answers) - len(scored)}
+        if not scored:
+            reason, detail = (answers[0][1][field] for field in WHY_UNSCORED)
+            return Evaluation(name, None, reason, detail, counts)
+        item, row = (min if self.scorer.orientation == "higher" else max)(scored, key=lambda answer: answer[1][column])
+        explanation = ""
+        with contextlib.suppress(InputError):  # of a scorer that has nothing to explain
+            explanation = self.scorer.explain([item])[0]
+        if len(answers) > 1:
+            worst = f"the worst of {len(scored)} scored answers is message {row['message']} with {row[column]:.2f}"
+            explanation = f"{worst}: {explanation}".removesuffix(": ")
+        mean = sum(row[column] for _, row in scored) / len(scored)
+        others = {field: value for field, value in row.items() if isinstance(value, float) and field != column}
+        return Evaluation(row.get(JUDGED_BY, name), mean, "", explanation, {**counts, **others})

@@ -1,0 +1,37 @@
+"""Scorers of inspect_ai, one for each of ours: `inspect score LOG --scorer dialeval/general`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from anyio.to_thread import run_sync
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import TaskState
+
+from dialeval_plugin.core.registry import scorer_names
+
+from .evaluation import Evaluator
+
+
+def _scorer(name: str, **options: Any) -> Scorer:
+    evaluator = Evaluator(name, options, takes_mean=True)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        said = list(state.messages)
+        if state.output.choices and not (said and said[-1].role == "assistant"):
+            said.append(state.output.message)
+        (found,) = await run_sync(evaluator, [{"messages": [message.model_dump() for message in said]}], "messages")
+        told: dict[str, Any] = {"explanation": found.explanation, "metadata": found.details}
+        return Score.unscored(reason=found.reason, **told) if found.value is None else Score(value=found.value, **told)
+
+    return score
+
+
+# A partial is no object of this package, whose name inspect_ai would put before ours.
+_SCORERS = {name: scorer([mean(), stderr()], f"dialeval/{name}")(partial(_scorer, name)) for name in scorer_names()}
+
+
+def dialeval_scorer(name: str = "general", **options: Any) -> Scorer:
+    """Return a scorer for a task: the mean score of a sample's answers, and why the worst has its own; see `Evaluator`."""
+    return _SCORERS.get(name, partial(_scorer, name))(**options)

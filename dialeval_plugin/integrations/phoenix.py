@@ -1,0 +1,26 @@
+"""Annotations of spans in Phoenix: `annotate_spans(client, client.spans.get_spans(project_identifier="default"))`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from phoenix.client import Client
+
+from .evaluation import Evaluator
+
+
+def annotate_spans(client: Client, spans: Iterable[Mapping[str, Any]], name: str = "general", **options: Any) -> int:
+    """Score the answers of spans, each in the light of what was said before, and send annotations to Phoenix; see `Evaluator`.
+
+    One without a score is labelled with the reason. What was sent before of a span is replaced. Returns how many were sent.
+    """
+    spans = list(spans)
+    sent = []
+    for span, found in Evaluator(name, options).of_spans(spans, spans, "spans"):
+        result = {"label": found.reason} if found.value is None else {"score": found.value}
+        about = {"name": found.name, "span_id": span["context"]["span_id"], "annotator_kind": "CODE", "identifier": "dialeval"}
+        sent.append({**about, "result": {"explanation": found.explanation, **result}, "metadata": found.details})
+    if sent:
+        client.spans.log_span_annotations(span_annotations=sent)
+    return len(sent)
