@@ -15,6 +15,7 @@ from dialeval_plugin.integrations.evaluation import Evaluation, Evaluator
 from tests.refusals import refused
 
 SAID = {"role": "assistant", "content": "Great, just back from a run."}
+NO_ROLE = "input: conversation '0', message 2: has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name."
 ASKED = {"role": "user", "content": "Hi, how are you?"}
 
 
@@ -46,7 +47,7 @@ def test_turns_are_chosen(turns: str | None, mean: float) -> None:
         (
             [ASKED, {"content": "Fine."}],
             "unreadable",
-            "input: conversation '0', message 2: has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name.",
+            NO_ROLE,
         ),
     ],
 )
@@ -67,10 +68,7 @@ def test_spans_without_an_answer_are_left_out_and_those_that_cannot_be_read_are_
     with caplog.at_level(logging.WARNING, logger="dialeval_plugin"):
         found = Evaluator("response_length", {}).of_spans(["a", "b", "c"], rows, "messages")
     assert [(span, one.value) for span, one in found] == [("b", 6.0)]
-    assert caplog.messages == [
-        "1 of 3 spans hold no conversation and are left out; the first: input: conversation '0', message 2: has no 'role'. "
-        "Say who wrote it: user, assistant, system, or a speaker's name."
-    ]
+    assert caplog.messages == [f"1 of 3 spans hold no conversation and are left out; the first: {NO_ROLE}"]
 
 
 def test_a_dialogue_has_one_score() -> None:

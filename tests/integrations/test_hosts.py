@@ -80,8 +80,8 @@ def test_a_scorer_that_there_is_not_and_one_without_a_common_scale_are_refused(h
 
     with refused("auto: its scores have no common scale, so no mean. Choose general or assistant."):
         dialeval_scorer("auto")
-    with pytest.raises(Exception, match=r"^there is no scorer 'generall'\. Did you mean 'general'\?"):
-        dialeval_scorer("generall")
+    with pytest.raises(Exception, match=r"^there is no scorer 'generals'\. Did you mean 'general'\?"):
+        dialeval_scorer("generals")
 
 
 @pytest.mark.parametrize("host", ["deepeval"])
