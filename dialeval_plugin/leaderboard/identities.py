@@ -24,7 +24,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.resources import DISTRIBUTIONS, metrics_path
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
-from dialeval_plugin.models.compact import DELTA_FILE
+from dialeval_plugin.models.compact import DELTA_FILE, SCALES
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, model_identity, pretrained_names, resolve
 from dialeval_plugin.models.manifest import Licence, licence_of
 from dialeval_plugin.reports.scorer_cards import ScorerCard, scorer_card
@@ -165,7 +165,8 @@ def _n_parameters(folder: Path) -> int | None:
 
 def _of_file(path: Path) -> int:
     with safe_open(str(path), framework="np") as file:
-        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 - not iterable
+        names = [name for name in file.keys() if not name.endswith(SCALES)]  # noqa: SIM118 - not iterable
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in names)
 
 
 def _of_encoder(setup: Setup, card: ScorerCard | None) -> int | None:

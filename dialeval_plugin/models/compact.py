@@ -3,20 +3,28 @@
 A compact folder is a model folder with `DELTA_FILE` in place of `model.safetensors`: by the names of the encoder's tensors, the
 differences from the encoder that it was trained from, which the file's header names with its SHA-256. A matrix is stored in
 rows of signed numbers of 2 to 8 bits, packed, with one scale a row; what is too small to be worth it is stored as it is, not as
-a difference. Weights of heads are halved to float16. Every weight that is read back is the same on every machine to the bit:
-the arithmetic is one multiplication and one addition, each rounded by itself.
+a difference. Weights of heads are halved to float16.
+
+The encoder in the box has `ROUNDED_FILE` in place of `model.safetensors`: its matrices in rows of signed numbers of 16 bits,
+with one scale a row. The header names the SHA-256 of the weights that were rounded.
+
+Every weight that is read back is the same on every machine to the bit: the arithmetic is one multiplication and one addition,
+each rounded by itself. It is numpy's, so that torch is not needed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import torch
 from safetensors import safe_open
-from torch import Tensor, nn
+from safetensors.numpy import save_file
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
@@ -27,10 +35,17 @@ from .folders import resolve, tensor_names
 
 WEIGHTS_FILE = "model.safetensors"
 DELTA_FILE = "delta.safetensors"
+ROUNDED_FILE = "rounded.safetensors"
 
 HEADER = "encoder"
 SCALES = ":scales"
 BITS = range(2, 9)
+
+
+def original_hash(folder: Path) -> str:
+    """Return the SHA-256 of an encoder's weights, of rounded ones that of the weights that they were rounded from."""
+    path = folder / ROUNDED_FILE
+    return _header(path)["sha256"] if path.exists() else file_hash(folder / WEIGHTS_FILE)
 
 
 def base_of(folder: Path) -> Path | None:
@@ -45,7 +60,7 @@ def base_of(folder: Path) -> Path | None:
         return None
     header = _header(path)
     base = resolve(header["base"])
-    if file_hash(base / WEIGHTS_FILE) != header["sha256"]:
+    if original_hash(base) != header["sha256"]:
         raise ModelLoadError(
             f"{path}: belongs to other weights than those of the encoder {header['base']!r} in {base}. "
             "Install the encoder again, or copy the model folder again."
@@ -53,18 +68,71 @@ def base_of(folder: Path) -> Path | None:
     return base
 
 
-def restore(model: nn.Module, folder: Path) -> None:
-    """Turn the encoder that a compact folder was trained from into the trained one, in place."""
-    path, weights = folder / DELTA_FILE, model.state_dict()
-    with torch.no_grad():
-        for name, stored, scales in _read(path):
-            weight = weights.get(name)
-            if weight is not None and scales is None and stored.shape == weight.shape:
-                weight.copy_(stored)
-            elif weight is not None and scales is not None and (numbers := _unpacked(stored, weight.shape)) is not None:
-                weight.add_((numbers * scales[:, None]).to(weight.device))
-            else:
-                raise ModelLoadError(f"{path}: the tensor {name!r} does not fit the encoder. Copy the model folder again.")
+class Change(NamedTuple):
+    """What training made of one of the encoder's weights."""
+
+    name: str
+    array: np.ndarray
+    """Of the weight's shape."""
+    is_difference: bool
+    """Whether it is added to the weight; it takes its place otherwise."""
+
+
+def changes(folder: Path, shapes: Mapping[str, Sequence[int]]) -> Iterator[Change]:
+    """Read what training changed of the encoder that it started from, whose weights have these shapes.
+
+    Raises:
+        ModelLoadError: a tensor is none of the encoder's.
+    """
+    path = folder / DELTA_FILE
+    for name, stored, scales in _read(path):
+        shape = tuple(shapes.get(name, ()))
+        if name in shapes and scales is None and stored.shape == shape:
+            yield Change(name, stored, is_difference=False)
+        elif scales is not None and (numbers := _unpacked(stored, shape)) is not None:
+            yield Change(name, numbers * scales[:, None], is_difference=True)
+        else:
+            raise ModelLoadError(f"{path}: the tensor {name!r} does not fit the encoder. Copy the model folder again.")
+
+
+def encoder_weights(folder: Path) -> dict[str, np.ndarray]:
+    """Return the weights of an encoder in a folder, or of a compact folder, by the names that they have in the encoder.
+
+    Raises:
+        MissingPrerequisite: the encoder of a compact folder is not to be had.
+        ModelLoadError: a file is damaged.
+    """
+    if (path := folder / ROUNDED_FILE).exists():
+        tensor_names(path)
+        return {name: stored if scales is None else stored * scales[:, None] for name, stored, scales in _read(path)}
+    if (base := base_of(folder)) is None:
+        return read_tensors(folder / WEIGHTS_FILE)
+    weights = encoder_weights(base)
+    for name, array, is_difference in changes(folder, {name: weight.shape for name, weight in weights.items()}):
+        if is_difference:
+            weights[name] += array
+        else:
+            weights[name] = array
+    return weights
+
+
+@contextlib.contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """Yield a folder that hosts can open: itself, or for as long as it takes a copy of it whose weights are not rounded."""
+    if not (folder / ROUNDED_FILE).exists():
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="dialeval-", ignore_cleanup_errors=True) as place:
+        copy = Path(place, folder.name)
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(ROUNDED_FILE))
+        save_file(encoder_weights(folder), copy / WEIGHTS_FILE, metadata={"format": "pt"})
+        yield copy
+
+
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Read a whole safetensors file."""
+    tensor_names(path)
+    return {name: stored for name, stored, _ in _read(path)}
 
 
 def largest_number(bits: int) -> int:
@@ -72,16 +140,24 @@ def largest_number(bits: int) -> int:
     return (1 << bits - 1) - 1
 
 
-def _unpacked(stored: Tensor, shape: Sequence[int]) -> Tensor | None:
-    """Return the numbers that `_packed` stored, as floats; None where they are not those of a matrix of this shape."""
+def _unpacked(stored: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
+    """Return the numbers that were packed, as floats; None where they are not those of a matrix of this shape."""
     if len(shape) != 2:
         return None
     n_rows, n_columns = shape
     bits = 8 * stored.shape[-1] // n_columns
     if bits not in BITS or stored.shape != (n_rows, -(-n_columns * bits // 8)):
         return None
-    each = np.unpackbits(stored.numpy(), axis=1, count=n_columns * bits, bitorder="little").reshape(n_rows, n_columns, bits)
-    return torch.from_numpy(np.packbits(each, axis=2, bitorder="little")[:, :, 0]).float() - largest_number(bits)
+    # Eight numbers are as many bytes as a number has bits: shifted out of one word of 64 bits, ten times as fast as bit by bit.
+    n_groups = -(-n_columns // 8)
+    words = np.zeros((n_rows, n_groups, 8), dtype=np.uint8)
+    groups = np.zeros((n_rows, n_groups * bits), dtype=np.uint8)
+    groups[:, : stored.shape[1]] = stored
+    words[:, :, :bits] = groups.reshape(n_rows, n_groups, bits)
+    shifted = words.view("<u8") >> np.arange(0, 8 * bits, bits, dtype=np.uint64)
+    numbers = (shifted & np.uint64((1 << bits) - 1)).astype(np.float32).reshape(n_rows, -1)[:, :n_columns]
+    difference: np.ndarray = numbers - largest_number(bits)
+    return difference
 
 
 class _Base(TypedDict):
@@ -93,7 +169,7 @@ class _Base(TypedDict):
 
 def _header(path: Path) -> _Base:
     tensor_names(path)
-    with safe_open(str(path), framework="pt") as file:
+    with safe_open(str(path), framework="np") as file:
         text = (file.metadata() or {}).get(HEADER, "null")
     try:
         return checked(json.loads(text), _Base, str(path), advice="Copy the model folder again.")
@@ -101,9 +177,9 @@ def _header(path: Path) -> _Base:
         raise ModelLoadError(f"{path}: does not name its encoder. Copy the model folder again.") from error
 
 
-def _read(path: Path) -> Iterator[tuple[str, Tensor, Tensor | None]]:
+def _read(path: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
     """The stored tensors by name, each with its scales."""
-    with safe_open(str(path), framework="pt") as file:
+    with safe_open(str(path), framework="np") as file:
         names = set(file.keys())
         for name in sorted(names):
             if not name.endswith(SCALES):

@@ -14,7 +14,7 @@ from transformers import AutoModel, PreTrainedModel
 from dialeval_plugin.core.errors import InputError
 
 from .batching import length_batches
-from .compact import base_of, restore
+from .compact import base_of, changes, whole
 from .folders import check_complete, check_weights, opening, resolve
 from .language_models import longest_input, open_transformer
 from .tensors import check_device, check_vocabulary, own_gpu, padded_tensors, tokens_at_once
@@ -56,6 +56,15 @@ class MeanEncoder(nn.Module):
         return longest_input(self.auto_model, self.tokenizer)
 
 
+def restore(model: nn.Module, folder: Path) -> None:
+    """Turn the encoder that a compact folder was trained from into the trained one, in place; raises as `changes`."""
+    weights = model.state_dict()
+    with torch.no_grad():
+        for name, array, is_difference in changes(folder, {name: weight.shape for name, weight in weights.items()}):
+            stored = torch.from_numpy(array).to(weights[name].device)
+            weights[name].add_(stored) if is_difference else weights[name].copy_(stored)
+
+
 def load_trained_encoder(folder: Path, *, device: str | None = None) -> Encoder:
     """Open the encoder of a trained model to score with it; raises as `load_encoder`."""
     if (base := base_of(folder)) is None:
@@ -87,9 +96,9 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         return encoder
     from sentence_transformers import SentenceTransformer
 
-    with opening(folder, "an encoder"):
+    with opening(folder, "an encoder"), whole(folder) as place:
         encoder = SentenceTransformer(
-            str(folder),
+            str(place),
             device=device or own_gpu(),
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True},

@@ -11,6 +11,7 @@ import transformers
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 
+from .compact import whole
 from .folders import check_weights, opening, resolve
 from .tensors import check_vocabulary, choose_device, tokens_at_once
 from .tokenisation import check_fast, text_ids
@@ -121,10 +122,10 @@ def open_transformer(
     """
     check_weights(folder)
     place = choose_device(device)
-    with opening(folder, what):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)
+    with opening(folder, what), whole(folder) as copy:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(copy, **LOCAL)
         model, report = host_class.from_pretrained(
-            folder, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **LOCAL, **options
+            copy, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **LOCAL, **options
         )
     # The host fills what is missing with random numbers and goes on.
     if missing := sorted(report["missing_keys"]):

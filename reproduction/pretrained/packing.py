@@ -13,8 +13,17 @@ from torch import Tensor
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.signature import MANIFEST_FILE, file_hash, file_hashes
-from dialeval_plugin.models.compact import BITS, DELTA_FILE, HEADER, SCALES, WEIGHTS_FILE, largest_number
+from dialeval_plugin.core.signature import MANIFEST_FILE, file_hashes
+from dialeval_plugin.models.compact import (
+    BITS,
+    DELTA_FILE,
+    HEADER,
+    SCALES,
+    WEIGHTS_FILE,
+    encoder_weights,
+    largest_number,
+    original_hash,
+)
 from dialeval_plugin.models.folders import SETTINGS_FILES, resolve
 from dialeval_plugin.models.manifest import write_manifest
 
@@ -40,12 +49,12 @@ def pack_model(folder: Path, target: Path, *, base: str, bits: int = 4) -> None:
     if target.exists():
         raise InputError(f"{target}: exists already. Choose another folder, or delete this one.")
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "*.safetensors", MANIFEST_FILE))
-    start = resolve(base) / WEIGHTS_FILE
+    start = {name: torch.from_numpy(weight) for name, weight in encoder_weights(resolve(base)).items()}
     # One entry: the order of several would differ from one writing to the next.
-    header = {HEADER: to_json({"base": base, "sha256": file_hash(start)})}
+    header = {HEADER: to_json({"base": base, "sha256": original_hash(resolve(base))})}
     for path in sorted(folder.rglob("*.safetensors")):
         place, tensors = target / path.relative_to(folder), load_file(str(path))
-        if path.name == WEIGHTS_FILE and (changed := _changes(tensors, load_file(str(start)), bits)):
+        if path.name == WEIGHTS_FILE and (changed := _changes(tensors, start, bits)):
             save_file(changed, str(place.with_name(DELTA_FILE)), metadata=header)
             for name in _TOKENIZER_FILES:
                 (place.parent / name).unlink(missing_ok=True)

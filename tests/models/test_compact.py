@@ -34,6 +34,7 @@ from dialeval_plugin.models.encoders import (
     embed,
     load_encoder,
     load_trained_encoder,
+    restore,
     transformer_of,
     without_normalisation,
 )
@@ -102,7 +103,7 @@ def test_few_weights_of_a_row_are_cut_and_the_others_off_by_half_a_step(
 ) -> None:
     folder = packed if bits == 4 else finer
     whole = load_file(str(trained / compact.WEIGHTS_FILE))
-    start = load_file(str(resolve(PACKAGED_ENCODER) / compact.WEIGHTS_FILE))
+    start = {name: torch.from_numpy(weight) for name, weight in compact.encoder_weights(resolve(PACKAGED_ENCODER)).items()}
     restored = transformer_of(load_encoder(str(folder), device="cpu")).state_dict()
     stored = load_file(str(folder / compact.DELTA_FILE))
     assert not [name for name in stored if "word_embeddings" in name or "pooler" in name]
@@ -178,9 +179,9 @@ def test_a_row_comes_back_no_further_off_than_with_the_scale_of_its_largest_numb
         most = 2 ** (bits - 1) - 1
         stored, scales = packing._packed(matrix, bits)
         assert (stored.dtype, stored.shape) == (torch.uint8, (n_rows, math.ceil(n_columns * bits / 8)))
-        numbers = compact._unpacked(stored, matrix.shape)
+        numbers = compact._unpacked(stored.numpy(), matrix.shape)
         assert numbers is not None
-        back = numbers * scales[:, None]
+        back = torch.from_numpy(numbers) * scales[:, None]
         largest = matrix.abs().amax(1, keepdim=True)
         plain = packing._rounded(matrix, largest[:, 0] / most, bits) * (largest / most)
         errors = [(found - matrix).double().square().sum(1) for found in (back, plain)]
@@ -213,7 +214,7 @@ def test_what_does_not_belong_together_is_refused(packed: Path, tmp_path: Path) 
     for name, tensor in (("strange", torch.zeros(2)), ("pooler.dense.weight", torch.zeros(384, 3))):
         store({name: tensor}, None)
         with refused(f"{delta}: the tensor {name!r} does not fit the encoder. Copy the model folder again.", ModelLoadError):
-            compact.restore(encoder, broken)
+            restore(encoder, broken)
     for name, n_rows, n_bytes in (
         ("pooler.dense.weight", 384, 384 + 1),
         ("pooler.dense.weight", 384, 384 // 8),
@@ -222,7 +223,7 @@ def test_what_does_not_belong_together_is_refused(packed: Path, tmp_path: Path) 
     ):
         store({name: torch.zeros(n_rows, n_bytes, dtype=torch.uint8), f"{name}:scales": torch.zeros(n_rows)}, None)
         with refused(f"{delta}: the tensor {name!r} does not fit the encoder. Copy the model folder again.", ModelLoadError):
-            compact.restore(encoder, broken)
+            restore(encoder, broken)
     with pytest.raises(InputError):
         packing.pack_model(packed, tmp_path, base=PACKAGED_ENCODER)
     with refused("bits: expected 2 to 8, got 9.", InputError):
@@ -237,4 +238,4 @@ def test_weights_that_are_on_a_gpu_take_what_the_folder_holds(packed: Path, monk
     monkeypatch.setattr(compact, "_read", lambda path: stored)
     with FakeTensorMode(allow_non_fake_inputs=True):
         weights = {name: torch.empty(shape, device="cuda") for name, shape in shapes.items()}
-        compact.restore(SimpleNamespace(state_dict=lambda: weights), packed)  # type: ignore[arg-type]
+        restore(SimpleNamespace(state_dict=lambda: weights), packed)  # type: ignore[arg-type]

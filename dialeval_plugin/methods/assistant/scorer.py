@@ -21,8 +21,9 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from . import judging
 from .defects import DEFECTS
@@ -67,7 +68,7 @@ class AssistantOptions(ModelOptions):
     """
 
     level: Level = "turn"
-    backend: Backend = "torch"
+    backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
 
 
@@ -116,7 +117,8 @@ class AssistantScorer(Scorer):
             return load_runtime(self.folder, choice)
 
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        runtime = open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=judging.HEAD_FILE)
+        head = HeadFile(self.folder, judging.HEAD_FILE, "assistant")
+        runtime = open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head=head)
         self._model = judging.AssistantJudge(runtime, settings["config"])
         self.model_hash: str = model_identity(self.folder)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)

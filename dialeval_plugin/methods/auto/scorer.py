@@ -12,7 +12,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.methods.composed import ComposedScorer
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision
 
 from .register import REGISTER_HASH, register_of
 
@@ -37,7 +37,7 @@ class AutoOptions:
     assistant: str | None = None
     _: KW_ONLY
     level: Level = "turn"
-    backend: Backend = "torch"
+    backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
     device: str | None = None
 

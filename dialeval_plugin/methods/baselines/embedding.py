@@ -23,7 +23,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 from .references import Compared, OneByOneScorer, ReferenceScorer, too_long
@@ -217,7 +217,7 @@ class SentenceSimilarity(ReferenceScorer):
         self,
         encoder: str | None = None,
         *,
-        backend: Backend = "torch",
+        backend: Backend = DEFAULT_BACKEND,
         dtype: Precision = "float32",
         device: str | None = None,
         revision: str | None = None,

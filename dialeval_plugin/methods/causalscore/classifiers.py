@@ -9,23 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from annotated_types import Ge
-from torch import Tensor
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.options import check_value
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.compact import base_of, restore
+from dialeval_plugin.models.compact import base_of, whole
 from dialeval_plugin.models.folders import check_complete, check_weights, opening
-from dialeval_plugin.models.tensors import check_device, check_vocabulary, own_gpu, padded_tensors, tokens_at_once
 from dialeval_plugin.models.tokenisation import check_fast, text_ids
 
 if TYPE_CHECKING:
-    # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring by vectors does without.
+    # Both are imported where they are needed. Scoring by vectors does without torch, and without datasets, pandas and
+    # scikit-learn, which the trainers of sentence-transformers bring.
     from sentence_transformers import CrossEncoder
+    from torch import Tensor
 
 PairLayout: TypeAlias = Literal["delimited", "literal"]
 PairTruncation: TypeAlias = Literal["utterances", "right"]
@@ -158,6 +157,10 @@ class IndependenceClassifier:
 
     def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
         """Judge rows of `indices` into `texts`, (rows, 2 or 3): each distinct one once, in batches of bounded size."""
+        import torch
+
+        from dialeval_plugin.models.tensors import tokens_at_once
+
         if not len(indices):
             return Probabilities(np.empty(0), np.empty(0, dtype=np.bool_))
         distinct, inverse = np.unique(indices, axis=0, return_inverse=True)
@@ -174,6 +177,8 @@ class IndependenceClassifier:
 
     def logits(self, ids: Sequence[list[int]]) -> Tensor:
         """Run the model on token ids; returns shape (len(ids), 2)."""
+        from dialeval_plugin.models.tensors import padded_tensors
+
         input_ids, mask = padded_tensors(ids, self.texts.tokenizer.pad_token_id, self.encoder.device)
         features = {"input_ids": input_ids, "attention_mask": mask}
         logits: Tensor = self.encoder(features)["scores"]
@@ -186,6 +191,8 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
     Raises:
         ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
     """
+    from dialeval_plugin.models.encoders import restore
+
     if (base := base_of(folder)) is None:
         return _open(folder, device, is_trained=True)
     check_weights(folder)
@@ -214,11 +221,13 @@ def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder
 def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder:
     from sentence_transformers import CrossEncoder
 
+    from dialeval_plugin.models.tensors import check_device, check_vocabulary, own_gpu
+
     stored = check_weights(folder)
     check_device(device)
-    with opening(folder, "a cross-encoder"):
+    with opening(folder, "a cross-encoder"), whole(folder) as place:
         encoder = CrossEncoder(
-            str(folder),
+            str(place),
             device=device or own_gpu(),
             num_labels=None if is_trained else N_LABELS,
             trust_remote_code=False,

@@ -18,7 +18,7 @@ from dialeval_plugin.core.scorer import Scorer, read_percentiles
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
 from .classifiers import CausalWindow, PairLayout, PairTruncation, Probabilities
@@ -67,7 +67,7 @@ class CausalScoreOptions(Aggregation, ModelOptions):
     layout: PairLayout | None = None
     truncate: PairTruncation | None = None
     max_tokens: CausalWindow | None = None
-    backend: Backend = "torch"
+    backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
 
 

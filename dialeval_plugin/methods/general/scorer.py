@@ -26,8 +26,9 @@ from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice, VectorArray
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, Runtime, RuntimeChoice, VectorArray
 
 from . import judging
 from .acceptance import ACCEPTANCE, Acceptance
@@ -92,7 +93,7 @@ class GeneralOptions(ModelOptions):
     leave_out: str | None = None
     score_fitted: bool = False
     with_references: bool = False
-    backend: Backend = "torch"
+    backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
 
 
@@ -177,7 +178,8 @@ class GeneralScorer(Scorer):
             return load_runtime(self.folder, choice)
 
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=judging.HEAD_FILE)
+        head = HeadFile(self.folder, judging.HEAD_FILE, "general")
+        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head=head)
 
     @property
     def columns(self) -> tuple[str, ...]:

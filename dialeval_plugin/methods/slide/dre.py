@@ -17,7 +17,7 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.llm import language_model
 from dialeval_plugin.methods.judging import judge
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
 from .judging import SLM_FOLDER
@@ -99,7 +99,7 @@ class DreOptions:
     eq26: bool = False
     clamp: object = None
     clip: bool = False
-    backend: Backend = "torch"
+    backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
     device: str | None = None
     revision: str | None = None

@@ -19,8 +19,9 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
+from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import Backend, Precision, Runtime, RuntimeChoice
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, Runtime, RuntimeChoice
 
 from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, FusionReading, slm_score
 from .judging import HEAD_FILE, SLM_FOLDER, SmallModelJudge, distance_range
@@ -73,7 +74,7 @@ class SlideOptions:
     clip: bool = False
     normalise: Literal["training", "population"] = "training"
     round3: bool = False
-    backend: Backend = "torch"
+    backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
     device: str | None = None
     revision: str | None = None
@@ -91,18 +92,20 @@ class SlmScorer(Scorer):
         self._thresholds: dict[str, float] = settings["thresholds"]
         self._distance_range = distance_range(self.folder, settings)
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        self._model = SmallModelJudge(self._runtime(choice), settings["config"])
+        config = settings["config"]
+        head = HeadFile(self.folder, HEAD_FILE, f"slide-{config.split}-{config.probability_from}")
+        self._model = SmallModelJudge(self._runtime(choice, head), config)
         # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)
 
-    def _runtime(self, choice: RuntimeChoice) -> Runtime:
+    def _runtime(self, choice: RuntimeChoice, head: HeadFile) -> Runtime:
         def load(choice: RuntimeChoice) -> TorchRuntime:
             # torch is imported only where it runs the model, or writes what runs it.
             from .model import load_runtime
 
             return load_runtime(self.folder, choice)
 
-        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head_file=HEAD_FILE)
+        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head=head)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ An export is a folder with a graph for the encoder and one for each function of 
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.util
 import os
 import platform
@@ -26,10 +25,11 @@ from dialeval_plugin.core.files import checked_model_file
 from dialeval_plugin.core.resources import install
 from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
 from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
+from dialeval_plugin.models.compact import base_of
 from dialeval_plugin.models.manifest import check_file
 from dialeval_plugin.models.tokenisation import JsonTokenizer
 
-from .runtime import ExportedBackend, Precision, VectorArray
+from .runtime import PACKAGES, Backend, ExportedBackend, Precision, VectorArray
 
 EXPORT_FILE = "export.json"
 EXPORTS_VARIABLE = "DIALEVAL_EXPORTS"
@@ -39,11 +39,9 @@ ENCODER = "encoder"
 """Name of the graph that takes token ids and their mask."""
 
 GRAPH_SUFFIXES: Mapping[ExportedBackend, str] = MappingProxyType({"onnx": ".onnx", "openvino": ".xml", "openvino-int8": ".xml"})
-_PACKAGES: Mapping[ExportedBackend, str] = MappingProxyType(
-    {"onnx": "onnxruntime", "openvino": "openvino", "openvino-int8": "openvino"}
-)
-_EXACT: tuple[ExportedBackend, ...] = ("openvino", "onnx")
-"""Backends that compute what torch does, the faster first (benchmarks/backends.py)."""
+_SHARED_FROM = 65_536
+"""Numbers in a weight that onnxruntime makes no copy of. What optimises a graph does not see them, and need not: such a
+weight is only multiplied with, or looked up in."""
 
 Graph: TypeAlias = Callable[[Sequence[np.ndarray]], tuple[VectorArray, ...]]
 
@@ -77,18 +75,15 @@ class HeadFile(NamedTuple):
 
     folder: Path
     name: str
+    kind: str
+    """Which of the heads that graphs come with the package of; see `packaged`."""
 
 
-def fastest_exact() -> ExportedBackend | None:
-    """Return the fastest backend that computes what torch does and is installed; None where torch is alone."""
-    return next((backend for backend in _EXACT if importlib.util.find_spec(_PACKAGES[backend])), None)
-
-
-def require(backend: ExportedBackend, *packages: str) -> None:
+def require(backend: Backend, *packages: str) -> None:
     """Refuse a backend whose packages are not installed, by default those that run it."""
-    for package in packages or (_PACKAGES[backend],):
+    for package in packages or (PACKAGES[backend],):
         if importlib.util.find_spec(package) is None:
-            extra = backend.partition("-")[0]
+            extra = "torch" if package == "torch" else backend.partition("-")[0]
             raise MissingPrerequisite(f"backend={backend!r}: the package {package} is not installed. Run `{install(extra)}`.")
 
 
@@ -140,8 +135,9 @@ def cached_export(folder: Path, backend: ExportedBackend) -> Path:
 
     That is below the folder that the environment variable `EXPORTS_VARIABLE` names, by default in the user's cache.
     """
-    named = os.environ.get(EXPORTS_VARIABLE)
-    return (Path(named) if named else Path(pooch.os_cache("dialeval")) / EXPORTS) / content_hash(folder) / backend
+    named, base = os.environ.get(EXPORTS_VARIABLE), base_of(folder)
+    weights = "-".join(content_hash(part) for part in (folder, base) if part is not None)
+    return (Path(named) if named else Path(pooch.os_cache("dialeval")) / EXPORTS) / weights / backend
 
 
 def _read(folder: Path) -> Export:
@@ -155,22 +151,37 @@ class ExportedRuntime:
     """An encoder and a head as graphs.
 
     Args:
-        folder: the export.
+        graphs: the encoder's, `ENCODER`, and those of the head's functions by their names.
+        tokenizer: of the encoder.
+        longest: see `Runtime`.
         head: where `table` finds tensors; None for a bare encoder.
+        backend: what runs the graphs.
         dtype: in which OpenVINO multiplies.
     """
 
-    def __init__(self, folder: Path, head: HeadFile | None, dtype: Precision = "float32") -> None:
+    def __init__(
+        self,
+        graphs: Mapping[str, Graph],
+        tokenizer: JsonTokenizer,
+        longest: int,
+        head: HeadFile | None,
+        backend: ExportedBackend,
+        dtype: Precision,
+    ) -> None:
+        self._graphs, self.tokenizer, self.longest = graphs, tokenizer, longest
+        self._head, self._backend, self._dtype = head, backend, dtype
+
+    @classmethod
+    def read(cls, folder: Path, head: HeadFile | None, dtype: Precision = "float32") -> ExportedRuntime:
+        """Open an export."""
         export = _read(folder)
         for name, expected in export["files"].items():
             check_file(folder / name, expected, "Delete the folder and export the model again.")
-        self._backend = export["backend"]
-        self._head, self._dtype = head, dtype
-        open_graph = _onnx_graph if self._backend == "onnx" else functools.partial(_openvino_graph, dtype=dtype)
-        self.longest = export["longest"]
-        suffix = GRAPH_SUFFIXES[self._backend]
-        self.tokenizer = JsonTokenizer.read(folder / TOKENIZER_FILE, export["special_tokens"])
-        self._graphs = {name: _opened(open_graph, folder / f"{name}{suffix}") for name in (ENCODER, *export["functions"])}
+        backend = export["backend"]
+        suffix = GRAPH_SUFFIXES[backend]
+        tokenizer = JsonTokenizer.read(folder / TOKENIZER_FILE, export["special_tokens"])
+        graphs = {name: open_graph(folder / f"{name}{suffix}", backend, dtype) for name in (ENCODER, *export["functions"])}
+        return cls(graphs, tokenizer, export["longest"], head, backend, dtype)
 
     def embed(self, ids: Sequence[Sequence[int]]) -> VectorArray:
         """See `Runtime`."""
@@ -219,15 +230,19 @@ def n_threads() -> int:
     return int(value) if value.isdigit() else 0
 
 
-def _opened(open_graph: Callable[[Path], Graph], path: Path) -> Graph:
+def open_graph(
+    path: Path, backend: ExportedBackend, dtype: Precision, weights: Mapping[str, np.ndarray] = MappingProxyType({})
+) -> Graph:
+    """Open a graph of an export, or one without weights, which it is given by their names in it."""
     try:
-        return open_graph(path)
+        return _onnx_graph(path, weights) if backend == "onnx" else _openvino_graph(path, weights, dtype)
     except Exception as error:  # both libraries raise errors of many kinds for a damaged file
         first = str(error).strip().partition("\n")[0]
-        raise ModelLoadError(f"{path}: cannot be opened ({first}). Delete the folder and export the model again.") from error
+        remedy = "Copy the model folder again." if weights else "Delete the folder and export the model again."
+        raise ModelLoadError(f"{path}: cannot be opened ({first}). {remedy}") from error
 
 
-def _onnx_graph(path: Path) -> Graph:
+def _onnx_graph(path: Path, weights: Mapping[str, np.ndarray]) -> Graph:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -235,10 +250,20 @@ def _onnx_graph(path: Path) -> Graph:
     # Batches of many shapes would each keep memory of their own.
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
+    values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(weight) for name, weight in weights.items()}
+    shared = {name: value for name, value in values.items() if weights[name].size >= _SHARED_FROM}
+    if values:
+        small = [name for name in values if name not in shared]
+        options.add_external_initializers(small, [values[name] for name in small])
+        # Large ones are read where they lie, and have to stay there as long as the session does. Neither are they copied in the
+        # order in which they are multiplied with.
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        for name, value in shared.items():
+            options.add_initializer(name, value)
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     names = [wanted.name for wanted in session.get_inputs()]
 
-    def run(arrays: Sequence[np.ndarray]) -> tuple[VectorArray, ...]:
+    def run(arrays: Sequence[np.ndarray], _: object = shared) -> tuple[VectorArray, ...]:
         return tuple(session.run(None, dict(zip(names, arrays, strict=True))))
 
     return run
@@ -256,7 +281,7 @@ def import_openvino() -> Any:
     return openvino
 
 
-def _openvino_graph(path: Path, dtype: Precision) -> Graph:
+def _openvino_graph(path: Path, weights: Mapping[str, np.ndarray], dtype: Precision) -> Graph:
     openvino = import_openvino()
     settings: dict[str, Any] = {
         # On processors that have them, the default is numbers of 16 bits.
@@ -269,9 +294,16 @@ def _openvino_graph(path: Path, dtype: Precision) -> Graph:
     }
     if threads := n_threads():
         settings["INFERENCE_NUM_THREADS"] = threads
-    request = openvino.Core().compile_model(str(path), "CPU", settings).create_infer_request()
+    core = openvino.Core()
+    model = core.read_model(str(path))
+    # Its constants are the arrays themselves, which have to stay where they are.
+    for parameter in model.get_parameters():
+        if (weight := weights.get(parameter.output(0).get_any_name())) is not None:
+            parameter.output(0).replace(openvino.op.Constant(weight, shared_memory=True).output(0))
+            model.remove_parameter(parameter)
+    request = core.compile_model(model, "CPU", settings).create_infer_request()
 
-    def run(arrays: Sequence[np.ndarray]) -> tuple[VectorArray, ...]:
+    def run(arrays: Sequence[np.ndarray], _: object = weights) -> tuple[VectorArray, ...]:
         found = request.infer(list(arrays), share_inputs=True)
         return tuple(found[place] for place in range(len(found)))
 

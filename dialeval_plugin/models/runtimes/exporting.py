@@ -8,6 +8,7 @@ import logging
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -72,10 +73,10 @@ def _export(
     reader = TextEncoder(runtime.tokenizer, "plain", CALIBRATION_TOKENS, CALIBRATION_TOKENS)
     texts = [text.ids for text in reader.contexts(calibration)] if backend == "openvino-int8" else []
     with _quiet(), torch.inference_mode():
-        graph = _Graph(_Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
+        graph = Traced(Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
         _write(graph, made / exported.ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
         for name, widths in functions.items():
-            graph = _Graph(_Function(runtime.head, name), (torch.float32,) * len(widths), widths)
+            graph = Traced(HeadFunction(runtime.head, name), (torch.float32,) * len(widths), widths)
             # Heads are small: numbers of 32 bits cost nothing there.
             _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
     runtime.tokenizer.tokenizer.save(str(made / exported.TOKENIZER_FILE))
@@ -93,7 +94,7 @@ def _export(
     write_text(made / exported.EXPORT_FILE, to_json(export, indent=1) + "\n")
 
 
-class _Graph:
+class Traced:
     """A module with what its inputs are: rows of numbers of a width, 0 for any."""
 
     def __init__(self, module: nn.Module, dtypes: Sequence[torch.dtype], widths: Sequence[int]) -> None:
@@ -104,8 +105,15 @@ class _Graph:
         """Inputs of two rows, to trace the module with."""
         return tuple(torch.ones(2, width or 3, dtype=dtype) for dtype, width in zip(self.dtypes, self.widths, strict=True))
 
+    def export(self, path: str | BytesIO, **options: Any) -> None:
+        """Write the module as ONNX, with options of `torch.onnx.export`."""
+        inputs = zip(self.names, self.widths, strict=True)
+        sizes = {name: {0: "rows"} if width else {0: "rows", 1: "tokens"} for name, width in inputs}
+        arguments = {"input_names": self.names, "dynamic_axes": sizes, "dynamo": False}
+        torch.onnx.export(self.module, self.examples(), path, **arguments, **options)  # type: ignore[arg-type]
 
-class _Vectors(nn.Module):
+
+class Vectors(nn.Module):
     """An encoder as a function of token ids and their mask."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -113,11 +121,12 @@ class _Vectors(nn.Module):
         self.encoder = encoder
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Embed texts, both of shape (n, tokens); (n, hidden)."""
         vectors: Tensor = self.encoder({"input_ids": ids, "attention_mask": mask})["sentence_embedding"]
         return vectors
 
 
-class _Function(nn.Module):
+class HeadFunction(nn.Module):
     """One function of a head as a module."""
 
     def __init__(self, head: nn.Module | None, name: str) -> None:
@@ -125,15 +134,14 @@ class _Function(nn.Module):
         self.head, self.name = head, name
 
     def forward(self, *tensors: Tensor) -> Any:
+        """Call the function."""
         return getattr(self.head, self.name)(*tensors)
 
 
-def _write(graph: _Graph, path: Path, backend: ExportedBackend, calibration: Sequence[Any]) -> None:
+def _write(graph: Traced, path: Path, backend: ExportedBackend, calibration: Sequence[Any]) -> None:
     """Write one graph; `calibration` has inputs of it, for int8."""
     onnx = path.with_name(path.name + exported.GRAPH_SUFFIXES["onnx"])
-    inputs = zip(graph.names, graph.widths, strict=True)
-    sizes = {name: {0: "rows"} if width else {0: "rows", 1: "tokens"} for name, width in inputs}
-    torch.onnx.export(graph.module, graph.examples(), str(onnx), input_names=graph.names, dynamic_axes=sizes, dynamo=False)
+    graph.export(str(onnx))
     if backend == "onnx":
         return
     openvino = exported.import_openvino()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -20,6 +22,23 @@ Backend: TypeAlias = Literal["torch", "onnx", "openvino", "openvino-int8", "auto
 that are installed."""
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
 """In which torch multiplies inside the encoder; float16 on a GPU alone."""
+
+
+PACKAGES: Mapping[Backend, str] = MappingProxyType(
+    {"torch": "torch", "onnx": "onnxruntime", "openvino": "openvino", "openvino-int8": "openvino"}
+)
+"""What runs a backend."""
+_EXACT: tuple[ExportedBackend, ...] = ("openvino", "onnx")
+"""Backends that compute what torch does, the faster first (benchmarks/backends.py)."""
+
+
+def fastest_exact() -> ExportedBackend | None:
+    """Return the fastest backend that computes what torch does and is installed; None where torch is alone."""
+    return next((backend for backend in _EXACT if importlib.util.find_spec(PACKAGES[backend])), None)
+
+
+DEFAULT_BACKEND: Backend = (None if importlib.util.find_spec("torch") else fastest_exact()) or "torch"
+"""What runs a model where nobody chooses: torch where it is installed."""
 
 
 @dataclass(frozen=True, slots=True)
