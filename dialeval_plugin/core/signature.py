@@ -56,6 +56,18 @@ class Signature:
         return hashlib.sha256(str(self).encode()).hexdigest()[:16]
 
 
+def short_form(signature: str) -> str:
+    """Return what a terminal shows of a signature: its method, eight digits of its hash, and the version.
+
+    Example:
+        >>> short_form("method:slide|seed:3|version:0.1.0")
+        'slide#bfbe2ac7 (dialeval 0.1.0)'
+    """
+    fields = dict(part.partition(":")[::2] for part in signature.split("|"))
+    digest = hashlib.sha256(signature.encode()).hexdigest()[:8]
+    return f"{fields.get('method', 'signature')}#{digest} (dialeval {fields.get('version', 'unknown')})"
+
+
 def content_hash(folder: Path, pattern: str = "*") -> str:
     """Return a hash of the names and bytes of a model folder's files: the identity of a model that has no hub revision.
 

@@ -17,6 +17,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.scope import out_of_scope_text
 from dialeval_plugin.core.scores import OUT_OF_SCOPE
+from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.terminal.plain_text import one_line
 
 N_BINS = 10
@@ -62,7 +63,7 @@ def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) ->
         lines.append(beyond)
     if meta["left_out"]:
         lines.append(f"left out: {left_out_text(meta['left_out'])}")
-    return "\n".join([*lines, meta["signature"]])
+    return "\n".join([*lines, short_form(meta["signature"])])
 
 
 def bar_range(values: Sequence[float], score_range: tuple[float, float]) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.scorer import Scorer, run
+from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
@@ -93,7 +94,7 @@ class PreferenceShares:
         )
         columns = [names, *estimated("scores higher"), *estimated("is longer", "longer_"), *counts]
         settings = {"verdict": self.verdict, "file": self.pairs.name, "column": self.column, "signature": self.signature}
-        return Table(rows, columns, [*notes, self.signature], settings)
+        return Table(rows, columns, [*notes, short_form(self.signature)], settings)
 
 
 def read_pairs(path: Path) -> Pairs | None:

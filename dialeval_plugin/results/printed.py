@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dialeval_plugin.core.files import to_json
+from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.reports.printed_scores import cut
 from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, TableColumn, TableRow, named_column
 from dialeval_plugin.statistics.bootstrap import Estimate
@@ -63,7 +64,8 @@ def shown(found: Comparison, format: str, n_changed: int, gate: Gate | None = No
         title = f"changed most, {len(changed)} of {len(found.changed)} conversations that changed"
         parts.append(f"<details><summary>{title}</summary>\n\n{table}\n\n</details>" if is_markdown else f"{title}:\n{table}")
     if found.signature:
-        parts.append(f"`{found.signature}`" if is_markdown else found.signature)
+        signature = short_form(found.signature)
+        parts.append(f"`{signature}`" if is_markdown else signature)
     if gate is not None:
         parts.append(f"**{gate}**" if is_markdown else str(gate))
     return "\n\n".join(parts) + "\n"

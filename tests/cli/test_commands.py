@@ -17,7 +17,7 @@ import pytest
 from dialeval_plugin import scorer_names
 from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.core.scorer import BLOCK
-from dialeval_plugin.core.signature import file_hash
+from dialeval_plugin.core.signature import file_hash, short_form
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.version import __version__
 from tests.cli.running import DIALEVAL, environment, names, run_installed, write_rows
@@ -139,7 +139,10 @@ def test_score_writes_rows_and_what_belongs_to_all_of_them(dialeval: Run, tmp_pa
     after = "next: dialeval meta-eval out/scores.jsonl --ratings FILE  (how far the scores agree with people's ratings)\n"
     assert (done.returncode, done.stderr) == (0, after)
     shown = done.stdout.splitlines()
-    assert (shown[:3], shown[-1]) == (["length: mean 2.0000, 4 of 4 scored", signature, "length:"], "scores: out/scores.jsonl")
+    assert (shown[:3], shown[-1]) == (
+        ["length: mean 2.0000, 4 of 4 scored", short_form(signature), "length:"],
+        "scores: out/scores.jsonl",
+    )
     assert read_rows(tmp_path / "out" / "scores.jsonl") == [
         {"id": "0", "source": "in.jsonl:1", "length": 1.0, "scaled": 3.0},
         {"id": "1", "source": "in.jsonl:2", "length": 2.0, "scaled": 6.0},
@@ -178,7 +181,7 @@ def test_without_an_output_nothing_is_written_and_the_worst_are_printed(dialeval
     assert (done.returncode, names(tmp_path)) == (0, ["in.jsonl"])
     summary, signature, title, *lines = done.stdout.splitlines()
     assert (summary, title) == ("length: mean 29.3333, 3 of 4 scored", "length:")
-    assert signature == f"method:scripted|scale:1.0|note:None|level:turn|version:{__version__}"
+    assert signature == short_form(f"method:scripted|scale:1.0|note:None|level:turn|version:{__version__}")
     assert [line.split()[-1] for line in lines[:10]] == ["2", *["0"] * 8, "1"]
     assert lines[10:] == [
         "worst 3 of 3 (score, id):",
@@ -374,7 +377,7 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
     main, signature, *_, where = whole.stdout.splitlines()
     meta = json.loads((tmp_path / "whole.jsonl.meta.json").read_text())
     assert main == f"slm: mean {meta['mean']:.4f}, {n_rows} of {n_rows} scored"
-    assert signature == meta["signature"]
+    assert signature == short_form(meta["signature"])
     assert where == "scores: whole.jsonl"
     first = read_rows(tmp_path / "whole.jsonl")[0]
     assert list(first) == [

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.version import __version__
 from tests.cli.running import run, write_rows
 from tests.refusals import refused
@@ -40,7 +41,7 @@ conversation      A      B  B - A
 c3            0.719  0.796  0.077
 c0            0.809  0.885  0.075
 
-method:general|model:m@1|level:turn|version:1.0
+general#2316ef42 (dialeval 1.0)
 
 gate passed: B - A 0.050 (0.045 to 0.055) is not wholly below 0.000.
 """
@@ -68,7 +69,7 @@ def test_markdown_fits_the_comment_of_a_pull_request(files: Path) -> None:
         "| --- | ---: | ---: | ---: |\n"
         "| c3 | 0.719 | 0.796 | 0.077 |\n\n"
         "</details>\n\n"
-        "`method:general|model:m@1|level:turn|version:1.0`\n\n"
+        "`general#2316ef42 (dialeval 1.0)`\n\n"
         "**gate passed: B - A 0.050 (0.045 to 0.055) is not wholly below 0.000.**\n"
     )
 
@@ -194,5 +195,5 @@ def test_two_logs_are_scored_first(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "A  a.jsonl  1.500  1.250 to 1.708, rough   24/24             12\n"
         "B  b.jsonl  4.500  3.750 to 5.125, rough   24/24             12\n\n"
         f"paired by {matched_by}: 12 of 12 conversations of A and 12 of B are in both\n\n"
-        f"method:response_length|level:turn|version:{__version__}\n"
+        f"{short_form(f'method:response_length|level:turn|version:{__version__}')}\n"
     )

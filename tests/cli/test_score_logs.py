@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.version import __version__
 from tests.cli.running import run
 from tests.layouts import lines, write
@@ -44,7 +45,7 @@ def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) ->
     assert done.stdout == (
         "words: mean 2.0000, 3 of 3 scored\n"
         "left out: 1 image_url part, 1 textless message, 2 system messages\n"
-        f"method:response_length|level:turn|version:{__version__}\n"
+        f"{short_form(f'method:response_length|level:turn|version:{__version__}')}\n"
         "words:\n"
         + "".join(f"  {step} {bars.get(step, '  0')}\n" for step in steps)
         + "conversation    n_turns  n_scored   mean  worst_turn  worst_score\n"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.results.preferences import preference_shares, read_pairs
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.version import __version__
@@ -146,7 +147,7 @@ def test_what_is_no_preference_is_left_out_and_counted(tmp_path: Path) -> None:
         "left out, equal answers: 1 pairs\n"
         "left out, ties of the raters: 3 pairs\n"
         "left out, an answer without a score: 1 pairs\n"
-        f"method:response_length|level:turn|version:{__version__}\n"
+        f"{short_form(f'method:response_length|level:turn|version:{__version__}')}\n"
     )
     found = json.loads(run("compare", path, "--scorer", "response_length", "--format", "json").stdout)
     assert found["verdict"] == "The preferred answer scores higher in 1.000 of 1 pairs; it is the longer one in 1.000."
