@@ -16,7 +16,9 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import dialeval_plugin
@@ -102,6 +104,22 @@ def test_extras_give_back_what_the_light_distribution_leaves_out(described: dict
         for name, extra in resources._EXTRAS.items()
         if canonicalize_name(of_import.get(name, name)) not in packages(core, extra) and name != "accelerate"
     } == {}
+
+
+@pytest.mark.parametrize("name", ["plugin", "core"])
+def test_the_conda_recipe_requires_what_the_distribution_does(described: dict[str, Message], name: str) -> None:
+    recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["context"]["version"] == dialeval_plugin.__version__
+    (output,) = (one for one in recipe["outputs"] if one["package"]["name"] == f"dialeval-{name}")
+    of_conda = {"torch": "pytorch"}
+    required = {"python": described[name]["Requires-Python"]}
+    for one in map(Requirement, described[name].get_all("Requires-Dist", [])):
+        if one.marker is None:
+            required[of_conda.get(one.name, canonicalize_name(one.name))] = str(one.specifier)
+    listed = dict(line.split(" ", 1) for line in output["requirements"]["run"])
+    assert {canonicalize_name(package): SpecifierSet(bounds) for package, bounds in listed.items()} == {
+        package: SpecifierSet(bounds) for package, bounds in required.items()
+    }
 
 
 @pytest.mark.parametrize("others", [(), ("dialeval_core",)])
