@@ -7,10 +7,12 @@ and kept in memory as `Example` objects, so that none of this happens.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, overload
 
 from dialeval_plugin.conversations.messages import left_out_text
@@ -133,11 +135,10 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         )
 
     def _feature_names(self) -> list[str]:
-        """Names of our columns; for `evaluate.combine`, which looks each up in the rows that it was given, of those only."""
+        """Names of our columns; in a combination, which looks each up in what it was given, of those only."""
         names: list[str] = super()._feature_names()
-        caller = inspect.currentframe()
-        given = caller and caller.f_back and caller.f_back.f_locals.get("batch")
-        return [name for name in names if name in given] if isinstance(given, dict) else names
+        given = _given.get()
+        return names if given is None else [name for name in names if name in given]
 
     def __len__(self) -> int:
         """Number of rows that were added and not computed yet."""
@@ -223,6 +224,26 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         if any(isinstance(row, Conversation) for row in rows):
             result["ids"] = list(scores.ids)
         return result
+
+
+_given: ContextVar[Set[str] | None] = ContextVar("given", default=None)
+"""Names of the columns that a combination (`evaluate.combine`) was given; None outside of one."""
+
+
+def _noting_columns(add: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(add)
+    def noted(*values: Any, **columns: Any) -> None:
+        token = _given.set({"predictions", "references"} | columns.keys())
+        try:
+            add(*values, **columns)
+        finally:
+            _given.reset(token)
+
+    return noted
+
+
+for _name in ("add", "add_batch"):
+    setattr(evaluate.module.CombinedEvaluations, _name, _noting_columns(getattr(evaluate.module.CombinedEvaluations, _name)))
 
 
 def _items(row: Example | Conversation, level: Level) -> list[Item]:
