@@ -154,9 +154,14 @@ def task(
 def group(name: str, about: str, tasks: Iterable[str], metric: str, sets: Sequence[str] = ()) -> dict[str, str]:
     """A group, in whose mean each task counts the same."""
     lines = [f"# {line}" for line in about.splitlines()]
-    lines += [f"group: {name}", "task:", *(f"  - {one}" for one in tasks)]
+    lines += [f"group: {name}", "task:"]
     if sets:
-        lines += ["dataset_kwargs:", "  when_absent: skip", f"  group_sets: {_inline(sets)}"]
+        # lm-eval 0.5 hands down to its tasks nothing that stands in a group beside them.
+        first = f"&data {{when_absent: skip, group_sets: {_inline(sets)}}}"
+        names = tuple(tasks)
+        lines += [f"  - task: {one}\n    dataset_kwargs: {first if one == names[0] else '*data'}" for one in names]
+    else:
+        lines += [f"  - {one}" for one in tasks]
     lines += [
         "aggregate_metric_list:",
         f"  - metric: {metric}",
@@ -255,7 +260,8 @@ def _fewshot(include: str, number: int, sampler: str, more: str = "") -> str:
 
 def fed_dialog() -> Folder:
     """A whole number for each quality of FED."""
-    spaced = '\n  target_delimiter: " "'
+    # An example shows its rating as "1/2", which is none of the choices.
+    spaced = '\n  doc_to_choice: "{{[answer]}}"\n  doc_to_target: 0\n  target_delimiter: " "'
     files = {
         "_rating_yaml": template(
             "What all FED tasks share: the FED prompt of Huynh et al. 2023 (Appendix B), answered by a whole "
@@ -264,13 +270,12 @@ def fed_dialog() -> Folder:
             f"""
 include: ../dstc10_dialog/_judgement_yaml
 custom_dataset: !function {HOSTS}.tasks.rating.fed_dataset
-doc_to_target: answer
+doc_to_target: label
 # Each form brings its own space, or none.
 target_delimiter: ""
 fewshot_config:
   sampler: !function {HOSTS}.samplers.RandomThreadSampler
-  doc_to_text: example
-  target_delimiter: " "
+  doc_to_text: example{spaced}
 process_results: !function {HOSTS}.tasks.rating.process_ratings
 """,
         ),
@@ -484,6 +489,29 @@ process_results: !function {HOSTS}.tasks.classification.process_generation
 """,
         ),
     }
+    files["dailydialog_pp_answer_mini"] = template(
+        "The model under test answers the contexts of the embedded corpus, and `general` scores that. Needs lm-eval 0.5.",
+        f"""
+task: dailydialog_pp_answer_mini
+task_alias: dailydialog_pp_answer mini
+output_type: generate_until
+test_split: test
+custom_dataset: !function {HOSTS}.tasks.answers.mini_dataset
+doc_to_text: prompt
+generation_kwargs:
+  until: ["\\n"]
+  max_gen_toks: 64
+  do_sample: false
+  temperature: 0.0
+scorer:
+  type: dialeval
+  kwargs:
+    method: general
+    contexts: history
+metadata:
+  version: {VERSION}
+""",
+    )
     for method, include in (("dailydialog_pp", "_choice_yaml"), ("dailydialog_pp_generate", "_generate_yaml")):
         for dataset, end, about in (
             ("dailydialog_pp", "", "DailyDialog++ test contexts, five responses of each kind"),

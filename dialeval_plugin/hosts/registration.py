@@ -51,6 +51,7 @@ def register() -> None:
     importlib.import_module("lm_eval.api.metrics")
     register_models()
     include_tasks()
+    importlib.import_module("dialeval_plugin.hosts.lm_eval.run").note_runs()
 
 
 def register_models() -> None:
@@ -68,9 +69,14 @@ def register_models() -> None:
 def include_tasks() -> None:
     """Let every `TaskManager` that indexes the host's own tasks index ours as well; a user's folder still comes last and wins.
 
-    The host's command line takes one folder for `--include_path`, and the user may want it for another.
+    The host's command line takes one folder for `--include_path`, and the user may want it for another. Tasks of the user's
+    may name our scorer.
     """
     from lm_eval.tasks.manager import TaskManager
+
+    from .lm_eval.versions import register_scorer
+
+    register_scorer()
 
     original = TaskManager.__init__
 

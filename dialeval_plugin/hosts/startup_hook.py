@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 STEPS = {
     "lm_eval.models": ("dialeval_plugin.hosts.registration", "register_models"),
     "lm_eval.tasks.manager": ("dialeval_plugin.hosts.registration", "include_tasks"),
+    "lm_eval.evaluator": ("dialeval_plugin.hosts.lm_eval.run", "note_runs"),
     "evaluate.loading": ("dialeval_plugin.hosts.registration", "find_metrics"),
 }
 

@@ -30,6 +30,9 @@ MAIN: Mapping[TaskKind, str] = {
 }
 """The one metric of each kind that the host prints, with its bounds, or its deviation, and `n_scored`."""
 
+BY_TASK = ("results", "configs", "versions", "n-shot", "n-samples", "samples", "task_hashes")
+"""The entries of a host's result that have one of each task."""
+
 
 def printed(kind: TaskKind) -> tuple[str, ...]:
     """Names of the metrics that a task's document has, and the host prints: at most four."""
@@ -40,3 +43,11 @@ def printed(kind: TaskKind) -> tuple[str, ...]:
 def is_predicted_only(config: Mapping[str, Any]) -> bool:
     """Whether the host was told `--predict_only` when it ran the task of this config: there are answers and no scores."""
     return bool(config.get("metric_list") == [{"metric": "bypass"}])
+
+
+def by_plain_names(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of a run with its tasks under their own names: from lm-eval 0.5 on that of a group's task is `group::task`."""
+    return {
+        name: {task.rpartition("::")[2]: one for task, one in value.items()} if name in BY_TASK and value else value
+        for name, value in result.items()
+    }

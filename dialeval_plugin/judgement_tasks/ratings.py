@@ -98,6 +98,7 @@ RATINGS = CorpusMetrics(Judged, _correlations)
 OVER_SEEDS = CorpusMetrics(SeededJudged, _over_seeds)
 
 spearman, spearman_ci_low, spearman_ci_high, n_scored = RATINGS.printed("spearman")
+pearson, kendall = RATINGS.metric("pearson"), RATINGS.metric("kendall")
 spearman_over_seeds = OVER_SEEDS.metric("spearman")
 spearman_deviation = OVER_SEEDS.metric("spearman_deviation")
 n_scored_over_seeds = OVER_SEEDS.metric("n_scored")

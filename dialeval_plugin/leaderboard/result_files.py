@@ -31,7 +31,7 @@ from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.judgement_tasks.corpus_metrics import AGAIN, COUNTS, Undefined
 from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
-from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind, is_predicted_only
+from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind, by_plain_names, is_predicted_only
 from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
 
 from . import result_names, task_runs
@@ -129,7 +129,8 @@ def _find_files(given: Sequence[Path]) -> tuple[Iterable[Path], Mapping[tuple[st
             date = _DATE.search(found.stem)
             if found.suffix == ".jsonl":
                 if date and found.stem.startswith("samples_"):
-                    samples.setdefault((found.stem[len("samples_") : date.start()], date[1]), found)
+                    task = found.stem[len("samples_") : date.start()].rpartition("::")[2]
+                    samples.setdefault((task, date[1]), found)
             elif date or found == path:
                 results[found] = None
     dates = {date[1] for path in results if (date := _DATE.search(path.stem))}
@@ -157,6 +158,7 @@ def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[t
         if not isinstance(file, dict) or not isinstance(file.get(name), dict):
             raise InputError(f"{path}: is not a result file of lm-eval: it has no {name!r}. Leave it out.")
     checked(file, _File, str(path), advice="Copy the file again.")
+    file = by_plain_names(file)
     date = _DATE.search(path.stem)
     tables = {}
     for task in file["configs"]:

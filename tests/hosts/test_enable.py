@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    (site / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n{REPOSITORY}\n", encoding="utf-8")
+    # An environment may see those of another in its turn.
+    others = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "others.pth").write_text("".join(f"{path}\n" for path in [*others, REPOSITORY]), encoding="utf-8")
     return folder / "bin" / "python"
 
 

@@ -26,7 +26,7 @@ from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
 from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
 from dialeval_plugin.hosts.lm_eval.bounded_http import MAX_REPLY_BYTES
-from dialeval_plugin.hosts.lm_eval.logs import redact_host_logs
+from dialeval_plugin.hosts.lm_eval_logs import redact_host_logs
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.streams.output import read_rows

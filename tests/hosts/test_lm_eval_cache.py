@@ -9,13 +9,13 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM, CachingLM, hash_args
 from lm_eval.models.huggingface import HFLM
 from sqlitedict import SqliteDict
 
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.lm_eval.run import guard_cache
+from dialeval_plugin.hosts.lm_eval.versions import request
 from tests.hosts.through_lm_eval import evaluate, samples_of
 from tests.tiny.language_models import write_random_language_model
 
@@ -118,8 +118,7 @@ def test_other_tasks_keep_the_hosts_key(tmp_path: Path) -> None:
     guard_cache()
     guard_cache()
     cache = CachingLM(Constant(), str(tmp_path / "cache.db"))
-    place = {"idx": 0, "metadata": ("boolq", 0, 1)}
-    requests = [Instance("loglikelihood", {"query": "?"}, ("context", word), **place) for word in ("a", "b")]
+    requests = [request("loglikelihood", {"query": "?"}, ("context", word), task="boolq", place=0) for word in ("a", "b")]
     assert cache.loglikelihood(requests) == [(-1.0, False)] * 2
     assert cache.dbdict[hash_args("loglikelihood", ("context", "b"))] == (-1.0, False)
     assert len(cache.dbdict) == 2

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 from lm_eval.api.instance import Instance
-from lm_eval.api.registry import get_metric_aggregation, get_model, model_registry
+from lm_eval.api.registry import get_model, metric_registry, model_registry
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks.manager import TaskManager
 
@@ -20,6 +20,7 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.corpora.readers import dstc10, fed
+from dialeval_plugin.hosts.lm_eval import versions
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit
 from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset
 from dialeval_plugin.hosts.registration import register
@@ -40,8 +41,8 @@ def document(text: str = "Hello.", **columns: Any) -> dict[str, Any]:
     return {**item_columns(Example.from_texts(["Hi."], text, id="a")), **columns}
 
 
-def request(doc: dict[str, Any], continuation: str, kind: str = "loglikelihood", idx: int = 0, **options: Any) -> Instance:
-    return Instance(kind, doc, ("", continuation), idx, **options)
+def request(doc: dict[str, Any], continuation: str, kind: str = "loglikelihood", idx: int = 0, task: str = "task") -> Instance:
+    return versions.request(kind, doc, ("", continuation), task=task, place=0, idx=idx)
 
 
 def test_what_has_no_score_is_counted_by_its_reason_and_the_signature_is_in_the_result(use_tiny_data: Path) -> None:
@@ -57,7 +58,7 @@ def test_the_tasks_score_is_the_scorers_and_its_answers_are_probabilities(use_ti
     values = Length().score(dstc10.read("tu")).values
     assert [sample["spearman"].score for sample in samples] == list(values)
     for value, sample in zip(values, samples, strict=True):
-        answers = {form: math.exp(found) for form, (found, _) in zip(FORMS, sample["filtered_resps"], strict=True)}
+        answers = {form: math.exp(found) for form, ((found, _),) in zip(FORMS, sample["resps"], strict=True)}
         assert answers["Yes"] + answers["yes"] == pytest.approx(0 if value is None else value / 40, abs=1e-9)
 
 
@@ -87,7 +88,7 @@ def test_a_rating_is_the_scorers_score_and_its_answers_are_on_the_tasks_scale(ow
         samples = result["samples"][f"fed_dialog_turn_{name}"]
         assert [sample["spearman"].score for sample in samples] == list(values)
         for value, sample in zip(values, samples, strict=True):
-            answers = [math.exp(found) for found, _ in sample["filtered_resps"]]
+            answers = [math.exp(found) for ((found, _),) in sample["resps"]]
             mean = math.fsum(int(form) * answer for form, answer in zip(sample["doc"]["choices"], answers, strict=True))
             assert mean == pytest.approx(0 if value is None else highest * value / 40, abs=1e-9)
         assert metrics(result, f"fed_dialog_turn_{name}")["n_unscored"] == 1
@@ -111,14 +112,13 @@ def test_the_command_lines_arguments_reach_the_scorer(use_tiny_data: Path, monke
 
 
 def test_a_task_that_asks_for_something_else_is_refused(use_tiny_data: Path) -> None:
-    of_host = {"metadata": ("boolq", 0, 1)}
     with refused(
         "dialogue-metric: task 'boolq' asks for the continuation ' maybe', and a scorer answers yes or no, positive or "
         "negative only. Run it on the tasks of this package, for example dstc10_dialog."
     ):
-        DialogueMetricLM(Length()).loglikelihood([request({}, " maybe", **of_host)])
+        DialogueMetricLM(Length()).loglikelihood([request({}, " maybe", task="boolq")])
     with refused("document: has no 'id', so it is not from a dialogue task of this package. It has: query."):
-        DialogueMetricLM(Length()).loglikelihood([request({"query": "x"}, " yes", **of_host)])
+        DialogueMetricLM(Length()).loglikelihood([request({"query": "x"}, " yes", task="boolq")])
 
 
 def test_without_arguments_the_scorer_is_the_general_evaluator() -> None:
@@ -181,7 +181,7 @@ def test_registering_again_changes_nothing() -> None:
     before = (TaskManager.__init__, dict(model_registry.items()))
     register()
     assert (TaskManager.__init__, dict(model_registry.items())) == before
-    assert get_metric_aggregation("acc") is not None
+    assert "acc" in metric_registry
 
 
 class Open(Length):
@@ -237,9 +237,9 @@ def test_an_answer_keeps_its_score_through_filters_and_copies(use_tiny_data: Pat
 
 def test_documents_are_told_apart_by_their_content(use_tiny_data: Path) -> None:
     # Issue G 9: a document was known by its place in the task, or by its address in memory.
-    lm, place = DialogueMetricLM(Length()), {"metadata": ("task", 0, 1)}
+    lm = DialogueMetricLM(Length())
     documents = [document(text, choices=list(FORMS)) for text in ("Hello.", "Hello there.")]
-    first, second = (lm.loglikelihood([request(doc, " Yes", **place)])[0] for doc in documents)
+    first, second = (lm.loglikelihood([request(doc, " Yes")])[0] for doc in documents)
     assert [verdict_of([answer]) for answer in (first, second)] == [Verdict(6.0, 0.15), Verdict(12.0, 0.3)]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+import lm_eval
 import pytest
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
@@ -20,7 +21,9 @@ from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.slm_tasks import slide_dataset
 from dialeval_plugin.hosts.lm_eval.tasks import classification
 from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset, mini_dataset, process_results
+from dialeval_plugin.hosts.registration import register
 from dialeval_plugin.judgement_tasks.documents import FORMS, item_of
+from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.statistics.correlation import correlations
 from tests.hosts.through_lm_eval import evaluate, result_of, samples_of, task_manager
 from tests.refusals import refusal, refused
@@ -33,7 +36,10 @@ EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 
 
 def include(*tasks: str) -> dict[str, Any]:
-    return task_manager().load(list(tasks))
+    loaded: dict[str, Any] = task_manager().load(list(tasks))
+    for task in loaded["tasks"].values():
+        assert task.dataset  # lm-eval 0.5 reads it when it is asked for
+    return loaded
 
 
 def test_a_document_holds_everything_that_a_scorer_may_look_at(use_tiny_data: Path) -> None:
@@ -180,7 +186,7 @@ def test_a_model_judges_the_group_and_a_users_folder_counts_too(clean_run: Run, 
     assert -1 <= result["groups"]["dstc10_dialog"]["spearman,none"] <= 1
     sample = samples_of(output, "dstc10_dialog_tu")[0]
     # R76: the host writes numbers as text; a reader has to turn them back.
-    yes, no = (math.fsum(math.exp(float(sample["filtered_resps"][form][0])) for form in forms) for forms in ((0, 2), (1, 3)))
+    yes, no = (math.fsum(math.exp(float(sample["resps"][form][0][0])) for form in forms) for forms in ((0, 2), (1, 3)))
     assert sample["spearman"][0] == pytest.approx(yes / (yes + no), abs=1e-6)
 
 
@@ -215,12 +221,24 @@ def test_the_hosts_own_names_are_still_there(clean_run: Run) -> None:
     # R73: registering before lm_eval.api.metrics is imported would empty the host's registries of `mean` and `acc`.
     code = (
         "from dialeval_plugin.hosts.registration import register; register()\n"
-        "from lm_eval.api.registry import get_aggregation, get_metric, get_model\n"
-        "print(get_aggregation('mean').__name__, get_metric('acc').__name__, get_model('dialogue-metric').__name__)\n"
-        "print(get_model('dummy').__name__)"
+        "from lm_eval.api import registry\n"
+        "print(registry.get_aggregation('mean').__name__, 'acc' in registry.metric_registry)\n"
+        "print(registry.get_model('dialogue-metric').__name__, registry.get_model('dummy').__name__)\n"
+        "scorers = getattr(registry, 'scorer_registry', ['dialeval', 'regex'])  # from 0.5 on\n"
+        "print('dialeval' in scorers, 'regex' in scorers)"
     )
     done = clean_run("-c", code)
-    assert done.stdout.splitlines() == ["mean acc_fn DialogueMetricLM", "DummyLM"], done.stderr
+    assert done.stdout.splitlines() == ["mean True", "DialogueMetricLM DummyLM", "True True"], done.stderr
+
+
+def test_the_host_resamples_none_of_our_aggregations() -> None:
+    """lm-eval 0.5 hands each to other processes, which cannot have them: a run ended in an error after its answers."""
+    register()
+    found = lm_eval.simple_evaluate(
+        "dialogue-metric", "scorer=response_length", ["dstc10_dialog_mini"], limit=6, task_manager=task_manager()
+    )
+    errors = {name: value for name, value in found["results"]["dstc10_dialog_mini"].items() if "_stderr" in name}
+    assert errors == dict.fromkeys((f"{name}_stderr,none" for name in printed("rating")), "N/A")
 
 
 def test_without_the_host_the_core_still_imports(clean_run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -17,8 +18,9 @@ from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
+from dialeval_plugin.hosts.lm_eval.run import note_runs
 from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
+from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, by_plain_names, printed
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import build, read, write
 from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
@@ -73,10 +75,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """Run tasks without the host's own resamples; with `output`, leave behind what the host's own writer leaves."""
     register_models()
+    note_runs()
     tracker = EvaluationTracker(output_path=str(output)) if output else None
-    found: dict[str, Any] = lm_eval.simple_evaluate(
-        model, tasks=list(tasks), task_manager=task_manager(metadata), bootstrap_iters=0, evaluation_tracker=tracker, **options
-    )
+    settings = {"task_manager": task_manager(metadata), "metadata": metadata, "evaluation_tracker": tracker}
+    found: dict[str, Any] = lm_eval.simple_evaluate(model, tasks=list(tasks), bootstrap_iters=0, **settings, **options)
     if tracker:
         samples = found["samples"]
         tracker.save_results_aggregated(
@@ -84,7 +86,7 @@ def evaluate(
         )
         for task in found["configs"]:
             tracker.save_results_samples(task_name=task, samples=samples[task])
-    return found
+    return by_plain_names(found)
 
 
 def metrics(found: Mapping[str, Any], task: str, variant: str = "") -> dict[str, Any]:
@@ -109,12 +111,13 @@ def result_of(output: Path) -> Any:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{path} holds {constant}, which is not JSON")
 
-    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    return by_plain_names(json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse))
 
 
 def samples_of(output: Path, task: str) -> list[dict[str, Any]]:
     """Read the one file of samples of a task."""
-    (path,) = output.glob(f"*/samples_{task}_*.jsonl")
+    names = re.compile(rf"samples_(\w+::)?{task}_\d")
+    (path,) = (path for path in output.glob("*/samples_*.jsonl") if names.match(path.name))
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from lm_eval.api.instance import Instance
 from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from dialeval_plugin.core.errors import DialevalError
@@ -26,6 +25,7 @@ from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.llm.language_model import CutAnswer
 from dialeval_plugin.terminal.progress import Progress
 
+from . import versions
 from .arguments import is_a
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def take_over_requests(lm: Any, budget: RetryBudget, parameters: RequestParamete
     lm.parse_generations, lm.parse_logprobs = map(_reading_replies, (lm.parse_generations, lm.parse_logprobs))
     create, one_by_one, original = lm._create_payload, lm.model_call, lm.amodel_call
     lm._create_payload = lambda *args, generate=False, **kwargs: parameters.adapted(
-        create(*args, generate=generate, **kwargs), generate=generate
+        versions.plain_messages(create(*args, generate=generate, **kwargs)), generate=generate
     )
     lm.model_call = lambda *args, **kwargs: Retrying(**parameters.rules)(one_by_one, *args, **kwargs)
 
@@ -345,10 +345,7 @@ class Asking(Generic[Answer]):
         self._under_way = defaultdict(deque)
         for place in places:
             self._under_way[_key(self._arguments[place])].append(place)
-        requests = [
-            Instance(request_type=self._kind, doc={}, arguments=self._arguments[place], idx=0, metadata=("judge", place, 1))
-            for place in places
-        ]
+        requests = [versions.request(self._kind, {}, self._arguments[place], task="judge", place=place) for place in places]
         if self._budget.is_spent:
             return [NOT_ASKED] * len(places)
         with _naming_absent_log_probabilities(asked=self._kind == "loglikelihood" and is_a(type(self._lm), "TemplateAPI")):

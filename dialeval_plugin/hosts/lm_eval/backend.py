@@ -19,6 +19,7 @@ from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
+from dialeval_plugin.hosts.lm_eval_logs import redact_host_logs
 from dialeval_plugin.hosts.registration import register_models, replaced
 from dialeval_plugin.llm import language_model
 from dialeval_plugin.llm.parsing import unread
@@ -29,7 +30,6 @@ from dialeval_plugin.models.tensors import check_device
 
 from . import asking
 from .arguments import OwnArguments, check_arguments, check_key, is_a, missing_package, refused_argument, split_arguments
-from .logs import redact_host_logs
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,9 @@
 """What the host was started with, which it tells neither to its cache nor to a task; and a cache that tells models apart.
 
 The host's cache (`--use_cache`) knows the model object and not its name. A task's data set gets the user's `--metadata` and
-the model's arguments in one dictionary, in which nobody can tell them apart. Both stand apart in the host's own calls, and are
-read there: that holds however it was started, by a command line with or without our names, or from Python.
+the model's arguments in one dictionary, in which nobody can tell them apart. `note_runs` keeps the arguments of the host's
+`simple_evaluate`, in which they stand apart. `dialeval lm-eval`, `dialeval enable` and `register` call it before a run begins;
+a run that began without it is not known, and its answers to our tasks are not cached.
 
 The key of the cache is the request alone: whoever uses a file second reads what the first was answered. Here the key of a
 request of our tasks holds, besides, everything that the answer depends on, and the model `dialogue-metric`, whose answers cost
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
+import inspect
 import logging
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from types import FrameType, MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.judgement_tasks.documents import ITEM_COLUMNS
@@ -27,46 +29,64 @@ from dialeval_plugin.version import __version__
 
 logger = logging.getLogger(__name__)
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _KINDS = ("loglikelihood", "loglikelihood_rolling", "generate_until")
 _WARNED = "_warned_by_dialeval_plugin"
 
 Ask = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-def model() -> tuple[str, Mapping[str, Any]] | None:
-    """Name and arguments of the run's model; None where it was handed over as an object, and outside of a run."""
-    for frame in _calls("lm_eval.evaluator", "simple_evaluate"):
-        name = frame.f_locals.get("model")
-        return (name, _arguments(frame)) if isinstance(name, str) else None
-    return None
+class Run(NamedTuple):
+    """What a run of the host was started with."""
+
+    model: str | None
+    """None where it was handed over as an object."""
+    arguments: Mapping[str, Any]
+    """Of the model."""
+    metadata: Mapping[str, Any]
+    """What the user gave with `--metadata`."""
+    has_chat_template: bool
+    scorers: dict[str, dict[str, Any]]
+    """By task what our scorer says of itself, for the result."""
 
 
-def metadata() -> Mapping[str, Any] | None:
-    """What the user gave with `--metadata` to the run that builds a task; None where the host builds none."""
-    for frame in _calls("lm_eval.tasks._factory", "_build_task", "_build_group_members"):
-        given: Mapping[str, Any] = getattr(frame.f_locals["self"], "_meta", None) or _NOTHING
-        of_model = {name for run in _calls("lm_eval.evaluator", "simple_evaluate") for name in _arguments(run)}
-        return {name: value for name, value in given.items() if name not in of_model}
-    return None
+_current: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
-def _arguments(run: FrameType) -> Mapping[str, Any]:
+def current_run() -> Run | None:
+    """The run of the host that this is called in; None outside of one, and in one that began before `note_runs`."""
+    return _current.get()
+
+
+@functools.cache
+def note_runs() -> None:
+    """Let `current_run` know every run of the host that begins after this."""
+    evaluator: Any = importlib.import_module("lm_eval.evaluator")
     from lm_eval.utils import simple_parse_args_string
 
-    given = run.f_locals.get("model_args")
-    if isinstance(given, str):
-        return dict(simple_parse_args_string(given))
-    return given if isinstance(given, Mapping) else _NOTHING
+    original = evaluator.simple_evaluate
+    signature = inspect.signature(original)
 
+    @functools.wraps(original)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind_partial(*args, **kwargs).arguments
+        arguments = given.get("model_args") or {}
+        if isinstance(arguments, str):
+            arguments = simple_parse_args_string(arguments)
+        # The host's command line has put the model's arguments among the metadata.
+        metadata = {name: value for name, value in (given.get("metadata") or {}).items() if name not in arguments}
+        name = given.get("model")
+        name = name if isinstance(name, str) else None
+        run = Run(name, dict(arguments), metadata, bool(given.get("apply_chat_template")), {})
+        token = _current.set(run)
+        try:
+            results = original(*args, **kwargs)
+        finally:
+            _current.reset(token)
+        if results and run.scorers:
+            results["config"]["dialeval_scorers"] = run.scorers
+        return results
 
-def _calls(module: str, *functions: str) -> Iterator[FrameType]:
-    """The calls of a module's functions that this one was made in, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name in functions and frame.f_globals.get("__name__") == module:
-            yield frame
-        frame = frame.f_back
+    evaluator.simple_evaluate = noted
 
 
 @functools.cache
@@ -100,14 +120,15 @@ def _answer(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) 
 def _ask_ours(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]) -> Sequence[Any]:
     from .backend import identity_of
 
-    started = model()
-    if started is None:
-        message = "--use_cache has no effect on dialogue tasks: the model was handed over and has no name to know it by."
-        _warn_once(cache, message)
+    run = current_run()
+    if run is None or run.model is None:
+        why = "the model was handed over and has no name to know it by" if run else "the run began without dialeval's names"
+        advice = "" if run else " Type `dialeval lm-eval` in place of `lm_eval`, or `dialeval enable` once."
+        _warn_once(cache, f"--use_cache has no effect on dialogue tasks: {why}.{advice}")
         with _rows(cache, None):
             return list(getattr(cache.lm, kind)(requests))
     # Everything that an answer depends on but the request.
-    identity = f"{identity_of(*started, cache.lm)}+dialeval_plugin-{__version__}"
+    identity = f"{identity_of(run.model, run.arguments, cache.lm)}+dialeval_plugin-{__version__}"
     with _rows(cache, _RowsOfOneModel(cache.dbdict, identity)):
         return through_cache(requests)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dialeval_plugin.hosts.registration import replaced
-from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, is_predicted_only
+from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, by_plain_names, is_predicted_only
 from dialeval_plugin.statistics.estimates import number_text
 
 _HEAD = ("task", "statistic", "value", "95 % interval", "scored")
@@ -32,6 +32,7 @@ def short_tables() -> Iterator[None]:
 def short_table(results: Mapping[str, Any]) -> str | None:
     """Return the main statistic of each task with its interval and how many rows were scored; None where one is not ours."""
     # Of groups the host prints a table of its own below.
+    results = by_plain_names(results)
     rows = [_row(task, results) for task in results["results"] if task not in results.get("groups", {})]
     if not rows or None in rows:
         return None

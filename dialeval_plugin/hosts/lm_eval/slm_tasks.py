@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any, Literal, cast
 
 from lm_eval.api.instance import Instance
-from lm_eval.api.task import ConfigurableTask
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.errors import InputError
@@ -35,6 +34,7 @@ from dialeval_plugin.methods.slide.scorer import SlideScorer
 
 from .tasks.responses import rated_items, read_unless_absent
 from .tasks.task_data import n_processes, task_data
+from .versions import generation_task
 
 HOSTS_MODEL = UnaskedLanguageModel(identity="host")
 """The model under test, which the host asks, and names in its own records."""
@@ -152,7 +152,7 @@ def slide_dataset(**settings: Any) -> dict[str, Any]:
     return set_documents("slide", slide_columns, **settings)
 
 
-class PromptTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typed
+class PromptTask(generation_task()):  # type: ignore[misc]  # the host is not typed
     """A task with stop strings for models that continue a text; one that answers in a chat template ends by itself."""
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -162,6 +162,8 @@ class PromptTask(ConfigurableTask):  # type: ignore[misc]  # the host is not typ
     def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **kwargs: Any) -> Any:
         """The host's request; other stop strings, of the run's `--gen_kwargs`, stay."""
         request = super().construct_requests(doc, ctx, **kwargs)
+        if isinstance(request, list):
+            (request,) = request
         text, settings = request.arguments
         if kwargs.get("apply_chat_template") and settings["until"] == self._stop:
             request.arguments = (text, {**settings, "until": []})

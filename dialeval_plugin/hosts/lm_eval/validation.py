@@ -47,6 +47,9 @@ def validate_tasks(folder: Path) -> Iterator[Validation]:
     manager = TaskManager(include_path=str(folder), include_defaults=False)
     names: dict[str, Path] = {}
     for path, configuration in configurations.items():
+        if isinstance(configuration, MissingPrerequisite):
+            yield Validation(path.stem, "task", "absent", str(configuration))
+            continue
         if isinstance(configuration, Exception):
             yield Validation(path.stem, "task", "error", f"{path}: {_describe(configuration)}")
             continue

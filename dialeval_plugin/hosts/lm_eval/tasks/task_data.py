@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite, did_you_mean
 from dialeval_plugin.core.options import check_names
-from dialeval_plugin.hosts.lm_eval.run import guard_cache, metadata
+from dialeval_plugin.hosts.lm_eval import versions
+from dialeval_plugin.hosts.lm_eval.run import current_run, guard_cache, note_runs
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,9 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
     """Make a function what a task file may name as `custom_dataset`: of the host's keywords it gets those that it takes.
 
     `--metadata` is for all tasks of a run. A name that no task of this package takes is an error; one that others take has no
-    effect, which is said. `others` are functions that the function hands its keywords on to.
+    effect, which is said. What else comes may be of the task file or, in a run that `current_run` does not know, an argument
+    of the model: such a name is an error only where it is nearly that of an option, and no model that is imported takes it.
+    `others` are functions that the function hands its keywords on to.
     """
 
     def decorate(build: Build) -> Build:
@@ -53,10 +56,11 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
         @functools.wraps(build)
         def from_host(**given: Any) -> dict[str, Any]:
             guard_cache()
+            note_runs()
+            versions.leave_out_standard_errors()
             # What the task file says of itself stands apart from what a user or a model's argument of the same name says.
             of_task: dict[str, Any] = given.pop(DESCRIPTION, {})
-            typed = metadata()
-            _check(given, {*given}.difference(_HOSTS) if typed is None else {*typed}, takes.difference(of_task))
+            _check(given, takes.difference(of_task))
             return build(**{name: value for name, value in {**given, **of_task}.items() if name in takes})
 
         return from_host
@@ -64,18 +68,35 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
     return decorate
 
 
-def _check(given: Mapping[str, Any], typed: set[str], takes: set[str]) -> None:
-    others = sorted(typed - takes)
-    if not others:
+def _check(given: Mapping[str, Any], takes: set[str]) -> None:
+    run = current_run()
+    typed = {*run.metadata} if run else set()
+    unsure = {*given}.difference(takes, typed, _HOSTS, run.arguments if run else ())
+    if not unsure and typed <= takes:
         return
     for module in _MODULES:
         importlib.import_module(f"dialeval_plugin.hosts.lm_eval.{module}")
+    of_models = _arguments_of_models() if unsure and run is None else set()
+    meant = {name for name in unsure if name in _known or (did_you_mean(name, _known) and name not in of_models)}
+    others = sorted((typed | meant) - takes)
+    if not others:
+        return
     # Nor is what the task file gives.
-    for_users = sorted(takes.difference(given.keys() - typed, _OF_GROUPS))
+    for_users = sorted(takes.difference(given.keys() - typed if typed else (), _OF_GROUPS))
     task = Path(str(given.get("config_source", "task"))).stem
     check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
     shown = ", ".join(for_users) or "none"
     logger.warning("%s: --metadata names %s, which this task does not take. It takes: %s.", task, ", ".join(others), shown)
+
+
+def _arguments_of_models() -> set[str]:
+    """Names of the arguments of every model whose class is imported, that of the run among them."""
+    from lm_eval.api.model import LM
+
+    classes = [LM]
+    for one in classes:
+        classes += one.__subclasses__()
+    return {name for one in classes for name in inspect.signature(one).parameters}
 
 
 def unless_absent(

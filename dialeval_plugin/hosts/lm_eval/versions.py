@@ -1,0 +1,81 @@
+"""What differs between lm-eval 0.4.13 and 0.5. No other module asks which of the two is installed."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from dialeval_plugin.core.errors import MissingPrerequisite
+
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+
+SCORER = "dialeval"
+
+
+def request(kind: str, doc: dict[str, Any], arguments: Any, *, task: str, place: int, idx: int = 0) -> Instance:
+    """Make a request: 0.4.13 reads the task and the number of the document off the metadata, 0.5 wants both by name."""
+    from lm_eval.api.instance import Instance
+
+    return Instance(kind, doc, arguments, idx=idx, task_name=task, doc_id=place, metadata=(task, place, 1))
+
+
+def generation_task() -> Any:
+    """The host's class of tasks that a model answers with text. It makes one request of a document; 0.5 puts it in a list."""
+    tasks = importlib.import_module("lm_eval.api.task")
+    return getattr(tasks, "GenerateTask", tasks.ConfigurableTask)
+
+
+def plain_messages(payload: dict[str, Any]) -> dict[str, Any]:
+    """Take from the messages to a chat API the `type` that 0.5 gives them, for which no API asks and some refuse them."""
+    for message in payload.get("messages", ()):
+        message.pop("type", None)
+    return payload
+
+
+@functools.cache
+def leave_out_standard_errors() -> None:
+    """Let the host, in this process, resample none of our aggregations, which come with intervals of their own.
+
+    0.4.13 does not. 0.5 resamples every aggregation 100,000 times, in processes that ours cannot be handed to. One that has a
+    method `standard_error` gives its own.
+    """
+    metrics: Any = importlib.import_module("lm_eval.api.metrics")
+    original = metrics.stderr_for_metric
+
+    @functools.wraps(original)
+    def of_others(metric: Any, bootstrap_iters: int) -> Any:
+        is_ours = str(getattr(metric, "__module__", "")).startswith("dialeval_plugin.")
+        return getattr(metric, "standard_error", None) if is_ours else original(metric, bootstrap_iters)
+
+    metrics.stderr_for_metric = of_others
+
+
+def scorers() -> Any:
+    """The host's module of scorers, which there are from 0.5 on.
+
+    Raises:
+        MissingPrerequisite: the host has none.
+    """
+    if not has_scorers():
+        raise MissingPrerequisite(
+            f"scorer: lm-eval {version('lm_eval')} has no scorers. Install 0.5: pip install --pre 'lm-eval[hf]>=0.5.0.dev1'."
+        )
+    return importlib.import_module("lm_eval.scorers")
+
+
+def has_scorers() -> bool:
+    """Whether the host has scorers."""
+    return importlib.util.find_spec("lm_eval.scorers") is not None
+
+
+def register_scorer() -> None:
+    """Let task files name our scorer, which is imported when one does; without effect where the host has no scorers."""
+    if has_scorers():
+        scorers()  # fills the host's registry, which it would no longer do by itself once ours is in there
+        registry = importlib.import_module("lm_eval.api.registry").scorer_registry
+        if SCORER not in registry:
+            registry.register(SCORER, target="dialeval_plugin.hosts.lm_eval.tasks.answers:DialevalScorer")
