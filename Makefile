@@ -11,6 +11,8 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxp
 # What users install, and with it what developers need.
 PACKAGE := $(VENV)/.package
 READY := $(VENV)/.ready
+NEXT := build/lm-eval-next
+LM_EVAL_NEXT := 0.5.0.dev1
 # The Spaces' `sdk_version`.
 GRADIO := 6.31.0
 # The hosts of docs/integrations.md.
@@ -25,7 +27,8 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: demo demo-train models test test-all lint types tests docs spaces integrations real-data installed release-check mutants bench clean
+.PHONY: demo demo-train models test test-all lint types tests docs spaces integrations lm-eval-next real-data installed \
+	release-check mutants bench clean
 
 demo: $(PACKAGE)
 	$(BIN)/dialeval demo
@@ -77,6 +80,19 @@ integrations: $(READY)
 	  PIP_COMPILE=0 $$venv/bin/pip install --quiet $$host && \
 	  OMP_NUM_THREADS=1 $$venv/bin/python -m pytest -q -k $${host%%==*} tests/integrations || exit 1; \
 	done
+
+# The tests of the lm-eval doors with the next lm-eval, in an environment of its own, which sees the packages of the other.
+lm-eval-next: $(NEXT)/.ready
+	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile \
+		-m "not real_data and not exhaustive and not long" --ignore-glob 'tests/hosts/test_evaluate_*' \
+		--ignore tests/hosts/test_conversation_page.py tests/hosts tests/leaderboard/test_lm_eval_files.py
+
+$(NEXT)/.ready: $(READY)
+	$(PYTHON) -m venv $(NEXT)
+	$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir({!r})".format(sysconfig.get_path("purelib")))' \
+		> $$(echo $(NEXT)/lib/python3*/site-packages)/zz_shared.pth
+	$(NEXT)/bin/pip install --quiet --no-deps lm-eval==$(LM_EVAL_NEXT)
+	touch $@
 
 # Needs DIALEVAL_DATA_DIR, a folder with the public corpora (dialeval data list).
 real-data: $(READY)
