@@ -27,8 +27,8 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: demo demo-train models test test-all lint types tests docs spaces integrations lm-eval-next real-data installed \
-	release-check mutants bench clean
+.PHONY: demo demo-train models test test-all lint types tests docs spaces integrations lm-eval-next real-data wheels light \
+	installed release-check mutants bench clean
 
 demo: $(PACKAGE)
 	$(BIN)/dialeval demo
@@ -98,29 +98,44 @@ $(NEXT)/.ready: $(READY)
 real-data: $(READY)
 	$(PYTEST) -m real_data tests
 
+# All that is published: the source distribution and the wheel of dialeval-plugin, and the wheel of dialeval-core, which is made
+# from that source, so that the checkout does not look as if both were installed.
+wheels: $(READY)
+	rm -rf build/dist
+	$(BIN)/python -m build --quiet --outdir build/dist .
+	DIALEVAL_DISTRIBUTION=core $(BIN)/pip wheel --quiet --no-deps --wheel-dir build/dist build/dist/*.tar.gz
+
+# The light installation, in an environment of its own: every door that it promises.
+light: wheels
+	rm -rf build/light
+	$(PYTHON) -m venv build/light
+	build/light/bin/pip install --quiet --constraint constraints.txt build/dist/dialeval_core-*.whl
+	OMP_NUM_THREADS=1 build/light/bin/python tests/light.py
+
 # What users install, from the built files in an environment of its own: the wheel, and the source distribution with its own
 # tests.
-installed: $(READY)
-	rm -rf build/installed && mkdir -p build/installed
-	$(BIN)/python -m build --quiet --outdir build/installed .
+installed: wheels
+	rm -rf build/installed
 	$(PYTHON) -m venv build/installed/venv
 	$(INSTALL) torch
-	$(INSTALL) build/installed/*.whl
+	$(INSTALL) build/dist/dialeval_plugin-*.whl
 	$(INSTALLED) tests/smoke.py
-	tar -xzf build/installed/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
-	$(INSTALL) --force-reinstall --no-deps build/installed/*.tar.gz
-	$(INSTALL) "$$(echo build/installed/*.tar.gz)[dev]"
+	tar -xzf build/dist/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
+	$(INSTALL) --force-reinstall --no-deps build/dist/*.tar.gz
+	$(INSTALL) "$$(echo build/dist/*.tar.gz)[dev]"
 	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data" $(SDIST_TESTS)
 
-# All that has to hold before a version is published. The files, and a bill of what they install, are in build/installed.
-release-check: test-all installed
+# All that has to hold before a version is published. The files are in build/dist, a bill of what they install is in
+# build/installed.
+release-check: test-all light installed
 	$(PYTHON) -m venv build/release
 	build/release/bin/pip install --quiet --constraint constraints.txt twine cyclonedx-bom
-	build/release/bin/twine check --strict build/installed/*.whl build/installed/*.tar.gz
+	build/release/bin/twine check --strict build/dist/*.whl build/dist/*.tar.gz
 	rm -rf build/release/clone build/release/again
 	git clone --quiet . build/release/clone
 	$(BIN)/python -m build --quiet --wheel --outdir build/release/again build/release/clone
-	cmp build/installed/*.whl build/release/again/*.whl
+	DIALEVAL_DISTRIBUTION=core $(BIN)/pip wheel --quiet --no-deps --wheel-dir build/release/again build/release/clone
+	for wheel in build/dist/*.whl; do cmp $$wheel build/release/again/$$(basename $$wheel) || exit 1; done
 	build/release/bin/cyclonedx-py environment --output-file build/installed/sbom.json build/installed/venv/bin/python
 	! grep -n "(unreleased)" CHANGELOG.md
 	grep -q "^version: $$(build/installed/venv/bin/dialeval --version | cut -d ' ' -f 2)$$" CITATION.cff

@@ -41,8 +41,8 @@ DOORS = (
     ("", "label", "to_label.jsonl", "--next", "2", "--output", "to_do.csv"),
     ("scored", "score", "before.jsonl", "--output", "before_scores.jsonl"),
     ("scored", "score", "after.jsonl", "--output", "after_scores.jsonl"),
-    ("difference", "compare", "before_scores.jsonl", "after_scores.jsonl"),
-    ("mean", "report", "turns.jsonl", "--output", "report.html"),
+    ("is better than", "compare", "before_scores.jsonl", "after_scores.jsonl"),
+    ("", "report", "turns.jsonl", "--output", "report.html"),
     ("spearman", "meta-eval", "rated.csv", "--rating-column", "rating", "--coefficient", "spearman"),
     ("mean", "estimate", "--scores", "rated.csv", "--labels", "rated.csv", "--quality", "rating"),
     ("passport.html", "certify", "rated.csv", "--labels", "rated.csv", "--quality", "rating", "--output", "passport.html"),
@@ -53,12 +53,11 @@ DOORS = (
 LLM = ("--llm", "hf", "--llm-args", "pretrained=gpt2", "--no-answers")
 REFUSALS = (
     ("datasets", "score", "saved", "--output", "x.jsonl"),
-    ("evaluate", "demo"),
     ("lm-eval", "lm-eval", "ls", "groups"),
     ("lm-eval", "score", "responses.jsonl", "--scorer", "llm_judge", *LLM),
     ("parquet", "score", "responses.jsonl", "--output", "x.parquet"),
     ("parquet", "score", "rows.parquet"),
-    ("reports", "plot", "forest", "rated.csv", "--output", "x.png"),
+    ("reports", "compare", "before_scores.jsonl", "--by", "role", "--plot", "x.png"),
     ("baselines", "score", "responses.jsonl", "--scorer", "chrf"),
     ("torch", "score", "responses.jsonl", "--scorer", "dialogue_likelihood"),
     ("torch", "score", "responses.jsonl", "--option", "backend=torch"),
@@ -78,6 +77,7 @@ def all_checks(folder: Path) -> list[tuple[str, Callable[[], object]]]:
         *((f"scorer {name} {given}", partial(smoke.scorer, name, given)) for name, given in MODELS),
         *((f"dialeval {' '.join(words)}", partial(smoke.ran, folder, 0, text, words)) for text, *words in DOORS),
         *((f"dialeval {' '.join(words)}", partial(refused, folder, extra, words)) for extra, *words in REFUSALS),
+        ("dialeval demo, as far as it goes without a host", partial(smoke.ran, folder, 3, needs("evaluate"), ("demo",))),
         ("frames", frames),
     ]
 
@@ -117,14 +117,18 @@ def refused(folder: Path, extra: str, words: list[str]) -> None:
     for name in ("rows.parquet", "saved/state.json"):
         (folder / name).write_bytes(b"{}")
     before = sorted(folder.rglob("*"))
-    smoke.ran(folder, 3, f"`pip install 'dialeval-core[{extra}]'`.\n", tuple(words))
+    smoke.ran(folder, 3, needs(extra), tuple(words))
     assert sorted(folder.rglob("*")) == before, set(folder.rglob("*")) - set(before)
+
+
+def needs(extra: str) -> str:
+    """What is to be typed, at the end of a line."""
+    return f"Run `pip install 'dialeval-core[{extra}]'`.\n"
 
 
 def says(what: str, package: str, extra: str) -> str:
     """The whole message."""
-    problem = f"{what} needs {package}, which cannot be imported (No module named {package!r})."
-    return f"{problem} Run `pip install 'dialeval-core[{extra}]'`."
+    return f"{what} needs {package}, which cannot be imported (No module named {package!r}). {needs(extra)}".rstrip()
 
 
 if __name__ == "__main__":

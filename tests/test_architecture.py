@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import dialeval_plugin
+from dialeval_plugin.core.resources import _EXTRAS
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "dialeval_plugin"
 MODULES = {
@@ -17,6 +20,8 @@ MODULES = {
 }
 TABLE = re.findall(r"^\| `(\w+)` \| (.*) \|$", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
 ALLOWED = {folder: set(re.findall(r"`(\w+)`", cell.split(";")[0])) for folder, cell in TABLE if cell != "all"}
+NOT_LIGHT = tuple(f"dialeval_plugin.{name}" for name in ("cli.train", "cli.demo", "cli.results.plot", "reports.slm"))
+"""Commands that an extra brings, and what other commands import for such a part."""
 OF_OTHER_METHODS = {"slide": {"judging"}, "augmentation": {"judging"}}
 
 
@@ -93,6 +98,39 @@ def test_hosts_are_imported_at_the_doors_only(host: str) -> None:
         if folder_of(name) not in doors[host] and line.search(path.read_text(encoding="utf-8"))
     ]
     assert not wrong
+
+
+def test_what_the_light_installation_promises_imports_nothing_that_an_extra_brings() -> None:
+    """Its commands and public names, and whatever that imports in turn; inside functions all may be imported."""
+    commands = [name for name in MODULES if folder_of(name) == "cli" and not name.startswith(NOT_LIGHT)]
+    names = [f"{PACKAGE.name}.{home}" for name, home in dialeval_plugin._HOMES.items() if name != "load_metric"]
+    names += ["dialeval_plugin.methods.auto.scorer", "dialeval_plugin.methods.slide.scorer"]
+    waiting = [(other, name) for name in commands for other in imported(name) if other not in NOT_LIGHT]
+    waiting += [(name, PACKAGE.name) for name in names]
+    found: dict[str, str] = {}
+    while waiting:
+        name, importer = waiting.pop()
+        if name in MODULES and name not in found:
+            found[name] = importer
+            waiting += [(other, name) for other in imported(name, lazily=False)]
+    wrong = {
+        f"{name}, which {importer} imports, imports {package}"
+        for name, importer in found.items()
+        for package in packages_imported(name) & _EXTRAS.keys()
+    }
+    assert not wrong
+
+
+def packages_imported(module: str) -> set[str]:
+    """What a module imports of others as soon as it is imported."""
+    names = set()
+    for node in ast.parse(MODULES[module].read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module or "")
+    # The one module of safetensors that is torch's.
+    return {name.partition(".")[0] for name in names} | ({"torch"} if "safetensors.torch" in names else set())
 
 
 def test_no_folder_has_more_than_15_modules() -> None:

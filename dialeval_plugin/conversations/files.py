@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite
 from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix
 from dialeval_plugin.core.resources import optional
 
@@ -97,8 +97,10 @@ def reading(name: str) -> Iterator[None]:
     """Say which source it is that cannot be read."""
     try:
         yield
-    except InputError:
+    except DialevalError:
         raise
+    except ImportError as error:
+        raise MissingPrerequisite(f"{name}: is opened by a package that is not installed ({error}). Install it.") from error
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file.") from None
     except IsADirectoryError:
