@@ -62,8 +62,8 @@ def scored_chat() -> str:
         shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
         words = [sys.executable, "-m", "dialeval_plugin", "score", "chat.jsonl", "--explain"]
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603 - our own command
-    # The fields between are those of any run.
-    shown = re.sub(r"(?m)^(method:\S*?\|model:[^|]*)\|.*(\|level:)", r"\1|...\2", done.stdout)
+    # The signature changes with each release.
+    shown = re.sub(r"(?m)^(\w+)#[0-9a-f]{8} \(dialeval .*$", r"\1#...", done.stdout)
     return f"```\n{shown.rstrip()}\n```"
 
 
