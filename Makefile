@@ -60,7 +60,7 @@ test-all: lint types docs
 
 # The documentation site in build/site: offline, and no link in it is dead.
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # The page of a Space, started for real and looked at in a browser. gradio wants an older pillow than the plots' package, so it
 # lies in an environment of its own, which sees the packages of the other.

@@ -133,14 +133,30 @@ def test_files_that_pages_offer_hold_what_they_show() -> None:
     assert missing == []
 
 
+def build_site(folder: Path, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Build as `make docs` does."""
+    (words,) = re.findall(r"^docs:.*\n\t.*\$\(BIN\)/mkdocs (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    mkdocs = Path(sys.executable).with_name("mkdocs")
+    return subprocess.run([mkdocs, *words.split(), "--site-dir", folder], cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_the_build_of_the_site_stops_at_a_dead_link_and_at_a_dead_anchor(tmp_path: Path) -> None:
+    settings = re.findall(r"^(?:strict: true|validation:\n(?: .*\n)+)", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    assert len(settings) == 2
+    (tmp_path / "mkdocs.yml").write_text("\n".join(["site_name: small", *settings]), encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Here\n\n[page](gone.md) and [anchor](#gone)\n", encoding="utf-8")
+    done = build_site(tmp_path / "site", tmp_path)
+    assert done.returncode == 1
+    assert "contains a link 'gone.md', but the target is not found among documentation files." in done.stderr
+    assert "contains a link '#gone', but there is no such anchor on this page." in done.stderr
+
+
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site; the build is strict, so no link in it is dead."""
     folder = tmp_path_factory.mktemp("site")
-    mkdocs = Path(sys.executable).with_name("mkdocs")
-    done = subprocess.run(
-        [mkdocs, "build", "--quiet", "--strict", "--site-dir", folder], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = build_site(folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
