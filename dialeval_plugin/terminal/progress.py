@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import weakref
 from time import monotonic
 from typing import Any, ClassVar, TextIO
@@ -101,6 +102,10 @@ class Progress(asyncio.tqdm_asyncio):  # type: ignore[misc]  # the bars' package
         of, share = (f" of {self.total:,}", f" ({100 * self.n / self.total:.0f} %)") if self.total else ("", "")
         unit = "" if self.unit == "it" else f" {self.unit}s"
         return f"{self.desc.removesuffix(': ') or 'working'}: {self.n:,}{of}{unit}{share}"
+
+
+# Another thread may have drawn a bar when the process was forked, and the other process would wait for tqdm's lock for ever.
+os.register_at_fork(after_in_child=lambda: Progress.set_lock(threading.RLock()))
 
 
 def say(line: str) -> None:

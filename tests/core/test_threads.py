@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.journal import CallLock
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.terminal.progress import Progress
 from tests.refusals import refused
 from tests.sealed import seal
 from tests.test_damaged_folders import proxy_folder, reconstruction_folder  # noqa: F401 - fixtures
@@ -47,16 +48,29 @@ TRAINED: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {
 """By scorer: the fixture of a tiny model, and the options that name it."""
 ON_BACKENDS = ("assistant", "general", "slide", "sentence_similarity")
 """Those that other backends run; the tiny model of causalscore is no regression over vectors."""
-CHOICES = [(name, backend) for name in TRAINED for backend in (BACKENDS if name in ON_BACKENDS else BACKENDS[:1])]
-CHOICES.append(("causalscore in the box", "torch"))
+IN_THE_BOX: dict[str, tuple[str, dict[str, Any]]] = {
+    "general in the box": ("general", {}),
+    "assistant in the box": ("assistant", {}),
+    "causalscore in the box": ("causalscore", {}),
+    "general-open in the box": ("general", {"model": "general-open"}),
+    "assistant-open in the box": ("assistant", {"model": "assistant-open"}),
+    "slide in the box": ("slide", {"variant": "slm"}),
+    "language-model in the box": ("dialogue_likelihood", {}),
+    "auto": ("auto", {}),
+}
+"""By model: the scorer, and the options that name it."""
+OFTEN = ("general in the box", "assistant in the box", "causalscore in the box")
+CHOICES = [
+    *((name, backend) for name in TRAINED for backend in (BACKENDS if name in ON_BACKENDS else BACKENDS[:1])),
+    *(pytest.param(name, "torch", marks=() if name in OFTEN else pytest.mark.long) for name in IN_THE_BOX),
+]
 N_THREADS = 8
 
 
 def make(name: str, backend: str, request: pytest.FixtureRequest) -> Scorer:
-    if name == "causalscore in the box":
-        return load_scorer("causalscore", backend=backend)
-    if name == "auto":  # of two models in the box
-        return load_scorer("auto")
+    if name in IN_THE_BOX:
+        scorer, options = IN_THE_BOX[name]
+        return load_scorer(scorer, **options)
     fixture, options = TRAINED[name]
     given = options(request.getfixturevalue(fixture))
     return load_scorer(name, **given, **({"backend": backend} if name in ON_BACKENDS else {}))
@@ -129,9 +143,9 @@ def test_one_stream_a_thread(tiny_general: Path) -> None:
     assert in_threads(lambda number: list(scorer.score_stream(items[number], block=4))) == [[found] * 3 for found in alone]
 
 
-@pytest.mark.parametrize("name", ["general", "bleu", "response_length"])
-def test_one_metric_of_evaluate_in_eight_threads(name: str, tiny_general: Path) -> None:
-    metric = load_metric(name, **({"model": str(tiny_general)} if name == "general" else {}))
+@pytest.mark.parametrize("name", ["general", "assistant", "bleu", "response_length"])
+def test_one_metric_of_evaluate_in_eight_threads(name: str) -> None:
+    metric = load_metric(name)
 
     def compute(number: int) -> Any:
         lot = [item for item in items[number] if isinstance(item, Example)]
@@ -170,7 +184,7 @@ if __name__ == "__main__":
     process.start()
     found = queue.get(timeout=240)
     process.join()
-    print(process.exitcode, max(abs(one - other) for one, other in zip(alone, found)) < 1e-6)
+    print(process.exitcode, alone == found)
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     done = subprocess.run(
@@ -211,7 +225,29 @@ def test_a_scorer_scores_in_the_processes_of_a_datasets_map(tiny_general: Path) 
     examples = mini.read_examples("test")[:8]
     rows = datasets.Dataset.from_list([{"place": place} for place in range(len(examples))])
     found = rows.map(lambda row: {"score": scorer.score([examples[row["place"]]]).values[0]}, num_proc=2)["score"]
-    assert list(found) == pytest.approx(scorer.score(examples).values, abs=1e-6)
+    assert list(found) == [scorer.score([example]).values[0] for example in examples]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["general", "assistant"])
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_one_scorer_in_eight_processes_scores_as_alone(start: str, name: str) -> None:
+    """To the bit, each process other items, all at once."""
+    scorer = load_scorer(name)
+    items = lots(scorer.level)
+    alone = [scorer.score(lot) for lot in items]
+    with ProcessPoolExecutor(N_THREADS, multiprocessing.get_context(start)) as processes:
+        found = list(processes.map(scorer.score, items))
+    assert found == alone
+    assert [list(scores) for scores in found] == [list(scores) for scores in alone]
+
+
+def test_a_table_of_scores_goes_through_pickle_and_deepcopy() -> None:
+    scores = load_scorer("general").score([*lots("turn")[0], Example.from_texts(["Hi."], "", id="blank")])
+    for again in (ForkingPickler.loads(ForkingPickler.dumps(scores)), copy.deepcopy(scores)):
+        assert again == scores
+        assert list(again.rows(with_text=True)) == list(scores.rows(with_text=True))
+        assert str(again.signature) == str(scores.signature)
 
 
 def test_scores_scorers_and_metrics_go_to_other_processes_and_back(tiny_general: Path) -> None:
@@ -222,13 +258,11 @@ def test_scores_scorers_and_metrics_go_to_other_processes_and_back(tiny_general:
     scorer = load_scorer("general", model=str(tiny_general))
     metric = load_metric("general", model=str(tiny_general))
     items, halves = examples_from(chats), (slice(2), slice(2, 4))
-    whole = scorer.score(items)
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(scorer.score)(items[half]) for half in halves)
-    assert [(part.ids, part.signature) for part in found] == [(whole.ids[half], whole.signature) for half in halves]
-    assert [value for part in found for value in part.values] == pytest.approx(whole.values, abs=1e-6)
-    assert [row["source"] for part in found for row in part] == [row["source"] for row in whole]
+    assert found == [scorer.score(items[half]) for half in halves]
+    assert [row["source"] for part in found for row in part] == [row["source"] for row in scorer.score(items)]
     results = joblib.Parallel(n_jobs=2)(joblib.delayed(metric.compute)(conversations=chats[half]) for half in halves)
-    assert [value for result in results for value in result["scores"]] == pytest.approx(whole.values, abs=1e-6)
+    assert results == [metric.compute(conversations=chats[half]) for half in halves]
 
 
 def test_a_metric_computes_in_the_processes_of_a_datasets_map(tiny_general: Path) -> None:
@@ -240,12 +274,25 @@ def test_a_metric_computes_in_the_processes_of_a_datasets_map(tiny_general: Path
     found = rows.map(
         lambda batch: {"score": metric.compute(conversations=batch["messages"])["scores"]}, batched=True, num_proc=2
     )
-    assert list(found["score"]) == pytest.approx(metric.compute(conversations=chats)["scores"], abs=1e-6)
+    halves = (slice(2), slice(2, 4))
+    alone = [metric.compute(conversations=[chat["messages"] for chat in chats[half]])["scores"] for half in halves]
+    assert list(found["score"]) == [score for scores in alone for score in scores]
 
 
-def test_a_lock_that_a_thread_held_when_the_process_was_forked_is_free_in_the_other() -> None:
-    lock, context = CallLock(), multiprocessing.get_context("fork")
-    held, done = threading.Event(), threading.Event()
+def _draw() -> None:
+    Progress(total=1).close()
+
+
+OF_A_SCORER = CallLock()
+
+
+@pytest.mark.parametrize(
+    ("lock", "use"),
+    [(OF_A_SCORER, OF_A_SCORER.__enter__), (Progress.get_lock(), _draw)],
+    ids=["of a scorer", "of progress bars"],
+)
+def test_a_lock_that_a_thread_held_when_the_process_was_forked_is_free_in_the_other(lock: Any, use: Callable[[], None]) -> None:
+    context, held, done = multiprocessing.get_context("fork"), threading.Event(), threading.Event()
 
     def hold() -> None:
         with lock:
@@ -255,7 +302,7 @@ def test_a_lock_that_a_thread_held_when_the_process_was_forked_is_free_in_the_ot
     thread = threading.Thread(target=hold)
     thread.start()
     held.wait()
-    process = context.Process(target=lock.__enter__)
+    process = context.Process(target=use)
     process.start()
     process.join(60)
     process.kill()
