@@ -32,7 +32,7 @@ def test_the_command_whole_and_by_shards(tmp_path: Path) -> None:
     for words, name in (([], "whole"), (["--shard", "1/2"], "one"), (["--shard", "2/2"], "two")):
         done = dialeval("score", source, "--output", tmp_path / f"{name}.jsonl", "--option", "backend=onnx", *words)
         assert done.exit_code == 0, done.output
-        assert "|backend:onnx|" in done.output
+        assert "|backend:onnx|" in (tmp_path / f"{name}.jsonl.meta.json").read_text(encoding="utf-8")
     parts = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
     done = dialeval("merge", tmp_path / "merged.jsonl", *parts)
     assert done.exit_code == 0, done.output

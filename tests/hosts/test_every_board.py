@@ -38,7 +38,7 @@ def families() -> dict[Family, list[str]]:
     """Every family of tasks under `tasks/`, with the names of its tasks."""
     found: dict[Family, list[str]] = {}
     for name, text in GENERATED.items():
-        if "\ntask_alias:" in text:
+        if "\n  dialeval:" in text:
             metadata = yaml.safe_load(text.partition("\nmetadata:\n")[2])["dialeval"]
             family = Family(*(metadata[field] for field in Family._fields))
             found.setdefault(family, []).append(Path(name).stem)
