@@ -166,7 +166,7 @@ def by_deepeval(conversations: Sequence[Messages], folder: Path, scorer: str, **
     return [
         Record(
             one.name.removeprefix("dialeval "), one.score, (one.error or "").partition(":")[0],
-            one.reason or one.error.partition(": ")[2], one.evaluation_model,
+            one.reason if one.error is None else one.error.partition(": ")[2], one.evaluation_model,
         )
         for (one,) in found
     ]  # fmt: skip
