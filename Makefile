@@ -27,9 +27,15 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: demo demo-train models test test-all lint types tests docs spaces integrations lm-eval-next real-data wheels light \
+.PHONY: help demo demo-train models test test-all lint types tests docs spaces integrations lm-eval-next real-data wheels light \
 	installed release-check mutants bench clean
 
+# This list.
+help:
+	@awk '/^# /{if (!said) said = substr($$0, 3)} /^[a-z][a-z-]*:/{split($$0, target, ":"); printf "%-13s %s\n", target[1], said} \
+		!/^# /{said = ""}' Makefile
+
+# Sets up .venv with what users install, and runs the demo.
 demo: $(PACKAGE)
 	$(BIN)/dialeval demo
 
@@ -37,24 +43,28 @@ demo: $(PACKAGE)
 demo-train: $(PACKAGE)
 	$(BIN)/dialeval demo --train
 
-# Trains and packs the models in the box anew, from the public data in DIALEVAL_DATA_DIR: some three hours and a half of one core.
+# Trains the bundled models again, from the public data in DIALEVAL_DATA_DIR: some three hours and a half of one core.
 models: $(READY)
 	$(BIN)/python -m reproduction.pretrained.build $(MODEL)
 
+# Linters, types, and the tests that need no data: some ten minutes on two cores.
 test: lint types tests
 
+# ruff and codespell.
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 
+# mypy.
 types: $(READY)
 	$(BIN)/mypy
 
+# The tests of `make test` alone.
 tests: $(READY)
 	$(PYTEST) -m "not real_data and not exhaustive and not long" --doctest-modules tests dialeval_plugin
 
-# The tests that take longest as well.
+# The same with the tests marked `long` and the documentation.
 test-all: lint types docs
 	$(PYTEST) -m "not real_data and not exhaustive" --doctest-modules tests dialeval_plugin
 
@@ -62,16 +72,16 @@ test-all: lint types docs
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-# The page of a Space, started for real and looked at in a browser. gradio wants an older pillow than the plots' package, so it
-# lies in an environment of its own, which sees the packages of the other.
+# The page of a Space, started for real and looked at in a browser.
+# gradio wants an older pillow than the plots' package: it has an environment of its own, which sees the packages of the other.
 spaces: $(READY)
 	$(PYTHON) -m venv build/spaces
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
 	build/spaces/bin/pip install --quiet gradio==$(GRADIO)
 	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) tests/hosts/test_conversation_page.py
 
-# The adapters with the real package of each host, in an environment of its own: their pins conflict, with one another and with
-# ours. It sees the packages of the other.
+# The adapters with the real package of each host.
+# Their pins conflict, with one another and with ours: each has an environment of its own, which sees the packages of the other.
 integrations: $(READY)
 	for host in $(INTEGRATIONS); do \
 	  venv=build/integrations/$${host%%==*} && $(PYTHON) -m venv $$venv && \
@@ -81,7 +91,8 @@ integrations: $(READY)
 	  OMP_NUM_THREADS=1 $$venv/bin/python -m pytest -q -k $${host%%==*} tests/integrations || exit 1; \
 	done
 
-# The tests of the lm-eval doors with the next lm-eval, in an environment of its own, which sees the packages of the other.
+# The tests of the tasks and judges with the next lm-eval.
+# It has an environment of its own, which sees the packages of the other.
 lm-eval-next: $(NEXT)/.ready
 	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile \
 		-m "not real_data and not exhaustive and not long" --ignore-glob 'tests/hosts/test_evaluate_*' \
@@ -94,26 +105,26 @@ $(NEXT)/.ready: $(READY)
 	$(NEXT)/bin/pip install --quiet --no-deps lm-eval==$(LM_EVAL_NEXT)
 	touch $@
 
-# Needs DIALEVAL_DATA_DIR, a folder with the public corpora (dialeval data list).
+# The tests on public data; DIALEVAL_DATA_DIR is a folder with the corpora (dialeval data list).
 real-data: $(READY)
 	$(PYTEST) -m real_data tests
 
-# All that is published: the source distribution and the wheel of dialeval-plugin, and the wheel of dialeval-core, which is made
-# from that source, so that the checkout does not look as if both were installed.
+# All that is published: source distribution and wheel of dialeval-plugin, wheel of dialeval-core.
+# The latter is made from that source, so that the checkout does not look as if both were installed.
 wheels: $(READY)
 	rm -rf build/dist
 	$(BIN)/python -m build --quiet --outdir build/dist .
 	DIALEVAL_DISTRIBUTION=core $(BIN)/pip wheel --quiet --no-deps --wheel-dir build/dist build/dist/*.tar.gz
 
-# The light installation, in an environment of its own: every door that it promises.
+# The light installation, dialeval-core: every command that it promises.
 light: wheels
 	rm -rf build/light
 	$(PYTHON) -m venv build/light
 	build/light/bin/pip install --quiet --constraint constraints.txt build/dist/dialeval_core-*.whl
 	OMP_NUM_THREADS=1 build/light/bin/python tests/light.py
 
-# What users install, from the built files in an environment of its own: the wheel, and the source distribution with its own
-# tests.
+# What users install: every scorer, metric and command from the wheel, and the source distribution's own tests.
+# The latter see the developers' packages of .venv; the wheel is tried before, where nothing hides what it lacks.
 installed: wheels
 	rm -rf build/installed
 	$(PYTHON) -m venv build/installed/venv
@@ -122,11 +133,12 @@ installed: wheels
 	$(INSTALLED) tests/smoke.py
 	tar -xzf build/dist/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
 	$(INSTALL) --force-reinstall --no-deps build/dist/*.tar.gz
-	$(INSTALL) "$$(echo build/dist/*.tar.gz)[dev]"
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> $$(echo build/installed/venv/lib/python3*/site-packages)/zz_shared.pth
 	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data" $(SDIST_TESTS)
 
-# All that has to hold before a version is published. The files are in build/dist, a bill of what they install is in
-# build/installed.
+# All that has to hold before a version is published.
+# The files are in build/dist, a bill of what they install is in build/installed.
 release-check: test-all light installed
 	$(PYTHON) -m venv build/release
 	build/release/bin/pip install --quiet --constraint constraints.txt twine cyclonedx-bom
@@ -140,11 +152,12 @@ release-check: test-all light installed
 	! grep -n "(unreleased)" CHANGELOG.md
 	grep -q "^version: $$(build/installed/venv/bin/dialeval --version | cut -d ' ' -f 2)$$" CITATION.cff
 
-# Changes the modules that compute and read the numbers, and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
+# Changes modules in one place at a time and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
 mutants: $(READY)
 	$(PIP) mutmut
 	$(BIN)/python tests/mutants.py $(MODULE)
 
+# Times the small model of SLIDE.
 bench: $(READY)
 	$(BIN)/python benchmarks/slm.py
 
@@ -162,5 +175,6 @@ $(READY): $(PACKAGE)
 	$(PIP) --no-deps --ignore-requires-python --upgrade --target build/every_eval_ever every-eval-ever==0.3.0
 	touch $@
 
+# Removes what is built and installed here.
 clean:
 	rm -rf $(VENV) build dist *.egg-info demo_output mutants
