@@ -20,6 +20,7 @@ FAULTS = [
     *(f"L{number}" for number in range(1, 47)),
     *(f"P{number}" for number in range(1, 9)),
     *(f"Q{number}" for number in range(1, 4)),
+    *(f"S{number}" for number in range(1, 16)),
 ]
 WITHOUT_A_TEST = {
     "R57": "none: no judge of this package compares two responses",
@@ -27,7 +28,7 @@ WITHOUT_A_TEST = {
 }
 """Faults that nothing here can have, and how the reason in their row begins."""
 
-ROWS = dict(re.findall(r"^\| ([RDTALPQ]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text("utf-8"), re.MULTILINE))
+ROWS = dict(re.findall(r"^\| ([RDTALPQS]\d+) \| .+ \| (.*) \|$", (TESTS / "FAULTS.md").read_text("utf-8"), re.MULTILINE))
 
 
 def test_no_fault_is_left_out() -> None:
