@@ -71,6 +71,14 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(page, text.count("\n", 0, found.start()) + 1, language, title or "", inside)
 
 
+def prose(page: Path) -> str:
+    """Return a page without its blocks, code and comments, line for line."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(
+        r"^```.*?^```$|`[^`\n]+`|<!--.*?-->", lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL
+    )
+
+
 def is_printed(shown: str, stdout: str, stderr: str) -> bool:
     """Whether a block shows all of a command's output, and of its messages what it likes.
 

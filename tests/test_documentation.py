@@ -17,7 +17,7 @@ import pytest
 
 from reproduction.notebooks import NOTEBOOKS, run
 from tests.browser import browser_page
-from tests.documented import PAGES, ROOT, Block, blocks, is_printed
+from tests.documented import PAGES, ROOT, Block, blocks, is_printed, prose
 from tests.page_commands import PageCommands, page_processes
 
 page_name = attrgetter("stem")
@@ -43,6 +43,22 @@ def test_a_notebook_shows_what_it_gives(path: Path, tmp_path: Path) -> None:
 
 def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) == 3
+
+
+def test_the_documents_use_the_terms_of_the_glossary() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| Say | Not |\n|---|---|\n")[2]
+    avoided = {
+        word: row[0] for row in re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE) for word in row[1].split(", ")
+    }
+    assert len(avoided) >= 10
+    found = [
+        f"{page.name}:{number}: {word}: say {term}"
+        for page in PAGES
+        for number, line in enumerate(prose(page).splitlines(), start=1)
+        for word, term in avoided.items()
+        if re.search(rf"(?<![\w-]){word}s?(?![\w-])", line, re.IGNORECASE)
+    ]
+    assert found == []
 
 
 def test_every_block_of_the_documents_is_run_or_compared_or_says_what_it_needs() -> None:
