@@ -94,3 +94,13 @@ def test_r75_a_served_model_without_its_packages_says_what_to_install(kind: str,
         "another model.",
     )
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_a_served_model_is_asked_without_torch(folder: Path) -> None:
+    llm = ("--llm", "local-completions", "--no-answers", "--overwrite", "--llm-args")
+    address = "model=m,base_url=http://127.0.0.1:9/v1/completions,tokenizer_backend=none,max_retries=1"
+    done = without("torch,transformers,sentence_transformers", folder, *SCORE, *llm, address)
+    # Nobody listens there.
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "llm: no score, 0 of 1 scored"), done.stderr
+    assert json.loads((folder / "out.jsonl").read_text(encoding="utf-8"))["detail"] == "ConnectionError"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,6 @@ from dialeval_plugin.llm.parsing import unread
 from dialeval_plugin.llm.reasoning import split_reasoning
 from dialeval_plugin.methods.judging.goodness import in_full
 from dialeval_plugin.models.folders import opening, refuse_pickles
-from dialeval_plugin.models.tensors import check_device
 
 from . import asking
 from .arguments import OwnArguments, check_arguments, check_key, is_a, missing_package, refused_argument, split_arguments
@@ -315,6 +315,9 @@ def load_language_model(
     if batch_size is None and model == "hf" and "batch_size" not in arguments:
         batch_size = LOCAL_BATCH_SIZE
     if is_local := is_a(kind, "HFLM"):
+        # Served models are asked without torch.
+        from dialeval_plugin.models.tensors import check_device
+
         check_device(arguments.get("device", device))
     if device is None and "device" not in arguments:
         device = HOST_DEVICE
@@ -389,7 +392,8 @@ def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
         for key, value in without_secrets(arguments).items()
         if key not in {named, *_SPEED_ARGUMENTS, "revision", "apply_chat_template", "structured_output"}
     )
-    hosts = "".join(f"+{package}-{version(package)}" for package in ("lm_eval", "transformers"))
+    present = [package for package in ("lm_eval", "transformers") if importlib.util.find_spec(package)]
+    hosts = "".join(f"+{package}-{version(package)}" for package in present)
     return f"{model}:{shown}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "") + hosts
 
 
