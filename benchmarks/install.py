@@ -13,7 +13,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,16 +83,12 @@ def environment(name: str, folder: Path) -> Path:
 
 def measure(python: Path) -> dict[str, Any]:
     """Return the figures of an environment, and the scores of every response by models' names."""
-    sizes, runs = answer(python, PACKAGES), []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        runs.append([*answer(python, FIRST), time.perf_counter() - start])
-    processor, memory, clock = (statistics.median(of_runs) for of_runs in zip(*runs, strict=True))
+    sizes, runs = answer(python, PACKAGES), [answer(python, FIRST) for _ in range(ROUNDS)]
+    seconds, memory = (statistics.median(of_runs) for of_runs in zip(*runs, strict=True))
     return {
         "packages": str(len(sizes)),
         "on disk, MB": f"{sum(sizes) / 2**20:.0f}",
-        "first score of a new process, seconds of processor": f"{processor:.1f}",
-        "the same by the clock": f"{clock:.1f}",
+        "first score of a new process, s of processor": f"{seconds:.1f}",
         "its peak memory, MB": f"{memory:.0f}",
         "scores": answer(python, SCORES),
     }
