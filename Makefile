@@ -28,7 +28,7 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
 .PHONY: help demo demo-train models test test-all lint types tests docs spaces integrations lm-eval-next real-data wheels light \
-	installed release-check mutants bench clean
+	installed release-check matrix mutants bench clean
 
 # This list.
 help:
@@ -151,6 +151,13 @@ release-check: test-all light installed
 	build/release/bin/cyclonedx-py environment --output-file build/installed/sbom.json build/installed/venv/bin/python
 	! grep -n "(unreleased)" CHANGELOG.md
 	grep -q "^version: $$(build/installed/venv/bin/dialeval --version | cut -d ' ' -f 2)$$" CITATION.cff
+
+# Installs the wheels beside other Pythons and other versions of what they need, and writes docs/compatibility.md.
+# ENVIRONMENTS="light-3.12-newest" for some of them, "--resolve" only for what pip would take. Where builds of torch for CUDA are not
+# wanted: "--torch 2.13.0+cpu" with PIP_FIND_LINKS, or UV_TORCH_BACKEND=cpu.
+matrix: wheels
+	$(PIP) uv
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/matrix.py $(ENVIRONMENTS)
 
 # Changes modules in one place at a time and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
 mutants: $(READY)
