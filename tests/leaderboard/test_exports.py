@@ -17,6 +17,7 @@ import pytest
 import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
 
+from dialeval_plugin import examples_from
 from dialeval_plugin.leaderboard.board import Cell, Column, Figure, Identity, Leaderboard
 from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
 from tests.refusals import refused
@@ -127,6 +128,19 @@ def test_the_validator_of_every_eval_ever_passes_its_records(name: str, tmp_path
     (report,) = json.loads(done.stdout)
     assert (report["valid"], report["errors"], report["warnings"]) == (True, [], []), done.stdout
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("version", ["0.2.2", "0.3.0"])
+def test_samples_of_every_eval_ever_are_read_as_conversations(version: str) -> None:
+    said = [("user", "Any plans?"), ("assistant", "The river."), ("user", "Good."), ("assistant", "Yes.")]
+    messages = [{"turn_idx": place, "role": role, "content": text} for place, (role, text) in enumerate(said)]
+    sample = {
+        **{"schema_version": version, "evaluation_id": "me/chat/1", "model_id": "me/chat", "evaluation_name": "chat"},
+        **{"sample_id": "1", "interaction_type": "multi_turn", "input": {"raw": "Any plans?", "reference": []}, "output": None},
+        **{"messages": messages, "answer_attribution": [], "evaluation": {"score": 1.0, "is_correct": True, "num_turns": 4}},
+    }
+    found = [([turn.text for turn in one.context], one.response.text) for one in examples_from([sample])]
+    assert found == [(["Any plans?"], "The river."), (["Any plans?", "The river.", "Good."], "Yes.")]
 
 
 @pytest.mark.parametrize("format", FORMATS)
