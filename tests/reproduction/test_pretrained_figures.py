@@ -159,12 +159,12 @@ def test_a_model_in_the_box_has_figures_of_its_own_and_packing_hardly_moved_them
 def test_the_figures_of_a_model_in_the_box_are_those_of_the_file(
     name: str, folder: Path, tmp_path: Path, data_dir: Path
 ) -> None:
-    """To three decimals: the third does not change where the machine rounds in another way."""
+    """To 0.001, an interval's ends too: the file has the figures of the encoder before it was rounded, see results.md there."""
     datasets = LESS.get(name, PART)
     found = figures_of(name, folder, Question(tmp_path, datasets))
     kept = [one for one in read_figures() if (one.model, one.name == SAME_ORDER) == (name, False) and one.dataset in datasets]
     assert [one.place for one in found] == [one.place for one in kept]
-    assert [_near(one) for one in found] == [pytest.approx(_near(one), abs=5e-4) for one in kept]
+    assert [_near(one) for one in found] == [pytest.approx(_near(one), abs=1e-3) for one in kept]
     assert [_counts(one) for one in found] == [_counts(one) for one in kept]
 
 
