@@ -14,7 +14,7 @@ from pathlib import Path
 
 from setuptools import find_packages, setup
 
-# All that dialeval-core requires: what the models in the box, the readers of logs, the statistics and the command line need.
+# All that dialeval-core requires: what the bundled models, the readers of logs, the statistics and the command line need.
 CORE = (
     *("annotated-types", "filelock", "fsspec", "huggingface_hub", "jinja2", "numpy", "onnxruntime", "pooch", "pydantic"),
     *("pyyaml", "rich", "safetensors", "scipy", "tokenizers", "tqdm", "typer"),

@@ -14,7 +14,7 @@ Columns of the table, a row a backend that this processor and installation have:
     peak MB       highest resident memory of a process that loads the model and scores the embedded corpus
 
 The last line is one JSON object of the same. DIALEVAL_DATA_DIR names the folder with `dstc10`; without it the columns rank and
-people are of the embedded corpus and empty. The model is the one in the box, unless --model names a folder. Times are processor
+people are of the embedded corpus and empty. The model is the bundled one, unless --model names a folder. Times are processor
 times of this process, so that what else the machine does counts for nobody.
 """
 

@@ -9,7 +9,7 @@ one JSON object:
     vs_forward     the same over the bare forward pass over the same distinct texts in length-sorted batches
     fast_vs_naive  `score` with conditions pruned to the strongest over the published loop, on histories as long as MSC's
     fast_vs_naive_200  the same on a history of 200 turns, for which the loop is extrapolated
-    box_vs_naive, box_vs_naive_long  all conditions by the model in the box over the same loop of cross-encoders, on
+    box_vs_naive, box_vs_naive_long  all conditions by the bundled model over the same loop of cross-encoders, on
                    the histories of the first and of the third figure: regressions on vectors read each turn once
     mb_200         highest resident memory meanwhile, of `score` without conditions where --quick is not given, above before
     peak_mb        highest resident memory of a process that scores, above what it has after loading the model

@@ -227,7 +227,9 @@ def print_tables(table: dict[str, dict[str, Any]], processes: dict[str, dict[str
 def main() -> None:
     parser = options_of(__doc__, "fewer responses and rounds, and no more than two processes")
     parser.add_argument("--device", default="cuda", help="of torch")
-    parser.add_argument("--model", default="general", help="folder of a trained general evaluator, or its name in the box")
+    parser.add_argument(
+        "--model", default="general", help="folder of a trained general evaluator, or the name of a bundled one"
+    )
     parser.add_argument("--responses", type=int, help="of the first table; 8,192, or 2,000 with --quick")
     parser.add_argument("--process", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--dtype", help=argparse.SUPPRESS)

@@ -3,7 +3,7 @@
     make wheels && python -m benchmarks.install --work build/installations --document docs/install.md
 
 Each is installed from its wheel into an environment below --work, unless it is there already; torch is that for processors.
-Scored are all responses of the embedded corpus, by models in the box.
+Scored are all responses of the embedded corpus, by bundled models.
 """
 
 from __future__ import annotations

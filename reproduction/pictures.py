@@ -61,7 +61,7 @@ def forest(work: Path, output: Path) -> None:
 
 
 def gallery(work: Path, output: Path) -> None:
-    """Draw every other plot of the models in the box and of the embedded corpus; the weights are of published scores."""
+    """Draw every other plot of the bundled models and of the embedded corpus; the weights are of published scores."""
     small = PRETRAINED / "slide"
     for kind in ("disentangling", "thresholds", "distribution"):
         dialeval("plot", kind, MINI, "--slm", small, "--output", output / f"{kind}.png")

@@ -25,7 +25,7 @@ os.environ.setdefault("HF_MODULES_CACHE", tempfile.mkdtemp(prefix="modules-"))
 os.environ["DIALEVAL_ANSWERS"] = str(Path(tempfile.mkdtemp(prefix="answers-")) / "answers.sqlite")
 # Models as other backends run them: made once a run of the tests.
 os.environ["DIALEVAL_EXPORTS"] = tempfile.mkdtemp(prefix="exports-")
-# What is written to stderr does not depend on which test is the first of its process to open a model in the box.
+# What is written to stderr does not depend on which test is the first of its process to open a bundled model.
 os.environ["DIALEVAL_COMMERCIAL"] = "0"
 
 

@@ -2,7 +2,7 @@
 
     python tests/light.py   # after pip install dialeval-core
 
-Every door that the light installation promises, with the models in the box; and doors that need more, each of which says in one
+Every door that the light installation promises, with the bundled models; and doors that need more, each of which says in one
 line which extra it needs. `make light` calls this with the wheel. It needs no pytest.
 """
 

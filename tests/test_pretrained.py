@@ -1,4 +1,4 @@
-"""The models in the box: that each is whole, says where it is from, and computes what it did where it was made."""
+"""The bundled models: that each is whole, says where it is from, and computes what it did where it was made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dialeval models`: the trained models in the box, and those of yours."""
+"""`dialeval models`: the bundled trained models, and those of yours."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dialeval_plugin.models.manifest import COMMERCIAL
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.runtime import ExportedBackend
 
-app = typer.Typer(help="Trained models: those in the box, yours, the Hub's.", no_args_is_help=True)
+app = typer.Typer(help="Trained models: the bundled ones, yours, the Hub's.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="A model in the box, a folder, or a hub id.")]
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="A bundled model, a folder, or a hub id.")]
 Repository = Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository of the Hub.")]
 
 
@@ -31,7 +31,7 @@ Commercial = Annotated[
     typer.Option(
         "--commercial",
         callback=_take_open_ones,
-        help=f"Take weights whose terms allow commercial use, and refuse the others in the box; as {COMMERCIAL}=1 does.",
+        help=f"Take weights whose terms allow commercial use, and refuse the other bundled ones; as {COMMERCIAL}=1 does.",
     ),
 ]
 """An option of every command that opens a scorer."""
@@ -40,9 +40,9 @@ _THERE = ", which is there already and whole"
 
 @app.command("list")
 def show_list() -> None:
-    """List the models in the box, which scorer takes which where none is named, and what the environment says.
+    """List the bundled models, which scorer takes which where none is named, and what the environment says.
 
-    A scorer takes the model that is named, else the one of its environment variable, else the one in the box. Nothing else.
+    A scorer takes the model that is named, else the one of its environment variable, else the bundled one. Nothing else.
     """
     from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
     from dialeval_plugin.models.manifest import chosen, licence_of
@@ -90,7 +90,7 @@ def show(name: Name) -> None:
 
 @app.command()
 def verify(
-    names: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="By default all in the box.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="By default all bundled ones.")] = None,
 ) -> None:
     """Check hashes and golden scores; exit with 1 where a score is off by more than 0.0001."""
     from dialeval_plugin.models.folders import pretrained_names
@@ -133,7 +133,7 @@ def percentiles(
     from .train.options import read_all_dialogues
 
     if folder.resolve().parent == PRETRAINED.resolve():
-        raise InputError(f"{folder}: is a model in the box, which has its tables. Give the folder of a model of yours.")
+        raise InputError(f"{folder}: is a bundled model, which has its tables. Give the folder of a model of yours.")
     factory = scorer_factory(KINDS[settings_file(folder)].default.scorer)
     scorer = open_scorer(str(folder), **pairs_from_text(option or (), "--option", option_kinds(factory)))
     sources = {path.name: file_hash(path) for path in dialogues}

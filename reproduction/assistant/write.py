@@ -1,7 +1,7 @@
 """The tables of results.md about answers of assistants: how often a scorer prefers what people, or a large model, prefer.
 
 Figures have 95 % intervals that resample prompts, trees of answers or conversations. DIALEVAL_DATA_DIR names the folder with
-`assistant`. A scorer is a model in the box or a folder. Of sets that the packaged models have learned from in part stand here
+`assistant`. A scorer is a bundled model or a folder. Of sets that the packaged models have learned from in part stand here
 the answers that they have not seen (`sources.is_reported`); what a model has learned from whole is marked. `--out-of-fold`
 names a file with scores of folds that had left the answer out, JSON: {"scorer": {"id of an answer": score}}. On each set that
 has one of them they take the place of the model's own scores, and answers without one are left out.
@@ -293,7 +293,7 @@ def _table(rows: Sequence[TableRow], texts: Sequence[str], notes: Sequence[str])
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__, work="the scores")
-    parser.add_argument("--scorer", action="append", required=True, help="model in the box or folder of one; may be repeated")
+    parser.add_argument("--scorer", action="append", required=True, help="bundled model or folder of one; may be repeated")
     parser.add_argument("--out-of-fold", type=Path, help="by default the file beside the script, where it is there")
     options = parser.parse_args(arguments)
     file = options.out_of_fold or (_OUT_OF_FOLD if _OUT_OF_FOLD.exists() else None)

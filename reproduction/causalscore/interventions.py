@@ -62,7 +62,7 @@ def _replaced(texts: Sequence[str], place: int, stranger: str) -> list[str]:
 
 
 def scorers() -> dict[str, Scorer]:
-    """CausalScore and its first half by the classifiers in the box, and what judges the fit of a response in another way."""
+    """CausalScore and its first half by the bundled classifiers, and what judges the fit of a response in another way."""
     return {
         "causalscore": load_scorer("causalscore"),
         "unconditional": load_scorer("causalscore", variant="unconditional"),

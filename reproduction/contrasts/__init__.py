@@ -1,1 +1,1 @@
-"""How often each model in the box orders two responses, or two dialogues, as anybody would."""
+"""How often each bundled model orders two responses, or two dialogues, as anybody would."""

@@ -1,7 +1,7 @@
 """The tables of results.md about answers of assistants: of which spoiled answers a scorer sees that they are spoiled.
 
 Good answers are those of `reproduction.assistant.data.best_answers` that are plain English prose. DIALEVAL_DATA_DIR names the
-folder with `assistant`. A scorer is a model in the box or a folder.
+folder with `assistant`. A scorer is a bundled model or a folder.
 
     python -m reproduction.contrasts.assistant --scorer general --work FOLDER --document reproduction/contrasts/results.md
 """
@@ -269,7 +269,7 @@ def tables(scorers: Mapping[str, Scorer], good: Sequence[RatedAnswer], work: Pat
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__, work="the scores")
-    parser.add_argument("--scorer", action="append", required=True, help="model in the box or folder of one; may be repeated")
+    parser.add_argument("--scorer", action="append", required=True, help="bundled model or folder of one; may be repeated")
     options = parser.parse_args(arguments)
     scorers = {name: open_scorer(name, backend="auto") for name in options.scorer}
     write_tables(options.document, tables(scorers, good_answers(), options.work))

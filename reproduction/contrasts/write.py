@@ -1,4 +1,4 @@
-"""The tables of results.md: the share of pairs that each model in the box orders as anybody would, by what is wrong.
+"""The tables of results.md: the share of pairs that each bundled model orders as anybody would, by what is wrong.
 
 DIALEVAL_DATA_DIR names the folder with `robustness`.
 
@@ -63,7 +63,7 @@ def _insults_apart(pairs: Sequence[ContrastPair]) -> list[ContrastPair]:
 
 
 def scorers(level: Level) -> dict[str, Scorer]:
-    """Open, by model in the box, the first of its evaluators that is of a level and takes minutes; not every model has one."""
+    """Open, by bundled model, the first of its evaluators that is of a level and takes minutes; not every model has one."""
     found = {}
     for model, folder in packaged_folders().items():
         rows = [row for row in rows_of(model, folder) if row.level == level and row.cost == "minutes"]

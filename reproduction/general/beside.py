@@ -1,4 +1,4 @@
-"""The section "Small evaluators, without ratings" of docs/results.md: the models in the box beside published evaluators.
+"""The section "Small evaluators, without ratings" of docs/results.md: the bundled models beside published evaluators.
 
 The first table has the small ones, on nine rated sets; the second one large models' published verdicts about the same items,
 with the difference to `general` and its interval. DIALEVAL_DATA_DIR names the folder with `dstc10` and `llm_judgements`.
@@ -182,7 +182,7 @@ def spread(found: Mapping[str, Mapping[str, ValueInterval | Estimate | None]], a
         return ""
     return (
         f"Trained by one command with {len(values)} seeds, `general` has means of seven of "
-        f"{', '.join(f'{value:.3f}' for value in values)}, the one in the box first: {fmean(values):.3f} on average, standard "
+        f"{', '.join(f'{value:.3f}' for value in values)}, the bundled one first: {fmean(values):.3f} on average, standard "
         f"deviation {stdev(values):.3f}."
     )
 

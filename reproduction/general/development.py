@@ -193,7 +193,7 @@ def counts_of(sets: Mapping[str, Sized]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = script_parser(__doc__)
-    parser.add_argument("model", help="folder of a trained model, or its name in the box")
+    parser.add_argument("model", help="folder of a trained model, or the name of a bundled one")
     parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap")
     options = parser.parse_args(arguments)
     data = data_folder()

@@ -103,7 +103,7 @@ def dialogue_table(model: str, sets: Mapping[str, Rated], *, rounds: int = 1000,
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__)
-    parser.add_argument("model", help="folder of a trained model, or its name in the box")
+    parser.add_argument("model", help="folder of a trained model, or the name of a bundled one")
     parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap")
     options = parser.parse_args(arguments)
     write_tables(options.document, {"dialogues": dialogue_table(options.model, rated_dialogues(), rounds=options.rounds)})

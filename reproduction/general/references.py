@@ -84,7 +84,7 @@ def weight_table(models: Sequence[str], sets: Mapping[str, Sequence[Example]], r
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__)
-    parser.add_argument("models", nargs="+", help="folders of trained models, or their names in the box")
+    parser.add_argument("models", nargs="+", help="folders of trained models, or names of bundled ones")
     options = parser.parse_args(arguments)
     reported = read_reported(REPORTED).sets
     everything = dailydialog_pp.read(data_folder() / "dailydialog_pp" / "dev.json")

@@ -1,1 +1,1 @@
-"""How the models in the box are made, and their figures."""
+"""How the bundled models are made, and their figures."""

@@ -1,4 +1,4 @@
-"""Train and pack the models in the box: `python -m reproduction.pretrained.build [MODEL ...]`, or `make models`.
+"""Train and pack the bundled models: `python -m reproduction.pretrained.build [MODEL ...]`, or `make models`.
 
 For each model the files that it is trained on are compared with the SHA-256 in `corpora.json`, `dialeval train` runs with
 one thread, in bfloat16 where the processor has instructions for it, and the folder is packed into
@@ -158,7 +158,7 @@ RECIPES = {
             *(("--data", f"cgdialog_plus/{name}_response_cause_train.json") for name in _CAUSES),
             *(("--validation", f"cgdialog_plus/{name}_response_cause_valid.json") for name in _CAUSES),
         ),
-        ("--recipe", "vectors"),  # of `general` in the box, which is to be built before
+        ("--recipe", "vectors"),  # of the bundled `general`, which is to be built before
         reported=_CAUSES_REPORTED,
     ),
     "language-model": Recipe(
@@ -171,7 +171,7 @@ RECIPES = {
         scales=_LEVELS,
     ),
 }
-"""By name in the box."""
+"""By the name of the bundled model."""
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -232,7 +232,7 @@ def acceptance_command(logs: Sequence[str], model: str) -> list[str]:
 
 
 def check_files(name: str, data: Path) -> None:
-    """End the program where a training file is not the one that the model in the box was trained on."""
+    """End the program where a training file is not the one that the bundled model was trained on."""
     known = {file: found for corpus in read_json(CORPORA).values() for file, found in corpus["files"].items()}
     for file in [*RECIPES[name].training_files, *HUMAN]:
         if not (data / file).is_file() or file_hash(data / file) != known[file]:

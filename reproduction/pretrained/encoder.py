@@ -1,7 +1,7 @@
-"""The encoder in the box: its weights rounded to signed integers, and what that moves.
+"""The bundled encoder: its weights rounded to signed integers, and what that moves.
 
 `--float32` names the folder of sentence-transformers/all-MiniLM-L6-v2 as its authors publish it (the revision stands in
-`models/folders.py`). With `--output` the encoder is written, as it is in the box. Otherwise each packaged model scores with the
+`models/folders.py`). With `--output` the encoder is written, as it is bundled. Otherwise each packaged model scores with the
 encoder as published and with it rounded to each number of bits, and two tables say how far scores and figures moved: on the
 golden items, on rated sets of DSTC10, and on pairs of answers that people ordered. DIALEVAL_DATA_DIR names the folder with the
 data.
@@ -49,7 +49,7 @@ from reproduction.kept_results import kept_json
 
 CHOICES = (8, 10, 12, 16)
 BITS = 16
-"""Of the encoder in the box: the fewest of `CHOICES` that move no score by more than 0.001."""
+"""Of the bundled encoder: the fewest of `CHOICES` that move no score by more than 0.001."""
 N_PAIRS = 60
 """Of each set of pairs, from the beginning."""
 EVALUATORS: Mapping[str, tuple[str, dict[str, str]]] = {
@@ -96,7 +96,7 @@ def restored(weights: Mapping[str, np.ndarray], bits: int) -> dict[str, np.ndarr
 
 
 def write_encoder(source: Path, target: Path) -> None:
-    """Write the encoder as it is in the box: its weights rounded, and the files that hosts and tokenizers read, as they are."""
+    """Write the encoder as it is bundled: its weights rounded, and the files that hosts and tokenizers read, as they are."""
     tensors: dict[str, np.ndarray] = {}
     for name, weight in read_tensors(source / WEIGHTS_FILE).items():
         if weight.dtype != np.float32:

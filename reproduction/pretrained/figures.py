@@ -1,4 +1,4 @@
-"""Every figure of a model in the box stands once, a line each in `dialeval_plugin/pretrained/figures.jsonl`.
+"""Every figure of a bundled model stands once, a line each in `dialeval_plugin/pretrained/figures.jsonl`.
 
 A figure is how far one of the model's scorers agrees with people on a rated set (Spearman's rho with its interval, which
 resamples dialogues), the accuracy of the small model on DailyDialog++'s test contexts, the share of hand-written pairs that are
@@ -39,7 +39,7 @@ KINDS: Mapping[str, str] = {
     "causalscore": "causalscore",
     "language-model": "language_model",
 }
-"""Name of a model in the box to its kind in the table of evaluators."""
+"""Name of a bundled model to its kind in the table of evaluators."""
 AGREEMENT, ACCURACY, RIGHT_PAIRS = "spearman", "accuracy", "right pairs"
 SAME_ORDER = "spearman with the full model's scores"
 DAILYDIALOG_PP, CONTRASTS = "dailydialog_pp", "contrasts"
@@ -55,7 +55,7 @@ class Figure:
     """One figure, rounded to six decimals.
 
     Attributes:
-        model: name of the model in the box.
+        model: name of the bundled model.
         model_hash: of its folder.
         evaluator: row of the table of evaluators, `reproduction/results/evaluators.json`.
         dataset: code of a DSTC10 set, or name of another one.
@@ -123,7 +123,7 @@ def read_figures(path: Path = FIGURES) -> list[Figure]:
 
 
 def packaged_folders() -> dict[str, Path]:
-    """Return the models that are in the box, by name."""
+    """Return the models that are bundled, by name."""
     return {name: PRETRAINED / name for name in KINDS if name in pretrained_names()}
 
 
@@ -162,7 +162,7 @@ def figures_of(model: str, folder: Path, question: Question, *, full: Path | Non
         InputError: there is no model of that name.
     """
     if model not in KINDS:
-        raise InputError(f"{model}: there is no such model in the box. Choose one of {', '.join(KINDS)}.")
+        raise InputError(f"{model}: there is no such bundled model. Choose one of {', '.join(KINDS)}.")
     runs = [_Run(model, content_hash(folder), row, load_scorer(row.scorer, **row.options)) for row in rows_of(model, folder)]
     data = list(rated_items(question))
     found = [figure for run in runs for items in data for figure in run.agreements(items, question)]

@@ -1,6 +1,6 @@
 """Writes the graphs without weights that come with the package, see `dialeval_plugin.models.runtimes.packaged`.
 
-They are traced with torch from the models in the box, once: what they compute is the same for all weights of the same shapes.
+They are traced with torch from the bundled models, once: what they compute is the same for all weights of the same shapes.
 
     python -m reproduction.pretrained.graphs
 """

@@ -1,4 +1,4 @@
-"""The tables of the models in the box, from the lines of figures alone, and the documents in which they stand."""
+"""The tables of the bundled models, from the lines of figures alone, and the documents in which they stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the figures of the models in the box and writes the tables that show them, wherever these stand.
+"""Computes the figures of the bundled models and writes the tables that show them, wherever these stand.
 
 DIALEVAL_DATA_DIR names the folder with `dstc10`, `fed`, `usr` and `dailydialog_pp`.
 
@@ -42,14 +42,14 @@ def named_folders(values: Iterable[str], option: str) -> dict[str, Path]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = script_parser(__doc__, work="the scores")
     parser.add_argument("--everywhere", action="store_true", help="write figures.jsonl and every document that has the markers")
-    parser.add_argument("--model", action="append", default=[], metavar="NAME=FOLDER", help="default: those in the box")
+    parser.add_argument("--model", action="append", default=[], metavar="NAME=FOLDER", help="default: the bundled ones")
     parser.add_argument("--full", action="append", default=[], metavar="NAME=FOLDER", help="what a model was packed from")
     parser.add_argument("--only", nargs="+", default=list(KINDS), metavar="NAME", help="compute these anew; none for no model")
     parser.add_argument("--sets", nargs="+", default=[], metavar="SET", help="these data sets only, to try things out")
     parser.add_argument("--rounds", type=int, default=1000, help="of the bootstrap")
     options = parser.parse_args(arguments)
     if options.everywhere and (options.model or options.sets):
-        raise InputError("--everywhere: writes the figures of the models in the box on all sets. Leave --model and --sets out.")
+        raise InputError("--everywhere: writes the figures of the bundled models on all sets. Leave --model and --sets out.")
     folders = named_folders(options.model, "--model") or packaged_folders()
     full = named_folders(options.full, "--full")
     question = Question(options.work, options.sets, options.rounds)

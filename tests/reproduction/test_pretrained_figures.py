@@ -1,4 +1,4 @@
-"""The figures of the models in the box: one file, the tables that are made of it, and that they are what the models give."""
+"""The figures of the bundled models: one file, the tables that are made of it, and that they are what the models give."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_model_is_compared_with_people_on_each_quality_at_its_level(
     assert {one.model_hash for one in found} == {content_hash(tiny_general)}
     assert all(one.full == one.value for one in found)
     assert refusal(figures_of, "blue", tiny_general, question) == (
-        f"blue: there is no such model in the box. Choose one of {', '.join(KINDS)}."
+        f"blue: there is no such bundled model. Choose one of {', '.join(KINDS)}."
     )
 
 
@@ -126,7 +126,7 @@ def test_a_folder_without_a_models_name_is_refused(value: str) -> None:
 
 def test_what_is_tried_out_does_not_become_the_figures() -> None:
     assert refusal(write.main, ["--work", "w", "--everywhere", "--sets", "tu"]) == (
-        "--everywhere: writes the figures of the models in the box on all sets. Leave --model and --sets out."
+        "--everywhere: writes the figures of the bundled models on all sets. Leave --model and --sets out."
     )
 
 

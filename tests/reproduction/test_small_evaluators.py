@@ -58,7 +58,7 @@ def test_other_trainings_are_named_by_their_seed_and_their_spread_is_said(tiny_g
         return {code: ValueInterval(value, value - 0.1, value + 0.1) for code in SEVEN}
 
     assert spread({"general": of(0.4), again.name: of(0.3)}, [again]) == (
-        "Trained by one command with 2 seeds, `general` has means of seven of 0.400, 0.300, the one in the box first: 0.350 "
+        "Trained by one command with 2 seeds, `general` has means of seven of 0.400, 0.300, the bundled one first: 0.350 "
         "on average, standard deviation 0.071."
     )
     assert spread({"general": of(0.4)}, []) == ""

@@ -110,7 +110,7 @@ def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
 
 @functools.cache
 def _scorer() -> Scorer:
-    """The general evaluator, opened once: the model in the box, or the one that DIALEVAL_GENERAL names."""
+    """The general evaluator, opened once: the bundled model, or the one that DIALEVAL_GENERAL names."""
     return load_scorer("general")
 
 

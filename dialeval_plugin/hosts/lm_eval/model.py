@@ -93,7 +93,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     """A scorer as an lm-eval model.
 
     Args:
-        scorer: the scorer's name; without it the general evaluator, with the model in the box.
+        scorer: the scorer's name; without it the general evaluator, with the bundled model.
         batch_size: handed on to a scorer that takes it, if it is more than 1, the host's default.
         max_batch_size: the host's; not used.
         device: handed on to a scorer that takes it, unless it names a GPU that is not there, as the host's default may.

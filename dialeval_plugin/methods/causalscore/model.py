@@ -2,7 +2,7 @@
 
 On disk it is what `ModelFolder` writes; `causalscore.json` holds the configuration. Cross-encoders stand in two subfolders,
 `unconditional` and `conditional`, each of which `CrossEncoder(folder)` opens. Classifiers over a general evaluator's vectors
-are a few numbers in `causalscore.json`; the evaluator is one in the box, by its name, or stands in the subfolder `general`.
+are a few numbers in `causalscore.json`; the evaluator is a bundled one, by its name, or stands in the subfolder `general`.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _Vectors(TypedDict):
     """Classifiers over a general evaluator's vectors."""
 
     general: str | None
-    """Name of the evaluator in the box; None where it stands in the subfolder."""
+    """Name of the bundled evaluator; None where it stands in the subfolder."""
     hash: str
     """Of its folder."""
     unconditional: list[float]
@@ -173,7 +173,7 @@ class _Vectors(TypedDict):
 
 
 def _referred(source: Path, folder: Path) -> dict[str, Any]:
-    """Say where the evaluator of a folder is, after it was copied there if it is none in the box."""
+    """Say where the evaluator of a folder is, after it was copied there unless it is a bundled one."""
     is_packaged = source.parent == PRETRAINED
     if not is_packaged:
         shutil.copytree(source, folder / _GENERAL)
@@ -184,7 +184,7 @@ def _general_of(folder: Path, stored: _Vectors) -> Path:
     """Return the folder of the evaluator that a model's classifiers were fitted on."""
     name = stored["general"]
     if name is not None and name not in pretrained_names():
-        raise ModelLoadError(f"{folder}: needs the model {name!r}, which is not in the box. Install the release that has it.")
+        raise ModelLoadError(f"{folder}: needs the model {name!r}, which is not bundled. Install the release that has it.")
     found = folder / _GENERAL if name is None else PRETRAINED / name
     if content_hash(found) != stored["hash"]:
         raise ModelLoadError(

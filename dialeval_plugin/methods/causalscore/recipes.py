@@ -12,7 +12,7 @@ Filter: TypeAlias = Literal["paper", "code"]
 VECTORS = "vectors"
 """The recipe of classifiers over a general evaluator's vectors, which has no numbers to choose: see `vectors.fit`."""
 GENERAL = "general"
-"""The evaluator in the box, on whose vectors they are fitted where no other is named."""
+"""The bundled evaluator, on whose vectors they are fitted where no other is named."""
 
 
 @dataclass(frozen=True, slots=True)

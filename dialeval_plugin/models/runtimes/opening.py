@@ -28,7 +28,7 @@ def open_runtime(
 ) -> Runtime:
     """Open what runs the model in a folder; the first time that a backend needs an export, it is made in the user's cache.
 
-    Models over the encoder in the box need none, see `packaged`.
+    Models over the bundled encoder need none, see `packaged`.
 
     Args:
         folder: of the model.

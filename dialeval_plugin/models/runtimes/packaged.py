@@ -1,6 +1,6 @@
-"""Graphs that come with the package: of the encoder in the box, and of the heads on it, without weights.
+"""Graphs that come with the package: of the bundled encoder, and of the heads on it, without weights.
 
-They are given the weights of the model's safetensors, so that a model over the encoder in the box needs neither torch nor an
+They are given the weights of the model's safetensors, so that a model over the bundled encoder needs neither torch nor an
 export. Each graph is there twice: onnxruntime takes weights in the place of stored ones, OpenVINO in that of inputs. They are
 written by `reproduction/pretrained/graphs.py`.
 """
@@ -30,7 +30,7 @@ _WINDOW_FILE = "sentence_bert_config.json"
 SUFFIXES: dict[ExportedBackend, str] = {"onnx": ".onnx", "openvino": ".inputs.onnx"}
 
 _SPECIAL_TOKENS = {**dict.fromkeys(SPECIAL_TOKENS), "cls_token_id": 101, "sep_token_id": 102, "pad_token_id": 0}
-"""Of the encoder in the box, whose `tokenizer.json` is checked by its hash."""
+"""Of the bundled encoder, whose `tokenizer.json` is checked by its hash."""
 
 
 class _Lengths(TypedDict):
@@ -41,7 +41,7 @@ class _Lengths(TypedDict):
 
 
 def open_packaged(folder: Path, backend: ExportedBackend, dtype: Precision, head: HeadFile | None) -> ExportedRuntime | None:
-    """Open what runs a model over the encoder in the box; None where there is no graph of the model's encoder, or of its head.
+    """Open what runs a model over the bundled encoder; None where there is no graph of the model's encoder, or of its head.
 
     Raises:
         ModelLoadError: the weights are damaged, or are not those of an encoder, or a head, of this kind.

@@ -42,7 +42,7 @@ PAIRS = [_pair(number) for number in range(36)]
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
     folder = tmp_path_factory.mktemp("vectors")
-    # A copy is no model in the box.
+    # A copy is no bundled model.
     shutil.copytree(PRETRAINED / "general", folder / "own")
     options = CausalTrainingOptions("vectors", str(folder / "own"), validation_fraction=0.3)
     return train(CausalSources(PAIRS), folder / "model", options)
@@ -146,7 +146,7 @@ def test_another_evaluator_in_its_place_is_refused(trained: TrainingResult, tmp_
     settings.write_text(settings.read_text().replace('"general": null', '"general": "specific"'))
     write_manifest(folder)
     assert refusal(CausalScorer, str(folder), error=ModelLoadError) == (
-        f"{folder}: needs the model 'specific', which is not in the box. Install the release that has it."
+        f"{folder}: needs the model 'specific', which is not bundled. Install the release that has it."
     )
 
 

@@ -98,7 +98,7 @@ def test_a_hub_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     message = refusal(resolve, "nobody/no-such-model", error=MissingPrerequisite)
     assert message.startswith("nobody/no-such-model: is no folder here, and the model hub did not give it (")
-    assert message.endswith(f"in the box are {', '.join(pretrained_names())} and the encoder all-MiniLM-L6-v2.")
+    assert message.endswith(f"bundled are {', '.join(pretrained_names())} and the encoder all-MiniLM-L6-v2.")
 
 
 @pytest.mark.parametrize(
