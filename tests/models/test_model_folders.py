@@ -360,6 +360,7 @@ def test_the_encoder_of_an_installation_without_it_comes_from_the_hub_and_that_i
     monkeypatch.setattr(folders, "PRETRAINED", tmp_path / "empty")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # read from the environment when it was imported
     missing = f"{tmp_path / 'empty' / PACKAGED_ENCODER}: there is no such folder, and the hub did not give the encoder "
     with pytest.raises(MissingPrerequisite, match=f"^{re.escape(missing)}.*Install dialeval-plugin again.$"):
         resolve(PACKAGED_ENCODER)

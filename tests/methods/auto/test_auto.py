@@ -144,7 +144,7 @@ def test_the_summary_keeps_the_two_apart_and_so_does_a_file_of_shards(
         f"  judged by assistant: mean {means['assistant']:.4f}, 2 scored",
     ]
     assert whole.stdout.splitlines()[:3] == said
-    assert whole.stdout.splitlines()[3].startswith("method:auto|")
+    assert whole.stdout.splitlines()[3].startswith("auto#")
     for number in (1, 2):
         run("score", log, *words, "--output", tmp_path / f"{number}.jsonl", "--shard", f"{number}/2")
     merged = run("merge", tmp_path / "merged.csv", tmp_path / "1.jsonl", tmp_path / "2.jsonl")
