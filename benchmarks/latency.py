@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--light", default=sys.executable, help="Python of a light installation")
     parser.add_argument("--quick", action="store_true", help="few calls")
     arguments = parser.parse_args()
-    n_cold, rounds, n = (3, 2, 64) if arguments.quick else (20, 5, 256)
+    n_cold, rounds, n = (3, 2, 64) if arguments.quick else (10, 3, 128)
     starts = ["| | first score, s: p50 | p95 | beside the full one | peak MB |", "|---|--:|--:|--:|--:|"]
     table = ["| | callers | ms: p50 | p95 | responses a second | p50 beside a forward pass | processor time beside it |"]
     table.append("|---|--:|--:|--:|--:|--:|--:|")
