@@ -36,10 +36,12 @@ BEGIN, END = "<!-- written by make matrix -->", "<!-- end -->"
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 SHOWN = ("torch", "transformers", "lm-eval", "evaluate", "numpy", "scipy", "pandas", "onnxruntime", "pydantic", "typer")
-TOOLS = ("pytest", "pytest-socket", "pytest-timeout", "hypothesis")
+# The last four are what tests compare with and read.
+TOOLS = ("pytest", "pytest-socket", "pytest-timeout", "hypothesis", "krippendorff", "scikit-learn", "pandas", "rank-bm25")
 TESTS = {
     "full": ("tests/core", "tests/statistics", "tests/models", "tests/hosts"),
-    "light": ("tests/core", "tests/statistics"),
+    # What needs neither torch nor a host, nor datasets.
+    "light": ("tests/statistics", "tests/labels", "tests/conversations", "--ignore=tests/conversations/test_every_way_in.py"),
 }
 """By distribution."""
 SMOKE = {"full": "tests/smoke.py", "light": "tests/light.py"}
@@ -253,7 +255,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names as JSON")
     parser.add_argument("--resolve", action="store_true", help="install nothing")
     parser.add_argument("--torch", help="its version in full environments")
-    parser.add_argument("--no-tests", action="store_true", help="only install, check and score")
+    parser.add_argument("--no-tests", action="store_true", help="only install, check and score; no row is written")
     parser.add_argument("--no-smoke", action="store_true", help="leave tests/smoke.py and tests/light.py out")
     given = parser.parse_args()
     known = {one.name: one for one in ENVIRONMENTS}
@@ -266,14 +268,22 @@ def main() -> int:
     builder = Builder(built(), given.torch)
     has_failed = False
     for one in chosen:
-        if given.resolve:
-            print(f"{one.name}: {len(builder.requirements(one).read_text(encoding='utf-8').splitlines())} packages", flush=True)
+        try:
+            if given.resolve:
+                n_packages = len(builder.requirements(one).read_text(encoding="utf-8").splitlines())
+                print(f"{one.name}: {n_packages} packages", flush=True)
+                continue
+            row = builder.row(one, has_smoke=not given.no_smoke, has_tests=not given.no_tests)
+        except SystemExit as error:
+            print(f"{one.name}: cannot be installed\n{error}", flush=True)
+            has_failed = True
             continue
-        row = builder.row(one, has_smoke=not given.no_smoke, has_tests=not given.no_tests)
         print(" | ".join(f"{name}: {value}" for name, value in asdict(row).items() if value), flush=True)
         if not row.python:
             continue
         has_failed |= not re.fullmatch(r"0\.\d{4}", row.score) or any(word in row.tests for word in ("failed", "error"))
+        if given.no_tests:
+            continue
         rows = {row["environment"]: row for row in (json.loads(ROWS.read_text(encoding="utf-8")) if ROWS.is_file() else [])}
         rows[row.environment] = asdict(row)
         kept = [rows[name] for name in known if name in rows]
