@@ -112,8 +112,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few calls")
     arguments = parser.parse_args()
     n_cold, rounds, n = (3, 2, 64) if arguments.quick else (10, 3, 128)
-    starts = ["| | first score, s: p50 | p95 | beside the full one | peak MB |", "|---|--:|--:|--:|--:|"]
-    table = ["| | callers | ms: p50 | p95 | responses a second | p50 beside a forward pass | processor time beside it |"]
+    starts = ["| | first score, s: p50 | p95 | of the full one | peak MB |", "|---|--:|--:|--:|--:|"]
+    table = ["| | callers | ms: p50 | p95 | responses a second | p50, forward passes | processor time, forward passes |"]
     table.append("|---|--:|--:|--:|--:|--:|--:|")
     first = None
     for name, python, backend in (("full, torch", sys.executable, "torch"), ("light, onnxruntime", arguments.light, "onnx")):
