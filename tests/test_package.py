@@ -108,7 +108,10 @@ def test_extras_give_back_what_the_light_distribution_leaves_out(described: dict
 
 @pytest.mark.parametrize("name", ["plugin", "core"])
 def test_the_conda_recipe_requires_what_the_distribution_does(described: dict[str, Message], name: str) -> None:
-    recipe = yaml.safe_load((ROOT / "conda/recipe.yaml").read_text(encoding="utf-8"))
+    path = ROOT / "conda/recipe.yaml"
+    if not path.exists():
+        pytest.skip("a source distribution has no conda recipe")
+    recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert recipe["context"]["version"] == dialeval_plugin.__version__
     (output,) = (one for one in recipe["outputs"] if one["package"]["name"] == f"dialeval-{name}")
     of_conda = {"torch": "pytorch"}

@@ -265,7 +265,10 @@ def test_the_page_is_served_until_it_is_interrupted_and_its_answers_stay(tmp_pat
         connection.request("POST", "/answer", answer, {"X-Token": token})
         assert connection.getresponse().read() == b'{"kept": true}'
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()  # of a shell that lets its jobs ignore the signal, it would wait for ever
     assert process.returncode == 130
     assert said.splitlines() == [
         "open it in a browser; answers are added to answers.csv; end with Ctrl-C, the same command goes on",

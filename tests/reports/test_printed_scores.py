@@ -65,13 +65,13 @@ def worst_rows(found: Scores, items: Sequence[Item], n: int, explanations: Seque
 
 def test_a_summary_counts_what_has_no_score_and_what_was_left_out() -> None:
     meta = {"main": "value", "mean": 0.375, "n_scored": 2, "n_total": 3, "signature": "method:m", "left_out": {}}
-    assert summary(meta) == "value: mean 0.3750, 2 of 3 scored\nmethod:m"
+    assert summary(meta) == "value: mean 0.3750, 2 of 3 scored\nm#e4598341 (dialeval unknown)"
     assert summary({**meta, "mean": None, "left_out": {"system message": 2}}, "", 7) == (
-        "value: no score, 2 of 3 scored\nleft out: 2 system messages\nmethod:m"
+        "value: no score, 2 of 3 scored\nleft out: 2 system messages\nm#e4598341 (dialeval unknown)"
     )
     assert (
         summary(meta, "[0.1000, 0.5000]", 12)
-        == "value: mean 0.3750 [0.1000, 0.5000], 2 of 3 scored, 12 conversations\nmethod:m"
+        == "value: mean 0.3750 [0.1000, 0.5000], 2 of 3 scored, 12 conversations\nm#e4598341 (dialeval unknown)"
     )
 
 

@@ -13,6 +13,7 @@ from dialeval_plugin.core.options import Positive, checked_init
 from dialeval_plugin.core.resources import bibtex, optional
 from dialeval_plugin.core.scores import Row
 from dialeval_plugin.core.signature import SignatureValue, content_hash
+from dialeval_plugin.models.compact import whole
 from dialeval_plugin.models.folders import check_complete, check_weights, opening, resolve
 from dialeval_plugin.models.language_models import longest_input
 from dialeval_plugin.models.tensors import choose_device
@@ -73,12 +74,12 @@ class BertScore(ReferenceScorer):
 
     def _open(self, folder: Path) -> tuple[Any, Any]:
         stored = check_weights(folder)
-        with opening(folder, "an encoder"):
+        with opening(folder, "an encoder"), whole(folder) as copy:
             try:
-                model = self._package.get_model(str(folder), self.num_layers)
+                model = self._package.get_model(str(copy), self.num_layers)
             except AssertionError as error:
                 raise InputError(f"bertscore: {error}.") from None
-            tokenizer = self._package.get_tokenizer(str(folder), use_fast=True)
+            tokenizer = self._package.get_tokenizer(str(copy), use_fast=True)
             check_complete(folder, model.state_dict(), stored)
             tokenizer.model_max_length = longest_input(model, tokenizer) or 512
         tokenizer.split_special_tokens = True
