@@ -18,6 +18,7 @@ import pytest
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.readers import dstc10
+from dialeval_plugin.hosts.lm_eval import versions
 from dialeval_plugin.hosts.lm_eval.slm_tasks import slide_dataset
 from dialeval_plugin.hosts.lm_eval.tasks import classification
 from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset, mini_dataset, process_results
@@ -206,9 +207,11 @@ def test_tasks_that_there_are_not_are_named_each_with_the_nearest(clean_run: Run
     """TRIAL section 3: `dstc10` was "Tasks not found", below a traceback."""
     done = clean_run("-c", MAIN, "run", "--model", "dummy", "--tasks", "dstc10,dstc10_dialog_tu,xxyyzzqq")
     assert done.returncode == 1
+    # From 0.5 on the host stops at the first.
+    second = "" if versions.has_scorers() else "There is no 'xxyyzzqq'. "
     assert done.stderr.splitlines()[-1] == (
         "dialeval_plugin.core.errors.InputError: --tasks: there is no 'dstc10'. Did you mean 'dstc10_dialog'? "
-        "There is no 'xxyyzzqq'. Type `dialeval lm-eval ls tasks` for all."
+        f"{second}Type `dialeval lm-eval ls tasks` for all."
     )
 
 

@@ -17,6 +17,7 @@ from dialeval_plugin.hosts.lm_eval_logs import redact_host_logs
 from dialeval_plugin.hosts.registration import importing, register, replaced
 
 from .short_table import short_tables
+from .versions import missing_tasks
 
 if TYPE_CHECKING:
     from lm_eval.tasks import TaskManager
@@ -88,9 +89,8 @@ def _asks_for_ours_alone(argv: Sequence[str]) -> bool:
 
 def _missing_tasks(error: Exception, managers: Sequence[TaskManager]) -> InputError | None:
     """The error of tasks that there are not, each with the nearest that there is; None where the host's is another one."""
-    problem, _, names = str(error).partition(": ")
-    if not isinstance(error, ValueError) or problem != "Tasks not found":
+    if not (names := missing_tasks(error)):
         return None
     known = {name for manager in managers for name in manager.all_tasks}
-    said = [f"{name!r}.{did_you_mean(name, sorted(known))}" for name in names.split(", ")]
+    said = [f"{name!r}.{did_you_mean(name, sorted(known))}" for name in names]
     return InputError(f"--tasks: there is no {' There is no '.join(said)} Type `dialeval lm-eval ls tasks` for all.")

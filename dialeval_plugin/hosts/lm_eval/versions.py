@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,15 @@ def generation_task() -> Any:
     """The host's class of tasks that a model answers with text. It makes one request of a document; 0.5 puts it in a list."""
     tasks = importlib.import_module("lm_eval.api.task")
     return getattr(tasks, "GenerateTask", tasks.ConfigurableTask)
+
+
+def missing_tasks(error: Exception) -> list[str]:
+    """Return the tasks that the host says it does not have: 0.4.13 names all of them, 0.5 the first; none of another error."""
+    said = str(error.args[0]) if error.args else ""
+    if isinstance(error, ValueError) and said.startswith("Tasks not found: "):
+        return said.partition(": ")[2].split(", ")
+    found = re.match(r"Spec '(.*)' is not a registered task", said) if isinstance(error, KeyError) else None
+    return [found[1]] if found else []
 
 
 def plain_messages(payload: dict[str, Any]) -> dict[str, Any]:
