@@ -12,7 +12,7 @@ from typing import Any
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.scorer import Scorer, content
+from dialeval_plugin.core.scorer import Scorer, score_key
 from dialeval_plugin.core.scores import SCHEMA_VERSION, Reason, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.corpora.scored_input import PlacedItem, Shard, Source
@@ -43,7 +43,7 @@ def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
     digest.update(repr(sorted(scorer.signature_fields().items(), key=lambda field: field[0])).encode())
     digest.update(f"{__version__} {scorer.window}".encode())
     for item in items:
-        digest.update(repr((item.id, content(item))).encode())
+        digest.update(repr((item.id, score_key(item))).encode())
     return digest.hexdigest()
 
 

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite
-from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json_prefix
+from dialeval_plugin.core.files import MAX_FILE_BYTES, Line, parse_json_prefix
 from dialeval_plugin.core.resources import optional
 
 from .layouts import Layout, text_layouts
@@ -213,9 +213,9 @@ def _rows_of_text(
             return
         yield from value_rows(first, name, n_before, is_log=is_log)
         return
-    text = "\n" * n_before + first + file.read(LARGEST_TEXT)
+    text = "\n" * n_before + first + file.read(MAX_FILE_BYTES)
     if file.read(1):
-        raise InputError(f"{name}: holds more than {LARGEST_TEXT // 10**6} MB, the limit of a file. Split it.")
+        raise InputError(f"{name}: holds more than {MAX_FILE_BYTES // 10**6} MB, the limit of a file. Split it.")
     yield from value_rows(text, name, is_log=is_log)
 
 
@@ -324,7 +324,7 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
     A header without the delimiter, but with semicolons, tabs or commas, has those instead.
     """
     # The limit that the module begins with, 131,072 characters, is less than some conversations have.
-    csv.field_size_limit(LARGEST_TEXT)
+    csv.field_size_limit(MAX_FILE_BYTES)
     lines = iter(file)
     first = next(lines, "")
     while first and not first.strip():

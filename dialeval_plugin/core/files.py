@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LARGEST_TEXT = 10**9
+MAX_FILE_BYTES = 10**9
 """Bytes of the largest file that is read, unpacked: several times what a million responses take."""
-DEEPEST = 100
+MAX_JSON_DEPTH = 100
 """Levels of lists and objects in JSON that is read; the interpreter itself would follow about a thousand."""
 
 _BLOCK = 1 << 20
-_SHOWN = 50
+_MAX_NAME = 50
 _N_RANDOM = 16
 """Characters that tell the name of an unfinished file from those of others, and from another of the same."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -79,12 +79,12 @@ def read_text(path: Path, first: int | None = None) -> str:
 
 
 def read_bounded(file: IO[bytes], where: str) -> bytearray:
-    """Return the bytes of an open file; of one that is larger than `LARGEST_TEXT`, an error, no more than that is ever held."""
+    """Return the bytes of an open file; one larger than `MAX_FILE_BYTES` is an error, and no more than that is held."""
     raw = bytearray()
     while block := file.read(_BLOCK):
         raw += block
-        if len(raw) > LARGEST_TEXT:
-            raise InputError(f"{where}: holds more than {LARGEST_TEXT // 10**6} MB, the limit of a file. Split it.")
+        if len(raw) > MAX_FILE_BYTES:
+            raise InputError(f"{where}: holds more than {MAX_FILE_BYTES // 10**6} MB, the limit of a file. Split it.")
     return raw
 
 
@@ -96,8 +96,8 @@ def _no_name(path: Path) -> InputError:
 def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Return the value of a JSON text: the one way in which this package reads JSON that it did not write a moment ago.
 
-    Refused is also what no writer means: more than `DEEPEST` levels, a number beyond the range of a float, a key twice in one
-    object, half of a surrogate pair. Errors begin with `where`: the path of the file, or `path:line` of the record. NaN,
+    More than `MAX_JSON_DEPTH` levels, a number beyond the range of a float, a key twice in one object and half of a surrogate
+    pair are refused too. Errors begin with `where`: the path of the file, or `path:line` of the record. NaN,
     Infinity and -Infinity, which are not JSON, are refused but for those that have a value in `constants`.
 
     Example:
@@ -147,7 +147,7 @@ def _syntax(error: json.JSONDecodeError) -> str:
 def _refusal(error: _Refused | RecursionError) -> str:
     if isinstance(error, _Refused):
         return str(error)
-    return f"is nested too deeply, more than {DEEPEST} levels. No file of this kind is; copy it again."
+    return f"is nested too deeply, more than {MAX_JSON_DEPTH} levels. No file of this kind is; copy it again."
 
 
 def _decoder(constants: Mapping[str, Any]) -> json.JSONDecoder:
@@ -187,11 +187,11 @@ _LENIENT = _decoder(dict.fromkeys(("NaN", "Infinity", "-Infinity")))
 
 def _check_json(value: Any, text: str, *, halves: bool = False) -> None:
     """Look for what the decoder lets through, where the text may have it at all."""
-    if text.count("[") + text.count("{") > DEEPEST:
+    if text.count("[") + text.count("{") > MAX_JSON_DEPTH:
         level, depth = [value], 0
         while level := [node for node in level if isinstance(node, (dict, list))]:
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_JSON_DEPTH:
                 raise RecursionError
             level = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
     if not halves and _SURROGATE.search(text):
@@ -380,7 +380,7 @@ def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int, in
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     # Not all of a long name: with what is added it would be longer than a name may be.
-    name = f".{target.name[:_SHOWN]}.{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:_N_RANDOM]}."
+    name = f".{target.name[:_MAX_NAME]}.{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:_N_RANDOM]}."
     remove_half_written(target.parent, glob.escape(name))
     while True:
         temporary = target.with_name(f"{name}{secrets.token_hex(_N_RANDOM // 2)}.part")

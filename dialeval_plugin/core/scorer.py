@@ -112,7 +112,7 @@ class Scorer(ABC):
         """Names of the columns, the main one first."""
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Columns that count what did not fit into a window, each with what was lost; a run warns of each once."""
         return {}
 
@@ -172,7 +172,7 @@ class Scorer(ABC):
         """Whether `normalise_rows` looks at all rows of a run, which a stream never has."""
         return type(self).normalise_rows is not Scorer.normalise_rows
 
-    def new_block(self) -> None:  # noqa: B027 - most scorers keep nothing
+    def reset_cache(self) -> None:  # noqa: B027 - most scorers keep nothing
         """Forget what was kept of earlier items: what follows can be scored alone, to the same byte."""
 
     def score(self, items: Sequence[Item], *, progress: bool = False) -> Scores:
@@ -214,7 +214,7 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False) -> Sco
         for start in range(0, len(items), size):
             rows += score_block(scorer, items[start : start + size], bar.update)
     scores = scores_of(scorer, items, scorer.normalise_rows(rows))
-    warn_of_losses(scorer, scores.n_total, scores.unscored_by_reason, n_cut(scorer, scores))
+    warn_incomplete(scorer, scores.n_total, scores.unscored_by_reason, count_truncated(scorer, scores))
     if len(scores.out_of_scope) > WARNED_FROM * scores.n_scored:
         logger.warning("%s: %s", scorer.name, out_of_scope_text(scores.out_of_scope_by_kind, scores.n_scored))
     return scores
@@ -228,12 +228,12 @@ def block_size(scorer: Scorer, most: int) -> int:
 def score_block(scorer: Scorer, items: Sequence[Item], advance: Callable[[int], object] = lambda n: None) -> list[Row]:
     """Score items that share what a scorer keeps, as the vectors of contexts; `advance` is told the size of each window.
 
-    It warns of nothing: whoever has all blocks does so once, by `warn_of_losses`.
+    It warns of nothing: whoever has all blocks does so once, by `warn_incomplete`.
     """
     _check_level(scorer, items)
     rows: list[Row] = []
     with scorer.lock:
-        scorer.new_block()
+        scorer.reset_cache()
         for start in range(0, len(items), scorer.window):
             window = items[start : start + scorer.window]
             rows += score_rows(scorer, window)
@@ -269,16 +269,16 @@ def refuse_parts(scorer: Scorer) -> None:
         )
 
 
-def n_cut(scorer: Scorer, scores: Scores) -> Counter[str]:
+def count_truncated(scorer: Scorer, scores: Scores) -> Counter[str]:
     """Of each column that counts what did not fit into a window: in how many rows something did not."""
-    return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.cuts})
+    return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.truncation_columns})
 
 
-def warn_of_losses(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cut: Mapping[str, int]) -> None:
-    """Warn once of rows without a score, by reason, and of what `n_cut` counted."""
+def warn_incomplete(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cut: Mapping[str, int]) -> None:
+    """Warn once of rows without a score, by reason, and of what `count_truncated` counted."""
     if unscored:
         logger.warning("%s: %d of %d examples have no score: %s", scorer.name, sum(unscored.values()), n_total, dict(unscored))
-    for column, lost in scorer.cuts.items():
+    for column, lost in scorer.truncation_columns.items():
         if cut[column]:
             logger.warning("%s: in %d of %d examples %s", scorer.name, cut[column], n_total, lost)
 
@@ -316,7 +316,7 @@ def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
             )
 
 
-def content(item: Item) -> tuple[Any, ...]:
+def score_key(item: Item) -> tuple[Any, ...]:
     """What a score may depend on: all but the id, the system and the ratings; turns as plain tuples, which hash faster."""
     if isinstance(item, Dialogue):
         return (tuple(map(_said, item.turns)),)
@@ -332,7 +332,7 @@ def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
     distinct: list[Item] = []
     places = []
     for item in items:
-        place = numbers.setdefault(content(item), len(distinct))
+        place = numbers.setdefault(score_key(item), len(distinct))
         if place == len(distinct):
             distinct.append(item)
         places.append(place)

@@ -21,7 +21,7 @@ SCOPE_FILE = "scope.json"
 GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
 MANIFEST_FILE = "manifest.json"
-ABOUT = frozenset({PERCENTILES_FILE, SCOPE_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
+METADATA_FILES = frozenset({PERCENTILES_FILE, SCOPE_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
 """Files of a model folder that say something of the model: where scores stand, what it knows, some scores, where it is from."""
 RUNTIME_FIELDS = ("backend", "instructions", "dtype")
 """Fields of a signature that say what ran a model; the first alone where that moves no digit that anybody looks at."""
@@ -75,7 +75,7 @@ def content_hash(folder: Path, pattern: str = "*") -> str:
     """
     digest = hashlib.sha256()
     for name, found in file_hashes(folder, pattern).items():
-        if name not in ABOUT and not name.startswith(f"{EXPORTS}/"):
+        if name not in METADATA_FILES and not name.startswith(f"{EXPORTS}/"):
             digest.update(name.encode() + b"\0" + bytes.fromhex(found))
     return digest.hexdigest()[:16]
 

@@ -29,11 +29,11 @@ class ComposedScorer(Scorer):
         """The part that says whether it can score an item, knows it, and why the score is what it is."""
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Tokens that one of the parts did not read."""
         found = defaultdict(list)
         for part in self.parts.values():
-            for name, words in part.cuts.items():
+            for name, words in part.truncation_columns.items():
                 found[name].append(words)
         return {name: ", or ".join(words) for name, words in found.items()}
 
@@ -48,10 +48,10 @@ class ComposedScorer(Scorer):
         """As the item's part says."""
         return self.part_of(item).unscorable(item)
 
-    def new_block(self) -> None:
+    def reset_cache(self) -> None:
         """Have the parts forget."""
         for part in self.parts.values():
-            part.new_block()
+            part.reset_cache()
 
     def percentiles_of(self, scores: Scores) -> tuple[float | None, ...]:
         """Among the scores that the part which judged gives to people's responses; None where that part has no table."""

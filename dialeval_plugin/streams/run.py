@@ -21,12 +21,12 @@ from dialeval_plugin.core.scorer import (
     BLOCK,
     Scorer,
     block_size,
-    content,
     refuse_parts,
     run_signature,
     score_block,
+    score_key,
     scores_of,
-    warn_of_losses,
+    warn_incomplete,
 )
 from dialeval_plugin.core.scores import (
     IN_SCOPE,
@@ -133,7 +133,7 @@ class ScoreRun:
             if store is not None and self.output is not None:
                 join_blocks(store.parts, self.output, self.meta(summary))
                 shutil.rmtree(store.folder, ignore_errors=not store.parts)
-        warn_of_losses(scorer, summary.n_total, summary.unscored_by_reason, summary.cut)
+        warn_incomplete(scorer, summary.n_total, summary.unscored_by_reason, summary.cut)
         return summary
 
     def rehearse(self) -> None:
@@ -245,7 +245,7 @@ def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Bl
     for number in itertools.count():
         places, items, digest, n_characters = [], [], hashlib.sha256(), 0
         for place, item in itertools.islice(own, size):
-            text = repr((place, item.id, content(item)))
+            text = repr((place, item.id, score_key(item)))
             digest.update(text.encode())
             places.append(place)
             items.append(item)

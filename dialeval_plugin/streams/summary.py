@@ -13,7 +13,7 @@ import numpy as np
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.percentiles import PERCENTILE
-from dialeval_plugin.core.scorer import Scorer, n_cut, run_signature
+from dialeval_plugin.core.scorer import Scorer, count_truncated, run_signature
 from dialeval_plugin.core.scores import Scores, conversation_id
 from dialeval_plugin.reports.printed_scores import N_BINS, Bars, WorstRow, bar_range
 
@@ -68,7 +68,7 @@ class RunningSummary:
         self._worst = heapq.nsmallest(self._n_worst, self._worst, key=itemgetter(0, 1))
         self.n_total += scores.n_total
         self._unscored += Counter(scores.unscored_by_reason)
-        self.cut += n_cut(self._scorer, scores)
+        self.cut += count_truncated(self._scorer, scores)
         self.out_of_scope += Counter(scores.out_of_scope_by_kind)
         self._sums.append(math.fsum(values))
         shown = values if percentiles is None else [value for value in percentiles if value is not None]

@@ -302,7 +302,7 @@ def test_d23_a_file_beyond_the_limit_is_refused_before_it_is_held(
     path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     assert read_text(path) == content.decode()
 
-    monkeypatch.setattr(files, "LARGEST_TEXT", 3_000_000)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 3_000_000)
     with refused(f"{path}: holds more than 3 MB, the limit of a file. Split it."):
         read_text(path)
 
@@ -310,7 +310,7 @@ def test_d23_a_file_beyond_the_limit_is_refused_before_it_is_held(
 def test_d23_a_gzip_bomb_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(bytes(300_000_000), compresslevel=1))
-    monkeypatch.setattr(files, "LARGEST_TEXT", 1_000_000)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 1_000_000)
     tracemalloc.start()
     try:
         with refused(f"{path}: holds more than 1 MB, the limit of a file. Split it."):

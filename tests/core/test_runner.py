@@ -243,7 +243,7 @@ def test_a_run_without_a_bar_says_now_and_then_how_far_it_is(
 
 
 def test_what_was_cut_is_said_once_a_run(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Scripted, "cuts", {"length": "the end was not read", "value": "nothing is ever lost"})
+    monkeypatch.setattr(Scripted, "truncation_columns", {"length": "the end was not read", "value": "nothing is ever lost"})
     scores = Scripted().score(examples(["0", "0", "00", "refuse", "0"]))
     assert [record.getMessage() for record in caplog.records] == [
         f"scripted: 1 of 5 examples have no score: {scores.unscored_by_reason}",

@@ -187,5 +187,5 @@ def test_d23_logs_beyond_the_limit_are_refused_before_they_are_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_zip(tmp_path, {f"{number}{NAME}": bytes(1_000_000) for number in range(4)}, zipfile.ZIP_DEFLATED)
-    monkeypatch.setattr(dbdc, "LARGEST_TEXT", 3_000_000)
+    monkeypatch.setattr(dbdc, "MAX_FILE_BYTES", 3_000_000)
     assert refusal(read_logs, path) == f"{path}: its logs are more than 3 MB, the limit of a file. Split it."

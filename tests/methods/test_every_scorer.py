@@ -239,7 +239,7 @@ def test_scores_are_within_their_range_and_say_what_they_are(name: str, make: Ca
     assert len({round(value, 9) for value in values}) > 1 or scorer.name in {"dialogue_rating", "rubric"}
     assert list(scores.columns) == list(scorer.columns)
     assert scores.main == scorer.columns[0]
-    assert set(scorer.cuts) <= set(scorer.columns)
+    assert set(scorer.truncation_columns) <= set(scorer.columns)
     assert str(scores.signature).startswith(f"method:{scorer.name}|")
     assert f"|level:{scorer.level}|version:" in str(scores.signature)
     json.dumps(list(scores.rows()), allow_nan=False)

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.files import LARGEST_TEXT, Line, parse_json, read_bounded, read_text
+from dialeval_plugin.core.files import MAX_FILE_BYTES, Line, parse_json, read_bounded, read_text
 from dialeval_plugin.corpora.corpus import Corpus, RatedDialogue
 from dialeval_plugin.corpora.rows import as_object, objects_field, text_field
 
@@ -96,8 +96,8 @@ def _zip_texts(path: Path, inside: str) -> Iterator[tuple[str, str, str]]:
                 (log for log in archive.infolist() if log.filename.startswith(inside) and log.filename.endswith(_SUFFIX)),
                 key=lambda log: log.filename,
             )
-            if sum(log.file_size for log in logs) > LARGEST_TEXT:
-                raise InputError(f"{path}: its logs are more than {LARGEST_TEXT // 10**6} MB, the limit of a file. Split it.")
+            if sum(log.file_size for log in logs) > MAX_FILE_BYTES:
+                raise InputError(f"{path}: its logs are more than {MAX_FILE_BYTES // 10**6} MB, the limit of a file. Split it.")
             for log in logs:
                 where = f"{path}!{log.filename}"
                 yield where, _system(log.filename), _unpacked(archive, log, where)

@@ -25,7 +25,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import retyped
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import scorer_factory
-from dialeval_plugin.core.scorer import Scorer, content
+from dialeval_plugin.core.scorer import Scorer, score_key
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
@@ -209,8 +209,8 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             logger.warning(text, self.scorer.name, self.scorer.level, n_others)
         fresh: dict[Scorer, dict[Hashable, Item]] = {}
         for item in there:
-            if (scorer := self.scorer_of(item)) is not None and content(item) not in self._judged:
-                fresh.setdefault(scorer, {})[content(item)] = item
+            if (scorer := self.scorer_of(item)) is not None and score_key(item) not in self._judged:
+                fresh.setdefault(scorer, {})[score_key(item)] = item
         for scorer, own in fresh.items():
             scores = scorer.score(list(own.values()), progress=progress)
             self._signature = str(scores.signature)
@@ -230,7 +230,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             elif self.scorer_of(asked) is None:
                 one = _without_score(_OTHER_LEVEL[self.scorer.level].value)
             else:
-                one = self._judged[content(asked)]
+                one = self._judged[score_key(asked)]
             if one.verdict.unscored:
                 self._unscored.setdefault(request.task_name or "", {})[key] = one.verdict.unscored
             results.append(one)

@@ -129,7 +129,7 @@ class AssistantScorer(Scorer):
         return TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Tokens of what stands before the answer, and of the answer."""
         config = self._model.config
         asked, answered = (
@@ -174,7 +174,7 @@ class AssistantScorer(Scorer):
         thresholds = {**{name: self.thresholds[name] for name in JUDGED}, HELPFULNESS: _EVEN}
         return any(abs(cast("float", row[name]) - threshold) <= within for name, threshold in thresholds.items())
 
-    def new_block(self) -> None:
+    def reset_cache(self) -> None:
         """Forget the vectors of contexts and questions."""
         self._model.contexts.clear()
 

@@ -72,7 +72,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         self._open(model, max_tokens, batch_size, device, revision)
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Texts that were not read whole."""
         return {"n_cut": f"texts are longer than {self.opened.max_tokens} tokens and were cut"}
 

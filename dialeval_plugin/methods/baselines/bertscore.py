@@ -86,7 +86,7 @@ class BertScore(ReferenceScorer):
         return model.to(self._device), tokenizer
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Texts that were not read whole."""
         return {"n_cut": f"a text is longer than {self._tokenizer.model_max_length} tokens; its end was not read"}
 

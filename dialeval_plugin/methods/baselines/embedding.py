@@ -233,7 +233,7 @@ class SentenceSimilarity(ReferenceScorer):
         self._hash = content_hash(folder)
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Texts that were not read whole."""
         return {"n_cut": f"a text is longer than {self._window} tokens; its end was not read"}
 

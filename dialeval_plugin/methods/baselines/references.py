@@ -40,7 +40,8 @@ class ReferenceScorer(Scorer):
     (`needs_references`). A response that equals a reference is scored like any other and counted in `n_references_equal`:
     where a human's response is the reference, its own score says nothing about it.
 
-    A subclass fills `measures` and `compare`, or as a `OneByOneScorer` `compare_one`; rows hold the columns of `cuts` too.
+    A subclass fills `measures` and `compare`, or as a `OneByOneScorer` `compare_one`; rows also hold the
+    `truncation_columns`.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("references",)
@@ -49,12 +50,12 @@ class ReferenceScorer(Scorer):
 
     @abstractmethod
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Return one row a response with the columns of `measures` and `cuts`."""
+        """Return one row a response with the columns of `measures` and `truncation_columns`."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The measures, then the number of references that equal the response, and what was cut."""
-        return (*self.measures, N_EQUAL, *self.cuts)
+        return (*self.measures, N_EQUAL, *self.truncation_columns)
 
     def unscorable(self, item: Item) -> Unscored | None:
         """Also a response without a reference that has a visible character."""

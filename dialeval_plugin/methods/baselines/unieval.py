@@ -102,7 +102,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         return (self.dimension, "n_cut")
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Tokens of the history that were left out."""
         return {
             "n_cut": f"the question is longer than {self.opened.max_tokens} tokens; the beginning of the history was not read"

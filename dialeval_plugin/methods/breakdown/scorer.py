@@ -142,7 +142,7 @@ class DialogueBreakdownScorer(Scorer):
         return COLUMNS
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Contexts that were not read whole."""
         return {"n_cut": f"the response with its context is longer than {self.max_tokens} tokens; the beginning was not read"}
 

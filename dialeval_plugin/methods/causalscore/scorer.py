@@ -126,7 +126,7 @@ class CausalScorer(Scorer):
         return tuple(dict.fromkeys(names))
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Texts that the classifiers did not read whole."""
         return {"n_cut": self.model.unconditional.limit}
 

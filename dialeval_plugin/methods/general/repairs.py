@@ -28,7 +28,7 @@ from dialeval_plugin.conversations.roles import ASSISTANT, USER
 from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.journal import sole_process
-from dialeval_plugin.core.signature import ABOUT, EXPORTS
+from dialeval_plugin.core.signature import EXPORTS, METADATA_FILES
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.models.manifest import unfinished, write_manifest
@@ -192,7 +192,7 @@ def teach(
     Raises:
         InputError: `output` is something else, or too little can be learnt, see `learn`; nothing is written then.
     """
-    ignored = shutil.ignore_patterns(".*", "README*", EXPORTS, *ABOUT)
+    ignored = shutil.ignore_patterns(".*", "README*", EXPORTS, *METADATA_FILES)
     with sole_process(output), unfinished(output) as copy:
         scorer = GeneralScorer(model, device=device)
         learnt = learn(logs, scorer.embedded_responses, seed=seed)

@@ -190,7 +190,7 @@ class GeneralScorer(Scorer):
         return of_level if self._model.acceptance else tuple(name for name in of_level if name != ACCEPTANCE)
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Tokens of contexts, responses and, where they are read, facts."""
         config = self._model.config
         longest = longest_response(config.max_response_windows, config.max_response_tokens)
@@ -231,7 +231,7 @@ class GeneralScorer(Scorer):
             return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
         return super().unscorable(item)
 
-    def new_block(self) -> None:
+    def reset_cache(self) -> None:
         """Forget the contexts' vectors."""
         self._model.contexts.clear()
 
@@ -405,7 +405,7 @@ class GeneralScorer(Scorer):
             row = {name: float(columns[name][number][judged].mean()) for name in of_turns}
             row |= {"coherence": float(coherence[number]), "n_turns": float(judged.sum())}
             row["general"] = fmean([row["general"], *(row[name] for name in _OF_DIALOGUES)])
-            rows.append({**row, **{name: float(columns[name][number].sum()) for name in self.cuts}})
+            rows.append({**row, **{name: float(columns[name][number].sum()) for name in self.truncation_columns}})
         return rows
 
 

@@ -223,7 +223,7 @@ class RubricJudge(PromptingScorer):
         return (*names, *(name + UNREAD for name in names[1:]))
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """What a run warns of."""
         return {f"{one.name}{UNREAD}": f"the rubric {one.name!r} has no readable answer" for one in self.prompts[1:]}
 

@@ -129,7 +129,7 @@ class DialogueLikelihoodScorer(Scorer):
         return tuple(dict.fromkeys([main, *names, "n_turns", "n_tokens", "n_cut"]))
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Turns whose context was not read whole."""
         return {
             "n_cut": f"a turn with its context is longer than {self.evaluator.max_tokens} tokens; the beginning was not read"

@@ -111,7 +111,7 @@ class GlueProxyScorer(Scorer):
         return tuple(dict.fromkeys((self.variant, *self.indicators.settings.features, "n_cut")))
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Texts that a classifier did not read whole."""
         return {"n_cut": f"texts are longer than a classifier's window and were cut ({self.indicators.settings.truncate})"}
 

@@ -115,7 +115,7 @@ class DialogueReconstructionScorer(Scorer):
         return (*losses, *kl, "n_utterances", "n_tokens", "unknown_share", "n_cut")
 
     @property
-    def cuts(self) -> dict[str, str]:
+    def truncation_columns(self) -> dict[str, str]:
         """Utterances that were not read whole."""
         return {"n_cut": f"an utterance is longer than {self.trained.max_tokens} tokens; its end was not read"}
 

@@ -152,17 +152,17 @@ class DreScorer(language_model.PromptingScorer):
     def columns(self) -> tuple[str, ...]:
         """The variant's own first."""
         interior = ("llm", "influence", "coefficient") if self._interior else ("llm",)
-        return (*self.variants, *interior, *(SLM_COLUMNS if self._slm else ()), *self.cuts)
+        return (*self.variants, *interior, *(SLM_COLUMNS if self._slm else ()), *self.truncation_columns)
 
-    def new_block(self) -> None:
+    def reset_cache(self) -> None:
         """Have the small model forget."""
         if self._slm is not None:
-            self._slm.new_block()
+            self._slm.reset_cache()
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Tokens that the small model did not read."""
-        return self._slm.cuts if self._slm else {}
+        return self._slm.truncation_columns if self._slm else {}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, variant, prompts with their hashes, options, and both models."""

@@ -72,14 +72,18 @@ class SlideScorer(Scorer):
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the variant's first."""
-        small = SLM_COLUMNS if self.slm else ("small", *(name for name in self.small.columns if name not in self.cuts))
-        parts = [*small, *(["llm"] if self.llm else []), *self.cuts]
+        small = (
+            SLM_COLUMNS
+            if self.slm
+            else ("small", *(name for name in self.small.columns if name not in self.truncation_columns))
+        )
+        parts = [*small, *(["llm"] if self.llm else []), *self.truncation_columns]
         return (self.variant, *(name for name in parts if name != self.variant))
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Tokens that the small model did not read."""
-        return self.small.cuts
+        return self.small.truncation_columns
 
     def unscorable(self, item: Item) -> Unscored | None:
         """As the small model says."""
@@ -104,11 +108,11 @@ class SlideScorer(Scorer):
         """With normalise="population"."""
         return self.options.normalise == "population"
 
-    def new_block(self) -> None:
+    def reset_cache(self) -> None:
         """Have the small model, and the large one, forget."""
-        self.small.new_block()
+        self.small.reset_cache()
         if self.llm is not None:
-            self.llm.new_block()
+            self.llm.reset_cache()
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the items by the small model, and have the large one judge those that the cascade lets through."""

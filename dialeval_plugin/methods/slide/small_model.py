@@ -110,10 +110,10 @@ class SlmScorer(Scorer):
     @property
     def columns(self) -> tuple[str, ...]:
         """What it says of a response, and what it did not read."""
-        return (*SLM_COLUMNS, *self.cuts)
+        return (*SLM_COLUMNS, *self.truncation_columns)
 
     @property
-    def cuts(self) -> Mapping[str, str]:
+    def truncation_columns(self) -> Mapping[str, str]:
         """Tokens of contexts and responses."""
         config = self._model.config
         longest = longest_response(config.max_response_windows, config.max_response_tokens)
@@ -135,14 +135,14 @@ class SlmScorer(Scorer):
         """Distance, probability and Score_SLM of responses, all those to one context judged together."""
         examples = cast("Sequence[Example]", items)
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
-        names = ("slm_distance", "slm_probability", *self.cuts)
+        names = ("slm_distance", "slm_probability", *self.truncation_columns)
         judgement = self._model.judge(pairs)
         rows = [dict(zip(names, map(float, values), strict=True)) for values in zip(*judgement, strict=True)]
         if self.options.round3:
             rows = [{**row, "slm_probability": round(row["slm_probability"], 3)} for row in rows]
         return [self.with_range(row, self._distance_range) for row in rows]
 
-    def new_block(self) -> None:
+    def reset_cache(self) -> None:
         """Forget the contexts' vectors."""
         self._model.contexts.clear()
 
