@@ -16,7 +16,22 @@ from dialeval_plugin.conversations.messages import Fields, alternating, is_messa
 from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
 from dialeval_plugin.core.errors import InputError
 
-from .layout import WHOLE, Layout, Logged, Value, at, exchange, has_list, id_of, listed, messages_at, messages_of, plain, texts
+from .layout import (
+    WHOLE,
+    Layout,
+    Logged,
+    Value,
+    ask_who,
+    at,
+    exchange,
+    id_of,
+    listed,
+    messages_at,
+    messages_of,
+    plain,
+    shape,
+    texts,
+)
 
 UNDECIDED = "pair without a preference"
 """What is counted of two answers between which people did not choose."""
@@ -129,7 +144,7 @@ def _each(
     read: Callable[[Value], list[Any]], mark: str, *of_turns: str
 ) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
     """What recognises and reads a dialogue with the list `mark`, or an object of them by their ids."""
-    is_one = has_list(mark, *of_turns)
+    is_one = shape(f"{mark}[{','.join(of_turns)}]")
 
     def recognises(value: Value) -> bool:
         return is_one(value) or (bool(value) and all(isinstance(one, Mapping) and is_one(one) for one in value.values()))
@@ -160,6 +175,10 @@ def _of_halves(value: Value) -> list[Logged]:
     names = _halves(value) or _HALVES[0]
     turns = listed(value.get("conversation") or value.get("conversations")) or []
     return [Logged(alternating(turn[name] for turn in turns for name in names), id_of(value))]
+
+
+def _is_list_of(value: object, kind: type) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, kind) for one in value)
 
 
 def _wizard(value: Value) -> list[Logged]:
@@ -251,7 +270,6 @@ def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
         yield first, {"parlai": alternating(texts)}
 
 
-_OF_PEOPLE = "is a chat of people ({}). Read it by --layout {}: each message but the first is scored"
 _OF_A_PASSAGE = "has questions about a passage, and answers of a few words. Read it by --layout {}: the answers are scored"
 _OPEN_PREFERENCE = (
     "each row has two answers, as 'chosen' and 'rejected' are. Score one of them by --layout preferred or "
@@ -275,81 +293,61 @@ LAYOUTS = [
         "cat REQUESTS ANSWERS > both.jsonl, and read both.jsonl by --layout batch",
     ),
     Layout(
-        name="completions", about="several answers to one request, as of UltraFeedback or Nectar", read=_completions,
-        recognises=lambda value: any(
-            has_list(name)(value) and bool(value[name]) and isinstance(value[name][0], Mapping)
-            for name in ("completions", "answers")
-        ) and bool(value.keys() & {"instruction", "prompt"}),
+        "completions", "several answers to one request, as of UltraFeedback or Nectar", read=_completions,
+        recognises=lambda value: bool(value.keys() & {"instruction", "prompt"})
+        and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
         open_question="has several answers to one request. Read each by --layout completions",
     ),
-    Layout(name="multiwoz", about="MultiWOZ 2.1", recognises=_is_multiwoz, read=_read_multiwoz),
+    Layout("multiwoz", "MultiWOZ 2.1", _is_multiwoz, _read_multiwoz),
     Layout(
-        name="wizard-of-wikipedia", about="Wizard of Wikipedia, whose wizard is read as the assistant", read=_wizard,
-        recognises=lambda value: "chosen_topic" in value and has_list("dialog")(value),
+        "wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]", _wizard
     ),
     Layout(
-        name="topical-chat", about="Topical-Chat", recognises=_is_topical, read=_read_topical,
-        open_question=_OF_PEOPLE.format("Topical-Chat", "topical-chat"),
+        "topical-chat", "Topical-Chat", _is_topical, _read_topical, open_question=ask_who("topical-chat", "Topical-Chat")
     ),
     Layout(
-        name="blended-skill-talk", about="Blended Skill Talk", read=_blended,
-        recognises=lambda value: "personas" in value
-        and bool(value.keys() & {"previous_utterance", "free_messages", "free_turker_utterance"}),
-        open_question=_OF_PEOPLE.format("Blended Skill Talk", "blended-skill-talk"),
+        "blended-skill-talk", "Blended Skill Talk",
+        "personas previous_utterance | personas free_messages | personas free_turker_utterance", _blended,
+        open_question=ask_who("blended-skill-talk", "Blended Skill Talk"),
     ),
     Layout(
-        name="dailydialog", about="DailyDialog", read=messages_at("dialog"),
-        recognises=lambda value: has_list("dialog")(value) and all(isinstance(text, str) for text in value["dialog"]),
-        open_question=_OF_PEOPLE.format("DailyDialog", "dailydialog"),
+        "dailydialog", "DailyDialog", lambda value: _is_list_of(value["dialog"], str), messages_at("dialog"),
+        open_question=ask_who("dailydialog", "DailyDialog"),
     ),
     Layout(
-        name="parlai-conversations", about="conversations that ParlAI saves",
-        recognises=lambda value: has_list("dialog")(value) and bool(value["dialog"]) and isinstance(value["dialog"][0], list),
-        read=lambda value: [
-            Logged([one for pair in value["dialog"] for one in pair], id_of(value), fields=Fields("id", "text"))
-        ],
+        "parlai-conversations", "conversations that ParlAI saves",
+        lambda value: _is_list_of(value["dialog"][:1], list),
+        lambda value: [Logged([one for pair in value["dialog"] for one in pair], id_of(value), fields=Fields("id", "text"))],
     ),
     Layout(
-        name="parlai", about="ParlAI's text", recognises=has_list("parlai"), read=messages_at("parlai"), rows=_parlai_lines,
+        "parlai", "ParlAI's text", "parlai[]", messages_at("parlai"), rows=_parlai_lines,
         open_question="is ParlAI's text, where people and models speak alike. Read it by --layout parlai: labels are scored",
     ),
     Layout(
-        name="acute", about="pairs of dialogues for ParlAI's ACUTE-Eval", recognises=has_list("dialogue_dicts"), read=_acute,
+        "acute", "pairs of dialogues for ParlAI's ACUTE-Eval", "dialogue_dicts[]", _acute,
         open_question="is a pair of dialogues (ACUTE-Eval). Read both by --layout acute: those to be evaluated are scored",
     ),
     Layout(
-        name="coqa", about="CoQA", read=_coqa, open_question=_OF_A_PASSAGE.format("coqa"),
-        recognises=lambda value: any(
-            isinstance(one, Mapping) and {"story", "questions", "answers"} <= one.keys()
-            for one in (value, *(listed(value.get("data")) or ())[:1])
-        ),
+        "coqa", "CoQA", "story questions answers | data[story,questions,answers]", _coqa,
+        open_question=_OF_A_PASSAGE.format("coqa"),
     ),
+    Layout("quac", "QuAC", "data[paragraphs]", _quac, open_question=_OF_A_PASSAGE.format("quac")),
     Layout(
-        name="quac", about="QuAC", read=_quac, open_question=_OF_A_PASSAGE.format("quac"),
-        recognises=lambda value: any(
-            isinstance(one, Mapping) and "paragraphs" in one for one in (listed(value.get("data")) or ())[:1]
-        ),
-    ),
-    Layout(
-        name="ultrachat", about="UltraChat as it was first published",
-        read=lambda value: [Logged(alternating(value["data"]), id_of(value))],
-        recognises=lambda value: bool(value.get("data")) and has_list("data")(value)
-        and all(isinstance(text, str) for text in value["data"]),
+        "ultrachat", "UltraChat as it was first published",
+        lambda value: _is_list_of(value["data"], str),
+        lambda value: [Logged(alternating(value["data"]), id_of(value))],
         open_question="has texts without a word of who speaks (UltraChat). Read it by --layout ultrachat: the user and the "
         "assistant take turns",
     ),
+    Layout("oasst", "trees of OpenAssistant", "prompt{replies}", _oasst),
     Layout(
-        name="oasst", about="trees of OpenAssistant", read=_oasst,
-        recognises=lambda value: isinstance(value.get("prompt"), Mapping) and "replies" in value["prompt"],
-    ),
-    Layout(
-        name="exchanges", about="turns with a question and its answer each, as of Firefly, MOSS or XTuner", read=_of_halves,
-        recognises=lambda value: _halves(value) is not None,
+        "exchanges", "turns with a question and its answer each, as of Firefly, MOSS or XTuner",
+        lambda value: _halves(value) is not None, _of_halves,
     ),
     plain("prism", "conversations of PRISM", "conversation_history"),
     Layout(
-        name="marked-text", about="texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
-        recognises=lambda value: _marked(value) is not None, read=lambda value: [Logged(_marked(value) or [], id_of(value))],
+        "marked-text", "texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
+        lambda value: _marked(value) is not None, lambda value: [Logged(_marked(value) or [], id_of(value))],
     ),
     texts("dolly", "Dolly", "instruction", "response", "context"),
     texts("alpaca", "Alpaca", "instruction", "output", more="input"),
@@ -357,15 +355,12 @@ LAYOUTS = [
 ]  # fmt: skip
 LAST = [
     Layout(
-        name="dialog", about="turns under 'dialog' or 'dialogue'",
-        recognises=lambda value: any(
-            has_list(name)(value) and value[name] and is_message(value[name][0]) for name in ("dialog", "dialogue")
-        ),
-        read=lambda value: [Logged(value.get("dialog") or value["dialogue"], id_of(value))],
+        "dialog", "turns under 'dialog' or 'dialogue'",
+        lambda value: any(isinstance(value.get(name), list) and is_message(value[name][0]) for name in ("dialog", "dialogue")),
+        lambda value: [Logged(value.get("dialog") or value["dialogue"], id_of(value))],
     ),
     Layout(
-        name="question-answer", about="a question and an answer that are texts", read=_question_answer,
-        recognises=lambda value: _names(value) is not None,
+        "question-answer", "a question and an answer that are texts", lambda value: _names(value) is not None, _question_answer,
         open_question="has a question and an answer that are texts. Read it by --layout question-answer, or say which fields "
         "they are by --columns context=NAME,response=NAME",
     ),

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.roles import ASSISTANT, USER
+from dialeval_plugin.conversations.messages import alternating
 from dialeval_plugin.core.errors import InputError
 
-from .layout import Layout, Logged, Value, at, exchange, exchange_at, has_list, id_of, listed, messages_at, texts
+from .layout import Layout, Logged, Value, at, exchange, exchange_at, has, id_of, listed, messages_at, shape, texts
 
 
 def _lm_eval(value: Value) -> Iterator[Logged]:
@@ -58,11 +58,9 @@ def _mt_bench(value: Value) -> list[Logged]:
         )
     found = []
     for choice in choices:
-        said = [one["content"] if isinstance(one, Mapping) else one for one in choice["turns"]]
-        pairs = zip(asked, said, strict=False)
-        turns = [({"role": role, "content": one["content"] if isinstance(one, Mapping) else one})
-                 for pair in pairs for role, one in zip((USER, ASSISTANT), pair, strict=True)]  # fmt: skip
-        found.append(Logged(turns, value.get("answer_id") or value["question_id"]))
+        pairs = zip(asked, choice["turns"], strict=False)
+        said = (one["content"] if isinstance(one, Mapping) else one for pair in pairs for one in pair)
+        found.append(Logged(alternating(said), value.get("answer_id") or value["question_id"]))
     return found
 
 
@@ -101,30 +99,21 @@ def _deepeval(value: Value) -> Iterator[Logged]:
 
 LAYOUTS = [
     Layout(
-        name="lm-eval-samples", about="samples of lm-evaluation-harness", read=_lm_eval,
-        recognises=lambda value: {"doc_id", "arguments", "resps"} <= value.keys(),
+        "lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval,
         open_question="is a sample of lm-evaluation-harness, whose prompt may hold examples and instructions beside the "
         "question. Read it by --layout lm-eval-samples: the answer is scored after the prompt",
     ),
-    Layout(
-        name="inspect", about="samples of inspect_ai", read=messages_at("messages"),
-        recognises=lambda value: {"epoch", "messages", "input"} <= value.keys(),
-    ),
-    Layout(
-        name="promptfoo", about="results of promptfoo", read=_promptfoo,
-        recognises=lambda value: has_list("results.results")(value)
-        or (isinstance(at(value, "prompt.raw"), str) and isinstance(value.get("response"), Mapping)),
-    ),
+    Layout("inspect", "samples of inspect_ai", "epoch messages input", messages_at("messages")),
+    Layout("promptfoo", "results of promptfoo", 'results.results[] | prompt.raw"" response{}', _promptfoo),
     Layout(
         name="openai-evals", about="logs of OpenAI's evals", read=_openai_event,
-        recognises=lambda value: {"event_id", "type", "data"} <= value.keys()
-        or (len(value) == 1 and bool(value.keys() & {"spec", "final_report"})),
+        recognises=lambda value: has(value, "event_id", "type", "data") or {*value} in ({"spec"}, {"final_report"}),
     ),
     exchange_at("wildbench", "answers of WildBench", "conversation_input", "output"),
     exchange_at("openai-eval-items", "items of OpenAI's hosted evals", "sample.input", "sample.output"),
     Layout(
-        name="simple-evals", about="results of simple-evals", recognises=has_list("convos"),
-        read=lambda value: [Logged(one, None, len(one) - 1) for one in value["convos"]],
+        "simple-evals", "results of simple-evals", "convos[]",
+        lambda value: [Logged(one, None, len(one) - 1) for one in value["convos"]],
     ),
     Layout(
         name="mt-bench", about="questions and answers of MT-Bench", recognises=_is_mt_bench, read=_mt_bench,
@@ -134,16 +123,14 @@ LAYOUTS = [
     ),
     Layout(
         name="arena-hard", about="answers of Arena-Hard",
-        recognises=lambda value: has_list("messages")(value)
-        and any(isinstance(at(one, "content.answer"), str) for one in value["messages"]),
+        recognises=lambda value: isinstance(value["messages"], list)
+        and any(map(shape('content.answer""'), value["messages"])),
         read=lambda value: [Logged([_answer_of(one) for one in value["messages"]], value.get("uid"))],
     ),
-    Layout(name="helm", about="scenario_state.json of HELM", recognises=has_list("request_states"), read=_helm),
+    Layout("helm", "scenario_state.json of HELM", "request_states[]", _helm),
     Layout(
         name="opencompass", about="predictions of OpenCompass", read=_opencompass,
-        recognises=lambda value: bool(value) and all(
-            isinstance(one, Mapping) and {"origin_prompt", "prediction"} <= one.keys() for one in value.values()
-        ),
+        recognises=lambda value: bool(value) and all(has(one, "origin_prompt", "prediction") for one in value.values()),
     ),
     Layout(
         name="deepeval", about="runs of deepeval with conversations", read=_deepeval,
@@ -151,14 +138,10 @@ LAYOUTS = [
     ),
     Layout(
         name="deepeval", about="test cases of deepeval", read=_deepeval,
-        recognises=lambda value: bool(value.get("testCases"))
-        or any(isinstance(value.get(name), str) for name in ("actual_output", "actualOutput")),
+        recognises=lambda value: value.get("testCases") or shape('actual_output"" | actualOutput""')(value),
         open_question="has a question and an answer that are texts (test cases of deepeval). Read it by --layout deepeval: the "
         "actual output is scored after the input",
     ),
-    Layout(
-        name="ragas", about="samples of ragas with several turns", recognises=has_list("user_input"),
-        read=messages_at("user_input"),
-    ),
+    Layout("ragas", "samples of ragas with several turns", "user_input[]", messages_at("user_input")),
     texts("ragas", "samples of ragas", "user_input", "response"),
 ]  # fmt: skip

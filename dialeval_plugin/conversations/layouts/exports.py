@@ -17,7 +17,7 @@ from typing import Any
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_silent
 
-from .layout import Layout, Logged, Value, at, has, has_list, id_of, list_at, listed, messages_at, plain, plain_text, said
+from .layout import Layout, Logged, Value, at, has, id_of, list_at, listed, messages_at, plain, plain_text, said
 
 _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
@@ -32,10 +32,10 @@ _ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
 _OWN_WORDS = ("isMeta", "isCompactSummary", "isApiErrorMessage")
 """What Claude Code says of a message that it wrote itself."""
 _OF_A_SESSION = (
-    ("sessionId", "parentUuid"), ("summary", "leafUuid"), ("messageId", "snapshot"), ("sessionId", "operation"),
-    ("sessionId", "lastPrompt"), ("sessionId", "customTitle"), ("sessionId", "aiTitle"),
-)  # fmt: skip
-_COPILOT = (("Conversation", "Message"), ("ChatName", "MessageContent", "CreatedAt"))
+    *("sessionId parentUuid", "summary leafUuid", "messageId snapshot"),
+    *(f"sessionId {name}" for name in ("operation", "lastPrompt", "customTitle", "aiTitle")),
+)
+"""Fields of Claude Code's rows."""
 _ROLLOUT_ROWS = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 
 
@@ -107,9 +107,8 @@ def _flat(messages: Iterable[Any], parent: object = None) -> list[Any]:
 
 
 def _librechat(value: Value) -> list[Logged]:
-    return [
-        Logged(_flat(listed(value.get("messagesTree") or value["messages"]) or []), id_of(value), current=current_of(value))
-    ]
+    messages = listed(value.get("messagesTree") or value["messages"]) or []
+    return [Logged(_flat(messages), id_of(value), current=current_of(value))]
 
 
 def _lm_studio(message: Any) -> Any:
@@ -251,107 +250,52 @@ def _perplexity(value: Value) -> list[Logged]:
     return [Logged(messages, id_of(value))]
 
 
-def _histories(value: Value) -> list[Logged]:
-    return [Logged(list_at(one, "messages"), one.get("id")) for one in value["history"]]
-
+_DEEPSEEK = "DeepSeek's export, or a chat as its page has it"
 
 LAYOUTS = [
     Layout(
-        "deepseek",
-        "DeepSeek's export, or a chat as its page has it",
-        lambda value: (
-            isinstance(value.get("mapping"), Mapping)
-            and any(at(node, "message.fragments") for node in value["mapping"].values())
-        ),
-        _deepseek,
+        "deepseek", _DEEPSEEK, lambda value: any(at(one, "message.fragments") for one in value["mapping"].values()), _deepseek
     ),
-    Layout(
-        "deepseek",
-        "DeepSeek's export, or a chat as its page has it",
-        has_list("data.biz_data.chat_messages"),
-        _deepseek_session,
-    ),
-    Layout(
-        "chatgpt", "conversations.json of ChatGPT's export", lambda value: isinstance(value.get("mapping"), Mapping), _chatgpt
-    ),
+    Layout("deepseek", _DEEPSEEK, "data.biz_data.chat_messages[]", _deepseek_session),
+    Layout("chatgpt", "conversations.json of ChatGPT's export", "mapping{}", _chatgpt),
     plain("claude", "conversations.json of Claude's export", "chat_messages", each=_in_content),
-    Layout(
-        "open-webui",
-        "the exports of Open WebUI and of Qwen Chat",
-        lambda value: isinstance(value.get("chat"), Mapping) and bool({"history", "messages"} & value["chat"].keys()),
-        _open_webui,
-    ),
+    Layout("open-webui", "the exports of Open WebUI and of Qwen Chat", "chat{history} | chat{messages}", _open_webui),
     # AI Studio writes a file that was attached as a chunk without a text.
     plain("ai-studio", "Google AI Studio", "chunkedPrompt.chunks", each=lambda chunk: {"text": None, **chunk}),
     Layout(
-        "gemini-activity",
-        "MyActivity.json of Gemini or Bard, a request and its answer a row",
-        lambda value: has(value, "header", "title", "time") and any(name in value["header"] for name in ("Gemini", "Bard")),
-        message=_takeout_activity,
+        "gemini-activity", "MyActivity.json of Gemini or Bard, a request and its answer a row", message=_takeout_activity,
+        recognises=lambda value: has(value, "title", "time") and any(name in value["header"] for name in ("Gemini", "Bard")),
     ),
     plain("gemini-takeout", "a conversation of Gemini in Google Takeout", "conversation_turns", each=_takeout_turn),
     Layout(
-        "copilot",
-        "the activity of Microsoft Copilot, a table with a message a row",
-        lambda value: any(has(value, "Author", *names) for names in _COPILOT),
-        message=_copilot,
+        "copilot", "the activity of Microsoft Copilot, a table with a message a row",
+        "Author Conversation Message | Author ChatName MessageContent CreatedAt", message=_copilot,
     ),
+    Layout("perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", _perplexity),
+    Layout("grok", "a conversation of Grok's export", "conversation{} responses[response]", _grok),
+    Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),
+    Layout("llama.cpp", "the export of llama.cpp's web page", "conv{} messages[]", messages_at("messages", id="conv.id")),
     Layout(
-        "perplexity",
-        "a thread of Perplexity",
-        lambda value: has_list("entries", "query")(value) or has_list("entries", "query_str")(value),
-        _perplexity,
+        "chatbot-ui", "Chatbot UI's export", "history[messages]",
+        lambda value: [Logged(list_at(one, "messages"), one.get("id")) for one in value["history"]],
     ),
-    Layout(
-        "grok",
-        "a conversation of Grok's export",
-        lambda value: isinstance(value.get("conversation"), Mapping) and has_list("responses", "response")(value),
-        _grok,
-    ),
-    Layout(
-        "librechat",
-        "LibreChat's export",
-        lambda value: has_list("messagesTree")(value) or has_list("messages", "isCreatedByUser")(value),
-        _librechat,
-    ),
-    Layout(
-        "llama.cpp",
-        "the export of llama.cpp's web page",
-        lambda value: isinstance(value.get("conv"), Mapping) and has_list("messages")(value),
-        messages_at("messages", id="conv.id"),
-    ),
-    Layout("chatbot-ui", "Chatbot UI's export", has_list("history", "messages"), _histories),
     plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),
     Layout(
-        "sillytavern",
-        "a chat of SillyTavern, a message a row",
-        lambda value: has(value, "mes", "is_user") or has(value, "user_name", "character_name"),
-        message=_sillytavern,
+        "sillytavern", "a chat of SillyTavern, a message a row", "mes is_user | user_name character_name", message=_sillytavern
     ),
-    Layout("cherry-studio", "a backup of Cherry Studio", has_list("indexedDB.topics"), _cherry_studio),
+    Layout("cherry-studio", "a backup of Cherry Studio", "indexedDB.topics[]", _cherry_studio),
+    Layout("cursor", "a composer of Cursor", "composerId conversation | composerId conversationMap", _cursor),
     Layout(
-        "cursor",
-        "a composer of Cursor",
-        lambda value: "composerId" in value and bool({"conversation", "conversationMap"} & value.keys()),
-        _cursor,
-    ),
-    Layout(
-        "cursor-tabs",
-        "the chat tabs of Cursor",
-        has_list("tabs", "bubbles"),
+        "cursor-tabs", "the chat tabs of Cursor", "tabs[bubbles]",
         lambda value: [Logged([_cursor_message(one) for one in tab["bubbles"]], tab.get("tabId")) for tab in value["tabs"]],
     ),
-    Layout("vscode-chat", "a chat with Copilot in VS Code", has_list("requests", "message"), _vscode),
+    Layout("vscode-chat", "a chat with Copilot in VS Code", "requests[message]", _vscode),
     Layout(
-        "claude-code",
-        "a session of Claude Code, a message a row",
-        lambda value: isinstance(value.get("type"), str) and any(has(value, *names) for names in _OF_A_SESSION),
-        message=_claude_code,
+        "claude-code", "a session of Claude Code, a message a row", message=_claude_code,
+        recognises=" | ".join(f'type"" {names}' for names in _OF_A_SESSION),
     ),
     Layout(
-        "codex",
-        "a rollout of Codex, an item a row",
-        lambda value: value.get("type") in _ROLLOUT_ROWS and isinstance(value.get("payload"), Mapping),
-        message=_codex,
+        "codex", "a rollout of Codex, an item a row", message=_codex,
+        recognises=lambda value: value["type"] in _ROLLOUT_ROWS and has(value["payload"]),
     ),
-]
+]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -49,7 +50,7 @@ class Layout:
     Attributes:
         name: as `--layout` takes it.
         about: whose files they are, for people.
-        recognises: whether an object of a file is one.
+        recognises: whether an object of a file is one: a function, or the fields that it has, see `shape`.
         read: the conversations that the object holds.
         message: where a file has a message a row, the message that the object is, with what it is part of under
             'conversation'; or the messages; or a text: what the row is counted as that is none, "" of what is not counted.
@@ -63,7 +64,7 @@ class Layout:
 
     name: str
     about: str
-    recognises: Callable[[Value], bool]
+    recognises: Callable[[Value], bool] | str
     read: Callable[[Value], Iterable[Logged]] = lambda value: ()
     _: KW_ONLY
     message: Callable[[Value], Value | list[Value] | str] | None = None
@@ -74,8 +75,9 @@ class Layout:
 
     def fits(self, value: Value) -> bool:
         """Whether an object is of this layout."""
+        recognises = shape(self.recognises) if isinstance(self.recognises, str) else self.recognises
         try:
-            return self.recognises(value)
+            return recognises(value)
         except (LookupError, TypeError, AttributeError):
             return False  # a field is something else there
 
@@ -157,25 +159,40 @@ def messages_at(
     return read
 
 
-def has_list(path: str, *names: str) -> Callable[[Value], bool]:
-    """Return what recognises an object by a list at `path`, whose first element has fields of these names."""
-
-    def recognises(value: Value) -> bool:
-        found = at(value, path)
-        return isinstance(found, list) and (not names or (bool(found) and has(found[0], *names)))
-
-    return recognises
-
-
 def has(value: object, *names: str) -> bool:
     """Whether a value is an object with fields of these names."""
     return isinstance(value, Mapping) and value.keys() >= set(names)
 
 
+_FIELD = re.compile(r'([^\s\[{"]+)(?:(\[)([^\]]*)\]|(\{)([^}]*)\}|(""))?')
+
+
+@functools.cache
+def shape(fields: str) -> Callable[[Value], bool]:
+    """Return what recognises an object by its fields.
+
+    `id a.b` are fields, or paths, that the object has; `a""` is a text; `a{b,c}` an object with these fields; `a[b,c]` a list
+    whose first element has these fields, `a[]` any list. A bar parts alternatives: `a b | c`.
+    """
+
+    def holds(value: Value, path: str, is_list: str, of_list: str, is_object: str, of_object: str, is_text: str) -> bool:
+        if not (is_list or is_object or is_text or "." in path):
+            return path in value
+        there = at(value, path)
+        if is_list:
+            return isinstance(there, list) and (not of_list or (bool(there) and has(there[0], *of_list.split(","))))
+        if is_object:
+            return has(there, *filter(None, of_object.split(",")))
+        return isinstance(there, str) if is_text else there is not None
+
+    alternatives = [_FIELD.findall(alternative) for alternative in fields.split(" | ")]
+    return lambda value: any(all(holds(value, *field) for field in alternative) for alternative in alternatives)
+
+
 def plain(name: str, about: str, path: str, *of_messages: str, **settings: Any) -> Layout:
     """Return a layout with the messages of one conversation at `path`, the first of which has fields of these names."""
     return Layout(
-        name=name, about=about, recognises=has_list(path, *of_messages), read=messages_at(path, **settings),
+        name=name, about=about, recognises=f"{path}[{','.join(of_messages)}]", read=messages_at(path, **settings),
         marks=(path.partition(".")[0], *of_messages),
     )  # fmt: skip
 
@@ -302,9 +319,7 @@ def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, o
     return Layout(
         name=name, about=about, read=read, open_question=open_question,
         marks=(request.partition(".")[0], answer.partition(".")[0], *marks),
-        recognises=lambda value: (
-            all(mark in value for mark in marks) and at(value, request) is not None and answer.partition(".")[0] in value
-        ),
+        recognises=lambda value: has(value, answer.partition(".")[0], *marks) and at(value, request) is not None,
     )  # fmt: skip
 
 
@@ -340,8 +355,7 @@ def texts(name: str, about: str, question: str, answer: str, *marks: str, more: 
 
     return Layout(
         name=name, about=about, read=read, marks=(question, answer, *marks),
-        recognises=lambda value: isinstance(value.get(question), str) and isinstance(value.get(answer), str)
-        and all(mark in value for mark in marks),
+        recognises=f'{question}"" {answer}"" {" ".join(marks)}',
         open_question=f"has a question and an answer that are texts ({about}), and such a text may be a task instead of talk. "
         f"Read it by --layout {name}: {answer!r} is scored after {question!r}",
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.roles import ASSISTANT, USER
 
-from .layout import Layout, Logged, Value, ask_who, at, has, has_list, messages_at, said
+from .layout import Layout, Logged, Value, ask_who, at, has, messages_at, said, shape
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
@@ -141,54 +141,37 @@ def _imessage(value: Value) -> Value:
     return said("me" if value["is_from_me"] else str(other), value.get("text"), conversation=chat, date=value.get("date"))
 
 
-def _of_people(name: str, about: str, recognises: Callable[[Value], bool], who: str = "", **others: Any) -> Layout:
+def _of_people(name: str, about: str, recognises: Callable[[Value], bool] | str, who: str = "", **others: Any) -> Layout:
     """A layout of a chat in which nobody is known to be an assistant, so that the user has to name it."""
     question = ask_who(name, about, who) if who else ask_who(name, about)
     return Layout(name, about, recognises, **others, open_question=question)
 
 
+_SLACK = "Slack's export or API"
+
 LAYOUTS = [
     _of_people(
-        "discord",
-        "DiscordChatExporter's JSON",
-        lambda value: has(value, "guild", "channel", "messages"),
-        _BOTS,
+        "discord", "DiscordChatExporter's JSON", "guild channel messages", _BOTS,
         read=messages_at("messages", id="channel.id", each=_discord_message),
     ),
     _of_people(
-        "meta",
-        "Instagram's or Messenger's export",
-        lambda value: has(value, "participants", "messages") and has_list("messages", "sender_name")(value),
+        "meta", "Instagram's or Messenger's export", "participants messages[sender_name]",
         read=messages_at("messages", id="thread_path", each=_meta_message),
     ),
     Layout(
-        "telegram",
-        "Telegram's export, of a chat or of all",
-        lambda value: (
-            has_list("chats.list", "messages")(value) or (has_list("messages")(value) and value.get("type") in _TELEGRAM)
-        ),
-        _telegram,
+        "telegram", "Telegram's export, of a chat or of all", read=_telegram,
+        recognises=lambda value: shape("chats.list[messages]")(value)
+        or (isinstance(value["messages"], list) and value.get("type") in _TELEGRAM),
     ),
     _of_people("whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_whatsapp_rows, message=_whatsapp),
-    _of_people("slack", "Slack's export or API", _is_slack, _THREADS, message=_slack_message),
+    _of_people("slack", _SLACK, _is_slack, _THREADS, message=_slack_message),
     _of_people(
-        "slack",
-        "Slack's export or API",
-        lambda value: has_list("messages", "ts", "text")(value) and any(map(_is_slack, value["messages"])),
-        _THREADS,
+        "slack", _SLACK, lambda value: shape("messages[ts,text]")(value) and any(map(_is_slack, value["messages"])), _THREADS,
         read=_slack,
     ),
     _of_people(
-        "signal",
-        "messages of Signal's desktop, sigexport or signal-cli, one a row",
-        lambda value: (
-            has(value, "conversationId", "body", "type")
-            or has(value, "sender", "body", "date", "reactions")
-            or has(value.get("envelope"), "source", "timestamp")
-        ),
-        message=_signal,
+        "signal", "messages of Signal's desktop, sigexport or signal-cli, one a row",
+        "conversationId body type | sender body date reactions | envelope{source,timestamp}", message=_signal,
     ),
-    _of_people(
-        "imessage", "messages of iMessage, one a row", lambda value: has(value, "is_from_me", "text"), message=_imessage
-    ),
-]
+    _of_people("imessage", "messages of iMessage, one a row", "is_from_me text", message=_imessage),
+]  # fmt: skip

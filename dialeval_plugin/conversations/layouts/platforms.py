@@ -8,13 +8,12 @@ without a file of the product at hand: Rasa (tracker events), Botpress (listMess
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dialeval_plugin.conversations.messages import Fields
 from dialeval_plugin.conversations.roles import ASSISTANT, SYSTEM, USER
 
-from .layout import Layout, Logged, Value, at, has, has_list, id_of, list_at, plain, plain_text, said
+from .layout import Layout, Logged, Value, at, has, id_of, list_at, plain, plain_text, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _RELAYED = {"role": "event"}
@@ -143,82 +142,39 @@ def _activity(value: Value) -> Value:
     return said(role, value.get("text") or value.get("speak"), **place)
 
 
+_BOT_FRAMEWORK = "Microsoft's Bot Framework or Copilot Studio"
+
 LAYOUTS = [
     Layout(
-        "rasa",
-        "a tracker of Rasa",
-        has_list("events", "event"),
-        _rasa,
+        "rasa", "a tracker of Rasa", "events[event]", _rasa,
         open_question="is a tracker of Rasa, which holds all sessions of a user. Read each as a conversation by --layout rasa",
     ),
-    Layout(
-        "botpress",
-        "messages of Botpress",
-        lambda value: has(value, "direction", "payload") and isinstance(value["payload"], Mapping),
-        message=_botpress,
-    ),
+    Layout("botpress", "messages of Botpress", "direction payload{}", message=_botpress),
     plain("botpress", "messages of Botpress", "messages", "direction", "payload", each=_botpress),
     Layout(
-        "voiceflow",
-        "a transcript of Voiceflow, a trace a row",
-        lambda value: has(value, "turnID", "type", "format") and isinstance(value.get("payload"), Mapping),
-        message=_voiceflow,
+        "voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}", message=_voiceflow
     ),
     plain("ccai", "Google's Contact Center AI", "entries", "text", "role"),
     plain("ccai", "Google's Contact Center AI", "transcript.transcriptSegments", each=_segment),
-    Layout(
-        "dialogflow",
-        "answers of Dialogflow to what users said, one a row",
-        lambda value: isinstance(value.get("queryResult"), Mapping),
-        message=_dialogflow,
-    ),
-    Layout(
-        "lex",
-        "conversation logs of Amazon Lex, a request a row",
-        lambda value: has(value, "inputTranscript", "sessionId"),
-        message=_lex,
-    ),
-    Layout("connect", "transcripts of Amazon Connect's Contact Lens", has_list("Transcript", "ParticipantId"), _connect),
+    Layout("dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}", message=_dialogflow),
+    Layout("lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId", message=_lex),
+    Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
     plain("elevenlabs", "conversations of ElevenLabs' agents", "transcript", "role", "message"),
     plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
     plain("retell", "calls of Retell", "transcript_object", id="call_id"),
     plain("vapi", "calls of Vapi", "artifact.messages"),
-    Layout(
-        "intercom",
-        "a conversation of Intercom",
-        lambda value: "source" in value and has_list("conversation_parts.conversation_parts")(value),
-        _intercom,
-    ),
-    Layout("zendesk", "a ticket of Zendesk with its comments", has_list("comments", "author_id", "body"), _zendesk),
+    Layout("intercom", "a conversation of Intercom", "source conversation_parts.conversation_parts[]", _intercom),
+    Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
     plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel", each=_zendesk_chat),
-    Layout(
-        "twilio",
-        "text messages of Twilio, one a row",
-        lambda value: has(value, "sid", "from", "to", "body", "direction"),
-        message=_twilio,
-    ),
+    Layout("twilio", "text messages of Twilio, one a row", "sid from to body direction", message=_twilio),
     plain(
-        "twilio-conversations",
-        "messages of a conversation of Twilio",
-        "messages",
-        "conversation_sid",
-        "author",
-        "body",
+        "twilio-conversations", "messages of a conversation of Twilio", "messages", "conversation_sid", "author", "body",
         fields=Fields("author", "body"),
     ),
+    Layout("cohere", "requests of Cohere's API, with the answer", "chat_history[] message | chat_history[] text", _cohere),
     Layout(
-        "cohere",
-        "requests of Cohere's API, with the answer",
-        lambda value: has_list("chat_history")(value) and bool({"message", "text"} & value.keys()),
-        _cohere,
+        "bot-framework", _BOT_FRAMEWORK, message=_activity,
+        recognises=lambda value: "channelId" in value and (value["type"] != "message" or has(value.get("from"))),
     ),
-    Layout(
-        "bot-framework",
-        "Microsoft's Bot Framework or Copilot Studio",
-        lambda value: (
-            has(value, "type", "channelId") and (value["type"] != "message" or isinstance(value.get("from"), Mapping))
-        ),
-        message=_activity,
-    ),
-    plain("bot-framework", "Microsoft's Bot Framework or Copilot Studio", "activities", "type", each=_activity),
-]
+    plain("bot-framework", _BOT_FRAMEWORK, "activities", "type", each=_activity),
+]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import parsed_cell
 
-from .layout import Layout, Logged, Value, at, exchange, exchange_at, id_of, listed, plain
+from .layout import Layout, Logged, Value, at, exchange, exchange_at, has, id_of, listed, plain
 
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
@@ -197,29 +197,18 @@ LAYOUTS = [
     exchange_at("mlflow-table", "MLflow's traces in a table", "request", "response", "trace_id", "state"),
     plain("azure-evaluation", "conversations of Azure's evaluation", "conversation.messages"),
     Layout(
-        name="mlflow", about="traces of MLflow", recognises=lambda value: isinstance(value.get("info"), Mapping)
-        and isinstance(value.get("data"), Mapping) and bool(value["data"].keys() & {"spans", "request"}), read=_mlflow,
+        name="mlflow", about="traces of MLflow", recognises="info{} data{spans} | info{} data{request}", read=_mlflow
     ),
     Layout(
         name="openrouter", about="chats of OpenRouter", read=_openrouter,
-        recognises=lambda value: str(value.get("version")).startswith("orpg.") and isinstance(value.get("items"), Mapping),
+        recognises=lambda value: str(value.get("version")).startswith("orpg.") and has(value.get("items")),
     ),
     Layout(
-        name="adot", about="bodies of AWS's ADOT", read=_adot,
-        recognises=lambda value: isinstance(at(value, "body.input.messages"), list),
+        name="adot", about="bodies of AWS's ADOT", recognises="body.input.messages[]", read=_adot,
         open_question="is a record of ADOT, whose output may repeat what was said before. Read it by --layout adot: of the "
         "output the last message is scored",
     ),
-    Layout(
-        name="otlp", about="spans of OpenTelemetry's collector", read=_otlp_spans,
-        recognises=lambda value: isinstance(value.get("resourceSpans"), list),
-    ),
-    Layout(
-        name="otlp-events", about="events of OpenTelemetry's collector", read=_otlp_events,
-        recognises=lambda value: isinstance(value.get("resourceLogs"), list),
-    ),
-    Layout(
-        name="spans", about="spans of OpenTelemetry, Phoenix and MLflow", recognises=_is_span,
-        read=lambda value: [_span(value)],
-    ),
+    Layout("otlp", "spans of OpenTelemetry's collector", "resourceSpans[]", _otlp_spans),
+    Layout("otlp-events", "events of OpenTelemetry's collector", "resourceLogs[]", _otlp_events),
+    Layout("spans", "spans of OpenTelemetry, Phoenix and MLflow", _is_span, lambda value: [_span(value)]),
 ]  # fmt: skip
