@@ -326,8 +326,7 @@ def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None, 
 def _if_unscored(one: Judgements, options: ReportOptions, statistic: str) -> tuple[float | None, float | None]:
     if statistic not in options.coefficients or not options.is_plain or None not in one.scores:
         return None, None
-    found = sensitivity_range(one.scores, one.ratings, coefficient=statistic)
-    return found.low, found.high
+    return sensitivity_range(one.scores, one.ratings, coefficient=statistic)
 
 
 def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estimate:

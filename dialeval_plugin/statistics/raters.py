@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +31,6 @@ from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate,
 from .levels import MAX_CELLS, binned
 from .rows import CheckedColumn, canonical_rows, distinct_rows, optional_numbers, same_length
 
-CeilingKind: TypeAlias = Literal["leave_one_rater_out", "split_half"]
 Raters: TypeAlias = Sequence[OptionalNumbers] | FloatArray
 """For each row the ratings of its raters; None at the place of one who left the row out, NaN in an array of rows and raters."""
 
@@ -108,26 +107,9 @@ def alpha_of_samples(counts: FloatArray) -> Statistic:
     return lambda weights: statistic(weights @ cells)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ceiling(Estimate):
-    """A coefficient between raters, by its name.
-
-    Attributes:
-        is_stepped_up: whether Spearman and Brown's formula was applied.
-        n_parts: raters left out, or splits, that it is the mean of.
-        min_raters: fewest raters of a row that counts; None where no row does.
-    """
-
-    kind: CeilingKind
-    is_stepped_up: bool
-    n_parts: int
-    min_raters: int | None
-    max_raters: int | None
-
-
 def leave_one_rater_out(
     raters: Raters, *, coefficient: str = "spearman", clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
-) -> Ceiling:
+) -> Estimate:
     """Return the mean coefficient between one rater and the mean of the row's other raters.
 
     The k-th place of every row is left out in turn: a person where the rows name theirs in the same order, else just some
@@ -136,8 +118,8 @@ def leave_one_rater_out(
     Example:
         >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
         >>> found = leave_one_rater_out(raters, bootstrap=Bootstrap(rounds=0))
-        >>> round(found.value, 3), found.n_parts, found.n_unscored, found.max_raters
-        (0.842, 3, 1, 3)
+        >>> round(found.value, 3), found.n_unscored
+        (0.842, 1)
     """
     table = rater_table("leave_one_rater_out", raters, clusters, has_places=True)
     parts = []
@@ -226,25 +208,18 @@ def _mean_of_parts(parts: Sequence[tuple[float, Statistic, slice]], drawn: Float
 
 
 def split_half(
-    raters: Raters,
-    *,
-    coefficient: str = "spearman",
-    spearman_brown: bool = False,
-    clusters: Labels | None = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-) -> Ceiling:
-    r"""Return the mean coefficient between the means of two halves of each row's raters, over `N_SPLITS` random splits.
+    raters: Raters, *, coefficient: str = "spearman", clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Estimate:
+    """Return the mean coefficient between the means of two halves of each row's raters, over `N_SPLITS` random splits.
 
-    Of an odd number of raters, one half has one more. Half as many raters agree less than all would:
-    `spearman_brown` steps each coefficient r up to $2r/(1 + r)$ (Spearman 1910; Brown 1910), which holds for Pearson's.
+    Of an odd number of raters, one half has one more. Half as many raters agree less than all would.
     Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
     order of the rows and of the raters in a row, and the clusters, change nothing.
 
     Example:
         >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
-        >>> found = split_half(raters, coefficient="pearson", spearman_brown=True, bootstrap=Bootstrap(rounds=0))
-        >>> found.is_stepped_up, found.n_parts, 0.8 < found.value < 1
-        (True, 20, True)
+        >>> 0.8 < split_half(raters, coefficient="pearson", bootstrap=Bootstrap(rounds=0)).value < 1
+        True
     """
     table = rater_table("split_half", raters, clusters, has_places=False)
     generator = np.random.default_rng(bootstrap.seed)
@@ -255,7 +230,7 @@ def split_half(
         in_first = table.present & (keys.argsort(axis=1).argsort(axis=1) < n_raters // 2)
         halves = _mean(table.values, in_first), _mean(table.values, table.present & ~in_first)
         parts.append((np.arange(len(table.values)), *halves))
-    return _ceiling("split_half", table, parts, coefficient, bootstrap, spearman_brown)
+    return _ceiling("split_half", table, parts, coefficient, bootstrap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,35 +281,22 @@ def _mean(values: FloatArray, chosen: BoolArray) -> FloatArray:
     return np.asarray(np.where(chosen, values, 0).sum(axis=1) / np.maximum(1, chosen.sum(axis=1)))
 
 
-def _ceiling(
-    kind: CeilingKind, table: RaterTable, parts: list[_Part], name: str, bootstrap: Bootstrap, is_stepped_up: bool = False
-) -> Ceiling:
-    @np.errstate(divide="ignore")
-    def step_up(values: FloatArray) -> FloatArray:
-        return 2 * values / (1 + values) if is_stepped_up else values
-
+def _ceiling(where: str, table: RaterTable, parts: list[_Part], name: str, bootstrap: Bootstrap) -> Estimate:
     coefficient = coefficient_named(name)
     calibrated = [(coefficient.calibrated(x, y), rows, x, y) for rows, x, y in parts]
-    values = step_up(np.array([one.of_group(x, y) for one, _, x, y in calibrated]))
+    values = np.array([one.of_group(x, y) for one, _, x, y in calibrated])
     defined = np.isfinite(values)
     statistics = [(rows, one.of_samples(x, y)) for one, rows, x, y in itertools.compress(calibrated, defined)]
 
     def of_samples(weights: FloatArray) -> FloatArray:
-        return np.asarray(np.mean([step_up(statistic(weights[:, rows])) for rows, statistic in statistics], axis=0))
+        return np.asarray(np.mean([statistic(weights[:, rows]) for rows, statistic in statistics], axis=0))
 
-    n_raters, counts = table.present.sum(axis=1), table.counts
+    counts = table.counts
     if statistics:
         resampled = Resampled(of_samples, rows_by_cell(np.arange(counts.n_scored), table.clusters))
         computed: Computed = float(np.mean(values[defined])), resampled
     elif counts.n_scored:
-        computed = f"{kind}: {name} is undefined on {counts.n_scored} rows with {MIN_RATERS} raters. Have more rows rated."
+        computed = f"{where}: {name} is undefined on {counts.n_scored} rows with {MIN_RATERS} raters. Have more rows rated."
     else:
-        computed = f"{kind}: none of {counts.n_total} rows has {MIN_RATERS} raters or more. Have rows rated by several people."
-    return Ceiling(
-        **vars(bootstrap.estimates({name: computed}, counts)[name]),
-        kind=kind,
-        is_stepped_up=is_stepped_up,
-        n_parts=len(statistics),
-        min_raters=int(n_raters.min()) if counts.n_scored else None,
-        max_raters=int(n_raters.max()) if counts.n_scored else None,
-    )
+        computed = f"{where}: none of {counts.n_total} rows has {MIN_RATERS} raters or more. Have rows rated by several people."
+    return bootstrap.estimates({name: computed}, counts)[name]

@@ -9,23 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.coefficients.by_name import coefficient_named, pearson
+from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .arrays import BoolArray, OptionalNumbers
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Interval, Resampled
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate, Interval, Resampled
 from .levels import AverageBy, LevelOrSystem, LevelStatistic, RatingTable, Rows, rows_of
-from .rows import check_choice, optional_numbers, same_length
-
-Test: TypeAlias = Literal["permutation", "williams"]
-Alternative: TypeAlias = Literal["two-sided", "greater"]
-"""Whether A and B differ, or A is better than B."""
+from .rows import optional_numbers, same_length
 
 EXACT_UNITS = 8
 """Up to so many clusters are swapped in all ways, 2**8 of them; more are swapped at random."""
@@ -60,7 +56,6 @@ class Comparison:
     Attributes:
         value_a: of metric A on the rows that both have; None where undefined.
         p_value: share of such data that would differ as much if A and B were equally good; None where there is none.
-        alternative: "two-sided" or "greater", A better than B.
         n_both: rows with both scores and a rating, which all of this rests on.
         n_clusters: what is swapped: clusters, or rows where there are none.
         n_degenerate: of `n_rounds` permutations, those on which the difference is undefined.
@@ -68,12 +63,9 @@ class Comparison:
         reason: why there is no p-value; None where there is.
     """
 
-    test: Test
-    measure: Measure
     value_a: float | None = None
     value_b: float | None = None
     p_value: float | None = None
-    alternative: Alternative = "two-sided"
     n_total: int
     n_both: int
     n_clusters: int
@@ -88,14 +80,7 @@ class Comparison:
         return None if self.value_a is None or self.value_b is None else self.value_a - self.value_b
 
 
-def permutation_test(
-    paired: Paired,
-    measure: Measure = DEFAULT_MEASURE,
-    *,
-    alternative: Alternative = "two-sided",
-    rounds: int = 1000,
-    seed: int = 0,
-) -> Comparison:
+def permutation_test(paired: Paired, measure: Measure = DEFAULT_MEASURE, *, rounds: int = 1000, seed: int = 0) -> Comparison:
     r"""Compare two metrics by swapping their scores (PERM-BOTH of Deutsch, Dror and Roth 2021, as in mt-metrics-eval).
 
     Both metrics' scores are standardised, for else a swap would mix scales. If the metrics were equally good, swapping the
@@ -114,9 +99,9 @@ def permutation_test(
     """
     where = "permutation_test"
     Bootstrap(rounds, seed=seed)
-    check_choice(where, "alternative", alternative, get_args(Alternative))
     rows = _common_rows(where, paired, measure)
-    found = _untested("permutation", measure, alternative, rows.counts)
+    counts = rows.counts
+    found = Comparison(n_total=counts.n_total, n_both=counts.n_scored, n_clusters=counts.n_clusters)
     if found.n_clusters < 2:
         return replace(found, reason=f"{where}: {found.n_clusters} units to swap. Give more rows.")
     try:
@@ -128,54 +113,19 @@ def permutation_test(
         return replace(found, reason=f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds.")
     # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
     a, b = (np.round(stats.zscore(scores) if np.ptp(scores) else 0 * scores, 12) for scores in rows.scores)
-    size = abs if alternative == "two-sided" else float
     n_large = n_degenerate = n_rounds = 0
     for swapped in swaps(found.n_clusters, n_swaps=rounds, seed=seed):
         is_swapped = swapped[rows.clusters]
         n_rounds += 1
         try:
             of_a, of_b = (_value(measure, rows, np.where(is_swapped, *pair)) for pair in ((b, a), (a, b)))
-            n_large += size(of_a - of_b) >= size(value_a - value_b) - ROUNDING
+            n_large += abs(of_a - of_b) >= abs(value_a - value_b) - ROUNDING
         except StatisticUndefined:
             n_degenerate += 1
     n_large += n_degenerate
     is_exact = found.n_clusters <= EXACT_UNITS
     p_value = n_large / n_rounds if is_exact else (n_large + 1) / (n_rounds + 1)
     return replace(found, p_value=p_value, n_rounds=n_rounds, n_degenerate=n_degenerate, is_exact=is_exact)
-
-
-def williams_test(paired: Paired, *, alternative: Alternative = "two-sided") -> Comparison:
-    r"""Compare two metrics' Pearson correlations with the same ratings (Williams 1959; Graham and Baldwin 2014).
-
-    Formula: $t = (r_a - r_b) \sqrt{(n-1)(1 + r_{ab})} / \sqrt{2 K (n-1)/(n-3) + \bar r^2 (1 - r_{ab})^3}$ with
-    $K = 1 - r_a^2 - r_b^2 - r_{ab}^2 + 2 r_a r_b r_{ab}$ and $\bar r = (r_a + r_b)/2$, on n - 3 degrees of freedom.
-    Assumes rows that are independent and normal: it knows no clusters, and is too sure where several rows share a dialogue.
-    Undefined, too: fewer than 4 rows, or metrics that agree with each other fully.
-
-    Example:
-        >>> paired = Paired(scores_a=[1.1, 2, 3.1, 4, 5.1], scores_b=[1.5, 2, 3.1, 4, 5.5], ratings=[1, 2, 3, 4, 5])
-        >>> round(williams_test(paired, alternative="greater").p_value, 3)
-        0.019
-    """
-    where = "williams_test"
-    check_choice(where, "alternative", alternative, get_args(Alternative))
-    rows = _common_rows(where, paired, Measure("pearson"))
-    found = _untested("williams", Measure("pearson"), alternative, rows.counts)
-    a, b = rows.scores
-    try:
-        r_a, r_b, r_ab = (pearson(*pair) for pair in ((a, rows.ratings), (b, rows.ratings), (a, b)))
-    except StatisticUndefined as error:
-        return replace(found, reason=str(error))
-    n, found = found.n_both, replace(found, value_a=r_a, value_b=r_b)
-    if n < 4 or 1 - abs(r_ab) < ROUNDING:
-        why = f"{n} rows, at least 4 are needed" if n < 4 else "the two metrics agree with each other fully"
-        return replace(found, reason=f"{where}: {why}. Compare other metrics or more rows.")
-    # Rounding may take the determinant of a correlation matrix below 0.
-    determinant = max(0.0, 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab)
-    spread = 2 * determinant * (n - 1) / (n - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
-    t = (r_a - r_b) * np.sqrt((n - 1) * (1 + r_ab)) / np.sqrt(spread)
-    p = stats.t.sf(t, n - 3) if alternative == "greater" else 2 * stats.t.sf(abs(t), n - 3)
-    return replace(found, p_value=float(p))
 
 
 def paired_bootstrap(
@@ -284,17 +234,6 @@ def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:
 def _common_rows(where: str, paired: Paired, measure: Measure) -> Rows:
     scores = {"scores_a": paired.scores_a, "scores_b": paired.scores_b}
     return rows_of(where, paired, scores, measure.level, measure.average_by)
-
-
-def _untested(test: Test, measure: Measure, alternative: Alternative, counts: Counts) -> Comparison:
-    return Comparison(
-        test=test,
-        measure=measure,
-        alternative=alternative,
-        n_total=counts.n_total,
-        n_both=counts.n_scored,
-        n_clusters=counts.n_clusters,
-    )
 
 
 def _calibrated(measure: Measure, rows: Rows, x: FloatArray) -> LevelStatistic:

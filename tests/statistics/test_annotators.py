@@ -3,7 +3,6 @@ and scipy, loops over the formulas, and cases that cannot be told. Golden values
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import replace
 from typing import Any
@@ -11,13 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.spatial import distance
 from sklearn.isotonic import IsotonicRegression
 
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import _by_isotonic, alternative_annotator_test
-from dialeval_plugin.statistics.annotators.distributions import distribution_agreement
 from dialeval_plugin.statistics.annotators.variance_components import VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from reproduction.references.annotators import crossed_ratings, drawn_labels
@@ -53,13 +50,10 @@ def test_the_authors_figures(case: tuple[int, float, float], rate: float, advant
     assert found.advantage.value == pytest.approx(advantage, abs=1e-9)
     assert [one.p_value for one in found.comparisons] == pytest.approx(p_values, rel=1e-8)
     assert [one.rater for one in found.comparisons] == ["r0", "r1", "r2", "r3", "r4"]
-    # The same of rows in another order, and of labels on a similarity that is the scale's own.
+    # The same of rows in another order.
     order = np.random.default_rng(3).permutation(len(scores))
     shuffled = judged(scores[order], labels_of(labels[order], scale))
     assert alternative_annotator_test(shuffled, epsilon=epsilon, bootstrap=NO_RESAMPLES) == found
-    if n_levels < 5:
-        own = alternative_annotator_test(shuffled, epsilon=epsilon, similarity=np.equal, bootstrap=NO_RESAMPLES)
-        assert own.winning_rate == rate
 
 
 def test_conversations_are_what_is_independent() -> None:
@@ -255,7 +249,6 @@ def test_what_more_raters_are_worth() -> None:
     }
     by_hand = replace(found, of=made)
     assert by_hand.reliability(3) == pytest.approx(2 / (2 + 7 / 3))
-    assert by_hand.reliability(3, same_raters=True) == 0.5
     assert by_hand.standard_error(30, 3) == pytest.approx((4 / 30) ** 0.5)
     assert by_hand.worth_of_raters(3) == pytest.approx(10)
     assert by_hand.standard_error(40, 3) == pytest.approx(by_hand.standard_error(30, 6))
@@ -283,63 +276,6 @@ def test_effects_that_always_go_together_cannot_be_told_apart() -> None:
         StatisticUndefined,
     ):
         variance_components(table)
-
-
-WORDS = Scale("nominal", ("bad", "fair", "good"))
-
-
-def test_distributions_by_scipy_and_loops() -> None:
-    generator = np.random.default_rng(8)
-    labels = generator.integers(3, size=(60, 5)).astype(float)
-    labels[generator.random(labels.shape) < 0.2] = np.nan
-    labels[0] = np.nan
-    shares = generator.dirichlet([2, 2, 2], size=60)
-    shares[1] = np.nan
-    clusters = [str(row // 3) for row in range(60)]
-    of = judged(np.full(60, np.nan), labels_of(labels, WORDS, clusters=clusters), WORDS)
-    found = distribution_agreement(of, shares=shares, bootstrap=Bootstrap(rounds=100))
-    expected: dict[str, list[float]] = {}
-    for row in range(2, 60):
-        given = labels[row][~np.isnan(labels[row])]
-        p, q = np.array([(given == place).mean() for place in range(3)]), shares[row]
-        kind = "_all_agree" if p.max() == 1 else "_most_agree" if p.max() > 0.5 else "_divided"
-        expected.setdefault("jsd", []).append(distance.jensenshannon(p, q, base=2) ** 2)
-        expected.setdefault("mse", []).append(float(np.mean((p - q) ** 2)))
-        expected.setdefault("cross_entropy", []).append(stats.entropy(p, base=2) + stats.entropy(p, q, base=2))
-        pairs = [a == b for a, b in itertools.combinations(given, 2)]
-        for name in ("", kind):
-            expected.setdefault(f"agreement{name}", []).append(p[q.argmax()])
-            expected.setdefault(f"people{name}", []).extend([np.mean(pairs)] if pairs else [])
-    assert {name: one.value for name, one in found.items() if name in expected} == pytest.approx(
-        {name: np.mean(values) for name, values in expected.items()}, abs=1e-12
-    )
-    assert found["agreement"].ci_low < found["agreement"].value < found["agreement"].ci_high
-    assert found["agreement"].n_clusters == 20
-
-
-def test_an_evaluator_that_answers_with_labels_is_a_distribution_too() -> None:
-    table = labels_of([[0, 0, 0], [2, 2, 1], [1, 2, 0]], WORDS)
-    found = distribution_agreement(judged([0, 2, np.nan], table, WORDS), bootstrap=NO_RESAMPLES)
-    values = {
-        name: found[name].value for name in ("agreement", "agreement_all_agree", "agreement_most_agree", "agreement_divided")
-    }
-    assert values == pytest.approx(
-        {
-            "agreement": 5 / 6,
-            "agreement_all_agree": 1,
-            "agreement_most_agree": 2 / 3,
-            "agreement_divided": None,
-        }
-    )
-    assert found["mse"].value == pytest.approx((0 + (1 / 9 + 1 / 9) / 3) / 2)
-    assert (found["cross_entropy"].value, found["cross_entropy"].reason) == (
-        None,
-        "cross_entropy: the evaluator gives no share to a label of 1 rows. Give shares above 0.",
-    )
-    message = refusal(distribution_agreement, judged([1, 2, 3], labels_of([[1, 2], [2, 3], [3, 4]])))
-    assert message == "judge: there are no categories to compare, only numbers. Give labels in words."
-    message = refusal(distribution_agreement, judged([0, 1, 2], table, WORDS), shares=np.full((3, 3), 0.4))
-    assert message == "judge: a row of shares does not sum to 1. Give one share a category."
 
 
 @pytest.mark.parametrize("seed", range(4))

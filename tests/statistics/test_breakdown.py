@@ -179,8 +179,7 @@ def test_a_number_a_turn_becomes_a_distribution_without_possible_breakdowns() ->
 
 
 @pytest.mark.parametrize("decimals", [1, 16], ids=["ties", "no ties"])
-@pytest.mark.parametrize("threshold", [0.0, 0.5])
-def test_the_best_cut_is_the_lowest_of_the_best_of_all_cuts(decimals: int, threshold: float) -> None:
+def test_the_best_cut_is_the_lowest_of_the_best_of_all_cuts(decimals: int) -> None:
     scores: list[float | None] = [None, *RANDOM.uniform(size=59).round(decimals).tolist()]
     given = sorted({score for score in scores if score is not None})
     candidates = [-1.0, *((one + other) / 2 for one, other in itertools.pairwise(given)), given[-1]]
@@ -188,9 +187,9 @@ def test_the_best_cut_is_the_lowest_of_the_best_of_all_cuts(decimals: int, thres
         tried = []
         for cut in candidates:
             said = detections(scores, cut=cut)
-            tried.append(value(metric, said.distributions, COUNTS, labels=said.labels, threshold=threshold))
+            tried.append(value(metric, said.distributions, COUNTS, labels=said.labels))
         best = max(found for found in tried if found is not None)
-        assert best_cut(scores, COUNTS, metric=metric, threshold=threshold) == candidates[tried.index(best)]
+        assert best_cut(scores, COUNTS, metric=metric) == candidates[tried.index(best)]
 
 
 NO_DISTRIBUTIONS = ([0.5, 0.5], [0.5, 0.2, 0.2], [math.nan, 0, 1], [-0.5, 0.5, 1.0], ["O", "T", "X"], "OTX", 0.3)
@@ -267,7 +266,6 @@ NOT_BOTH = "no annotated turn has an answer of both. Score annotated turns."
     [
         (detections, [[0.5, 1.5]], {}, "scores[1] is 1.5. Give a breakdown score from 0 to 1, or None."),
         (best_cut, [[0.5], COUNTS[:1]], {"metric": "jsd"}, "there is no cut for 'jsd'. Give accuracy, f1_b or f1_pb_b."),
-        (best_cut, [[0.5], COUNTS[:1]], {"threshold": 1.5}, "threshold is 1.5. Give a share of the annotators from 0 to 1."),
         (best_cut, [[None], COUNTS[:1]], {}, "f1_b is undefined at every cut. Give annotated turns, some of them breakdowns."),
         (breakdown_differences, [GOOD, NOTHING, ANNOTATED], {}, NOT_BOTH),
         (breakdown_differences, [GOOD, CHANCE, ANNOTATED], {"clusters": [1]}, f"{N} one but 1 clusters. {ONE_OF_EACH}"),

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from dialeval_plugin.statistics.levels import MAX_CELLS
-from dialeval_plugin.statistics.raters import N_SPLITS, in_place_of_raters, leave_one_rater_out, split_half
+from dialeval_plugin.statistics.raters import in_place_of_raters, leave_one_rater_out, split_half
 from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 
@@ -37,7 +37,7 @@ def test_leave_one_rater_out_is_that_of_a_loop(coefficient: str) -> None:
     assert found.value == pytest.approx(statistic(table), abs=1e-9)
     expected = interval_by_loop(lambda rows: statistic(table[rows]), np.arange(60) // 3, list(table.T), rounds=60, seed=1)
     assert (found.ci_low, found.ci_high) == expected
-    assert (found.n_parts, found.min_raters, found.max_raters, found.n_clusters) == (3, 3, 3, 20)
+    assert found.n_clusters == 20
 
 
 def test_ragged_rows() -> None:
@@ -46,14 +46,14 @@ def test_ragged_rows() -> None:
     # Rows 0, 1, 3, 4, 5 and 7 have two ratings or more; each place is compared on its own rows.
     places = [([1, 3, 2, 4, 1], [2, 4, 2, 5, 1]), ([2, 4, 5, 3, 1], [1, 3, 4.5, 1, 1]), ([2, 5, 1], [2, 4.5, 3])]
     assert found.value == pytest.approx(np.mean([stats.pearsonr(*place).statistic for place in places]), abs=1e-9)
-    assert (found.n_total, found.n_scored, found.n_unscored, found.n_parts) == (8, 6, 2, 3)
-    assert (found.min_raters, found.max_raters) == (2, 3)
+    assert (found.n_total, found.n_scored, found.n_unscored) == (8, 6, 2)
 
 
 def test_a_place_without_a_value_is_not_averaged() -> None:
     found = leave_one_rater_out([[1, 2], [2, 1], [3, 3], [4, 5, 4]], **NO_INTERVAL)
-    assert found.n_parts == 2
-    assert found.value is not None
+    columns = [1, 2, 3, 4], [2, 1, 3, 4.5], [2, 1, 3, 5], [1, 2, 3, 4]
+    places = columns[:2], columns[2:]
+    assert found.value == pytest.approx(np.mean([stats.pearsonr(*place).statistic for place in places]), abs=1e-9)
 
 
 def test_split_half_of_two_raters_is_their_correlation() -> None:
@@ -61,22 +61,12 @@ def test_split_half_of_two_raters_is_their_correlation() -> None:
     found = split_half(table.tolist(), **NO_INTERVAL)
     # Which of the two is in which half changes from row to row, so the correlation is that of shuffled columns.
     assert found.value == pytest.approx(stats.pearsonr(*table.T).statistic, abs=0.05)
-    stepped = split_half(table.tolist(), spearman_brown=True, **NO_INTERVAL)
-    assert stepped.value == pytest.approx(2 * found.value / (1 + found.value), abs=0.01)
-    assert (found.is_stepped_up, stepped.is_stepped_up, found.n_parts) == (False, True, N_SPLITS)
 
 
 def test_halves_do_not_overlap() -> None:
     """Rows of two raters who contradict each other: overlapping halves would agree."""
     found = split_half([[1, 5], [5, 1], [2, 4], [4, 2], [1, 5], [2, 4]], **NO_INTERVAL)
     assert found.value == pytest.approx(-1, abs=1e-9)
-
-
-def test_spearman_brown_foretells_twice_as_many_raters() -> None:
-    table = ratings_of(8, n=2000)
-    stepped = split_half(table[:, :4].tolist(), spearman_brown=True, **NO_INTERVAL)
-    whole = split_half(table.tolist(), **NO_INTERVAL)
-    assert stepped.value == pytest.approx(whole.value, abs=0.03)
 
 
 def test_seeds() -> None:

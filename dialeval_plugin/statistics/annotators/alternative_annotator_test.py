@@ -7,7 +7,6 @@ them (Calderon, Reichart and Dror, ACL 2025, arXiv 2501.10970).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -32,14 +31,13 @@ from dialeval_plugin.statistics.bootstrap import (
 from dialeval_plugin.statistics.rows import canonical_rows, check_choice
 
 Calibration: TypeAlias = Literal["none", "quantiles", "isotonic"]
-Similarity: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
-"""How alike the labels in two arrays are; these are broadcast, and the second has NaN where there is no label."""
 
 MIN_ROWS = 30
 """A person with fewer labels is not left out: the t-test needs as many (section 3 of the paper)."""
 FEW_RATERS = 3
 PASSING_RATE = 0.5
 N_FOLDS = 5
+FALSE_DISCOVERIES = 0.05
 _ROUNDING = 1e-12
 
 
@@ -113,26 +111,23 @@ def alternative_annotator_test(
     judged: JudgedLabels,
     *,
     epsilon: float = 0.2,
-    alpha: float = 0.05,
-    similarity: Similarity | None = None,
     calibration: Calibration | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> AlternativeAnnotatorTest:
     r"""Leave out each person in turn, and test whether the evaluator matches this person, see the module.
 
-    Closeness to the others' labels: the share of them that are the same (binary, nominal), the negative root of the mean
-    squared difference (ordinal, interval), or the mean `similarity`. With $d_i$ = 1 where the person is closer, -1 where the
+    Closeness to the others' labels: the share of them that are the same (binary, nominal), or the negative root of the mean
+    squared difference (ordinal, interval). With $d_i$ = 1 where the person is closer, -1 where the
     evaluator is, and 0 for a tie, the hypothesis that the mean of d is `epsilon` or more is tested with the cluster-robust
     error $s^2 = \frac{G}{G - 1} \sum_g (\sum_{i \in g} (d_i - \bar d))^2 / n^2$ of G conversations and $G - 1$ degrees of
     freedom: the paper's t-test where each row is a conversation of its own. If all d are the same, p is its bound $(1 -
-    \epsilon)^G$. p-values are corrected as by Benjamini and Yekutieli (2001). Rows with one label or no score are left out.
+    \epsilon)^G$. p-values are corrected for a false
+    discovery rate of `FALSE_DISCOVERIES` as by Benjamini and Yekutieli (2001). Rows with one label or no score are left out.
 
     Args:
         judged: the evaluator's answers beside the labels.
         epsilon: what an evaluator is granted for being cheaper, from 0 to below 1. The paper advises 0.2 for experts, 0.15
             for skilled people and 0.1 for crowdworkers.
-        alpha: false discovery rate.
-        similarity: of two labels, where that of the scale is not meant.
         calibration: how scores become labels. "none": they are. "quantiles": the label at the same quantile, so that the
             evaluator gives each label as often as people do. "isotonic": the mean label of such scores by isotonic regression,
             which is closer to several labels than most labels are: `over_constant` says what of it is no more than that. Both
@@ -172,24 +167,23 @@ def alternative_annotator_test(
             "three people."
         )
     is_category = table.scale.kind in {"binary", "nominal"}
-    alike = similarity or (np.equal if is_category else None)
     persons = []
     for place in tested:
         of, others = has_label[:, place], np.delete(labels[has_label[:, place]], place, axis=1)
-        persons.append((of, others, _closeness(labels[of, place], others, alike)))
+        persons.append((of, others, _closeness(labels[of, place], others, is_category=is_category)))
 
     def differences(said: FloatArray) -> FloatArray:
         """The d of each row and person, NaN where the person did not label the row."""
         found = np.full((len(labels), len(tested)), np.nan)
         for column, (of, others, own) in enumerate(persons):
-            ahead = own - _closeness(said[of], others, alike)
+            ahead = own - _closeness(said[of], others, is_category=is_category)
             found[of, column] = np.where(np.abs(ahead) <= _ROUNDING, 0, np.sign(ahead))
         return found
 
     found = differences(_answers(judged, judged.scores[rows.order], labels, clusters, calibration))
     is_there = ~np.isnan(found)
     p_values = [clustered_t_test(d[of], clusters[of], epsilon) for d, of in zip(found.T, is_there.T, strict=True)]
-    is_matched = stats.false_discovery_control(p_values, method="by") <= alpha
+    is_matched = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
     given = labels[has_label]
     constants = np.quantile(given, np.linspace(0, 1, 11), method="inverted_cdf")
     constants = np.unique(constants if is_category else [*constants, given.mean()])
@@ -239,11 +233,11 @@ def _mean_over_raters(n_raters: int, place: int, drawn: FloatArray) -> FloatArra
     return np.asarray((of_raters / drawn[:, :n_raters]).mean(axis=1))
 
 
-def _closeness(labels: FloatArray, others: FloatArray, similarity: Similarity | None) -> FloatArray:
+def _closeness(labels: FloatArray, others: FloatArray, *, is_category: bool) -> FloatArray:
     """How close a label of each row is to those of the others; the higher, the closer."""
-    if similarity is None:
+    if not is_category:
         return np.asarray(-np.sqrt(np.nanmean((others - labels[:, None]) ** 2, axis=1)))
-    return np.asarray(np.nanmean(np.where(np.isnan(others), np.nan, similarity(labels[:, None], others)), axis=1))
+    return np.asarray(np.nanmean(np.where(np.isnan(others), np.nan, labels[:, None] == others), axis=1))
 
 
 def _answers(

@@ -45,12 +45,9 @@ class VarianceComponents:
         """Return the sum of components, 0 for one that cannot be told apart."""
         return math.fsum(self.of[source].value or 0.0 for source in sources if source in self.of)
 
-    def reliability(self, n_raters: float, *, same_raters: bool = False) -> float:
-        """Return which share of the variance of means of so many ratings lies between responses, from 0 to 1.
-
-        Where all responses have the same raters it is the generalizability coefficient, else the dependability coefficient.
-        """
-        true, error = self.variance(*SOURCES[:3]), self.variance(*SOURCES[4 if same_raters else 3 :])
+    def reliability(self, n_raters: float) -> float:
+        """Return which share of the variance of means of so many ratings lies between responses: dependability, 0 to 1."""
+        true, error = self.variance(*SOURCES[:3]), self.variance(*SOURCES[3:])
         return true / (true + error / n_raters)
 
     def standard_error(self, n_conversations: float, n_raters: float) -> float:
@@ -85,8 +82,8 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
         >>> found = variance_components(table, bootstrap=Bootstrap(rounds=0))
         >>> [(name, round(one.value, 2)) for name, one in found.of.items()]
         [('responses', 2.56), ('raters', 5.24), ('residual', 1.02)]
-        >>> round(found.reliability(1), 2), round(found.reliability(1, same_raters=True), 2)
-        (0.29, 0.71)
+        >>> round(found.reliability(1), 2)
+        0.29
     """
     where = "variance_components"
     columns = [*map(np.nan_to_num, table.labels.T), *np.isnan(table.labels).T.astype(np.int64)]

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.annotators.distributions import SUM_TOLERANCE, jensen_shannon, squared_difference
 from dialeval_plugin.statistics.arrays import BoolArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
 from dialeval_plugin.statistics.rows import Canonical, CheckedColumn, canonical_rows, optional_numbers, same_length
@@ -38,6 +38,8 @@ NOT_BREAKDOWN, POSSIBLE_BREAKDOWN, BREAKDOWN = range(3)
 ALWAYS_BREAKDOWN = (0.0, 0.0, 1.0)
 """What the baseline that calls every turn a breakdown answers; F1(B) of about 0.4 and F1(PB+B) of about 0.6 need no skill."""
 DEFAULT_CUT = 0.5
+SUM_TOLERANCE = 0.01
+"""Detectors publish rounded shares: three of 0.33 are a distribution."""
 
 MERGES: Mapping[str, tuple[tuple[int, ...], ...]] = MappingProxyType(
     {"nb_pb_b": ((0,), (1,), (2,)), "nb_pbb": ((0,), (1, 2)), "nbpb_b": ((0, 1), (2,))}
@@ -164,7 +166,7 @@ def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detectio
     )
 
 
-def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = "f1_b", threshold: float = 0.0) -> float:
+def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = "f1_b") -> float:
     """Return the cut that gives `detections` the best value of `metric` on annotated development data.
 
     Candidates are -1, with which every turn is X, the midpoints between neighbouring scores, and the highest score, with which
@@ -179,14 +181,13 @@ def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = 
     if metric not in ("accuracy", "f1_b", "f1_pb_b"):
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
     same_length("best_cut", scores=scores, counts=counts)
-    _check_threshold(threshold, "best_cut")
     column, annotations = _breakdown_scores("best_cut", scores), _checked_counts(counts)
     ordered = np.unique(column.values[column.present])
     candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])
     used = (annotations.sum(axis=1) > 0) & column.present
     scores, shares = column.values[used], _shares(annotations[used])
-    strict = _strict(shares, threshold)
-    true = _is_lenient_breakdown(shares, threshold) if metric == "f1_pb_b" else strict == BREAKDOWN
+    strict = _strict(shares, 0.0)
+    true = _is_lenient_breakdown(shares, 0.0) if metric == "f1_pb_b" else strict == BREAKDOWN
     values = []
     for cut in candidates:
         said = scores > cut
@@ -234,7 +235,7 @@ def _metrics(
         p, q = (
             np.stack([values[:, list(members)].sum(axis=1) for members in classes], axis=1) for values in (shares, predicted)
         )
-        row_values |= {f"jsd_{merge}": jensen_shannon(p, q), f"mse_{merge}": squared_difference(p, q)}
+        row_values |= {f"jsd_{merge}": _jensen_shannon(p, q), f"mse_{merge}": np.asarray(((p - q) ** 2).mean(axis=1))}
     # Whether the detector says so, and whether the annotators do.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
@@ -279,6 +280,11 @@ def _is_lenient_breakdown(shares: FloatArray, threshold: float) -> BoolArray:
 def _check_threshold(threshold: float, caller: str) -> None:
     if not 0 <= threshold <= 1:
         raise InputError(f"{caller}: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
+
+
+def _jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
+    divergences = special.rel_entr(p, (p + q) / 2) + special.rel_entr(q, (p + q) / 2)
+    return np.asarray(divergences.sum(axis=1) / (2 * math.log(2)))
 
 
 def _breakdown_scores(where: str, scores: OptionalNumbers) -> CheckedColumn:

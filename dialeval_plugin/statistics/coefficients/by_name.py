@@ -87,7 +87,7 @@ class Coefficient:
         """Return the coefficient with its epsilon chosen on this data; itself where it has none."""
         if not self.has_epsilon:
             return self
-        epsilon = calibrated_epsilon(scores, ratings, groups=groups).epsilon
+        epsilon = calibrated_epsilon(scores, ratings, groups=groups)
         of_pairs, of_samples = partial(self.of_pairs, epsilon=epsilon), partial(self.of_samples, epsilon=epsilon)
         return replace(self, of_pairs=of_pairs, of_samples=of_samples, epsilon=epsilon)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
@@ -24,15 +22,6 @@ _EQUAL = 1e-12
 """Accuracies nearer than this are the same: the smaller epsilon is taken."""
 
 
-class TieCalibration(NamedTuple):
-    """The epsilon that fits best, and how many of the differences of scores it was chosen from."""
-
-    epsilon: float
-    n_differences: int
-    n_tried: int
-    """Below `n_differences` where a sample was tried; the epsilon is then near the best one."""
-
-
 def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | None = None) -> float:
     r"""Share of the pairs of rows that scores and ratings order, or tie, the same way.
 
@@ -51,7 +40,7 @@ def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | Non
     """
     x, y = checked_pairs("pairwise_accuracy", scores, ratings)
     if epsilon is None:
-        epsilon = calibrated_epsilon(x, y).epsilon
+        epsilon = calibrated_epsilon(x, y)
     if not epsilon >= 0:
         raise InputError(f"pairwise_accuracy: epsilon is {epsilon!r}. Give 0 or more.")
     return accuracy_at(x, y, epsilon)
@@ -62,7 +51,7 @@ def accuracy_at(x: FloatArray, y: FloatArray, epsilon: float) -> float:
     return int(AgreeingPairs(x, y, epsilon)(np.ones((1, len(x))))[2][0]) / (len(x) * (len(x) - 1) // 2)
 
 
-def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | None = None, seed: int = 0) -> TieCalibration:
+def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | None = None, seed: int = 0) -> float:
     r"""Return the epsilon with the highest pairwise accuracy on this data; of several, the smallest.
 
     Any epsilon between two neighbouring differences of scores does the same, so the differences are all that is tried, and
@@ -76,7 +65,7 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
 
     Example:
         >>> calibrated_epsilon([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4])
-        TieCalibration(epsilon=0.5, n_differences=10, n_tried=10)
+        0.5
     """
     where = "calibrated_epsilon"
     same_length(where, scores=scores, ratings=ratings)
@@ -86,7 +75,7 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
     n_levels = [(len(np.unique(x[rows])), len(np.unique(y[rows]))) for rows in members]
     total = sum(_n_pairs(n) for n, _ in n_levels)
     if not total:
-        return TieCalibration(0.0, 0, 0)
+        return 0.0
     generator = np.random.default_rng(seed)
     tried = []
     for rows, (n_scores, n_ratings) in zip(members, n_levels, strict=True):
@@ -102,7 +91,7 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
     candidates = np.append(0.0, differences[is_last])
     accuracies = np.append(0.0, summed[is_last])
     best = int(np.flatnonzero(accuracies >= accuracies.max() - _EQUAL)[0])
-    return TieCalibration(float(candidates[best]), total, len(differences))
+    return float(candidates[best])
 
 
 def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float, *, of_group: bool = False) -> Statistic:
