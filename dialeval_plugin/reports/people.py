@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import OptionalNumbers
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
@@ -17,7 +18,6 @@ from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
     Calibration,
     alternative_annotator_test,
 )
-from dialeval_plugin.statistics.arrays import OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.estimates import mean_within_set

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse, stats
 from typing_extensions import Unpack
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.labels.pairing import pair
@@ -23,7 +23,6 @@ from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, named_column
-from dialeval_plugin.statistics.arrays import Statistic
 from dialeval_plugin.statistics.bootstrap import EXPANDED, ROUGH_CLUSTERS, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells

@@ -13,10 +13,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse, special
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
 from dialeval_plugin.core.errors import InputError, unknown_name
 
-from .arrays import Statistic
 from .estimates import interval_text
 
 IntervalKind: TypeAlias = Literal["percentile", "expanded", "bca", "jackknife"]
@@ -68,10 +67,7 @@ class Resampled(NamedTuple):
         return float(self.statistic(self.whole)[0]) + self.shift
 
     def __sub__(self, other: Resampled) -> Resampled:
-        """Return this statistic less the other one on the same draws of clusters.
-
-        What makes a resample easy or hard for both does not widen the interval; one that does not hold 0 says that they differ.
-        """
+        """Return this statistic less the other one on the same draws of clusters."""
         if self.sums is other.sums:
             return Resampled(lambda drawn: self.statistic(drawn) - other.statistic(drawn), self.sums, self.shift - other.shift)
         width = self.sums.shape[1]
@@ -102,8 +98,8 @@ class Bootstrap:
     r"""The bootstrap over clusters (Efron 1979; Davison and Hinkley 1997, section 3.8).
 
     A round draws as many clusters as there are, with replacement, and takes all rows of each as often as it was drawn.
-    Quantiles are numpy's, with linear interpolation. Which cluster is the k-th is for the caller to say: `canonical` makes it
-    follow from the data alone, so that the same data has the same interval whoever asks.
+    Quantiles are numpy's, with linear interpolation. `rows.canonical` numbers the clusters by what they hold, so that the same
+    data has the same interval.
 
     With few clusters the intervals are too narrow: below `MIN_CLUSTERS` there is none, below `ROUGH_CLUSTERS` it `is_rough`. In
     a simulation (1000 sets of four rows a cluster that share half of their variance, Pearson's r of 0.5, percentile), intervals
@@ -111,23 +107,19 @@ class Bootstrap:
 
     - "percentile" runs between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
     - "expanded" (Hesterberg 2015) runs between the quantiles $\Phi(\pm t\sqrt{n/(n-1)})$ of n clusters, t being Student's
-      quantile with n - 1 degrees of freedom, because resamples of few clusters spread too little. In the simulation of
-      reproduction/coverage/NOTES.md such intervals of 95 % hold the truth in 93 to 96 % of the sets from 20 clusters on.
-    - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, for a statistic that is biased or
-      skewed: $\Phi(z_0)$ is the share of rounds below the value, ties counting one half, and the acceleration
-      $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters, d being the mean less each value with one
-      cluster left out. Clusters without which it is undefined are not left out. With more than `MAX_JACKKNIFE` clusters,
-      as many random groups of them take their place.
+      quantile with n - 1 degrees of freedom: 95 % intervals hold the truth in 93 to 96 % of sets from 20 clusters on, see
+      reproduction/coverage/NOTES.md.
+    - "bca" (Efron 1987) moves these quantiles to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$: $\Phi(z_0)$ is the share of rounds
+      below the value, ties counting one half, and $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ comes from the jackknife over clusters,
+      or over `MAX_JACKKNIFE` random groups of them, d being the mean less each value.
     - "jackknife" draws no resamples: on both sides of the value it is the standard error of `jackknife_error` times a quantile
       of Student's t with n - 1 degrees of freedom.
 
     Degenerate resamples, on which the statistic is undefined, are counted and left out. There is no interval with
-    `rounds=0`, where more than 10 % of the resamples are degenerate, and where all resamples give the same value, as with 20
-    right answers of 20: zero width would claim certainty. BCa has none either where all resamples lie on one side of the
-    value.
+    `rounds=0`, where more than `MAX_DEGENERATE` of the resamples are degenerate, where all resamples give the same value (zero
+    width would claim certainty), and of "bca" where all resamples lie on one side of the value.
 
-    Seed: starts one numpy Generator; a seed gives the same resamples in every process, whatever statistics are asked for.
-    InputError: an argument is out of its range.
+    The seed starts one numpy Generator: the same resamples in every process. InputError: an argument is out of its range.
     """
 
     rounds: int = 1000
@@ -335,10 +327,7 @@ def rows_by_cell(cells: IntArray, clusters: IntArray) -> ClusterSums:
 
 
 def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) -> FloatArray:
-    """Return how often each cluster is drawn in each round, when `n_clusters` are drawn with replacement.
-
-    Drawn round by round, so that the numbers do not depend on how many rounds are asked for at once.
-    """
+    """Return how often each cluster is drawn in each round, with replacement; the same whatever the number of rounds."""
     drawn = np.empty((rounds, n_clusters))
     for row in drawn:
         row[:] = np.bincount(generator.integers(n_clusters, size=n_clusters), minlength=n_clusters)
@@ -346,20 +335,14 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
 
 
 def jackknife_error(resampled: Resampled) -> float:
-    """Return a statistic's standard error from leaving out each cluster in turn; NaN where it is undefined without one of them.
-
-    It takes in what the statistic itself chooses by the data, and with few clusters it is rather too large than too small.
-    """
+    """Return a statistic's standard error from leaving out each cluster in turn; NaN where it is undefined without one."""
     n_clusters = resampled.sums.shape[0]
     values = _left_out(resampled, resampled.sums)
     return float(np.sqrt((n_clusters - 1) / n_clusters * ((values - values.mean()) ** 2).sum()))
 
 
 def jackknife_values(resampled: Resampled, seed: int) -> FloatArray:
-    """Return the statistic without each cluster in turn, where it is defined.
-
-    With more than `MAX_JACKKNIFE` clusters, as many groups of them take their place, which `seed` puts together.
-    """
+    """Return the statistic, where defined, without each cluster in turn, or each of `MAX_JACKKNIFE` random groups of them."""
     n_clusters = resampled.sums.shape[0]
     n_groups = min(n_clusters, MAX_JACKKNIFE)
     # Neighbours are alike, because clusters are ordered by what they hold: groups of neighbours would differ too much.

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dialeval_plugin.core.arrays import Numbers
 from dialeval_plugin.core.errors import StatisticUndefined
 
-from .arrays import Numbers
 from .coefficients.by_name import coefficient_named
 from .rows import numbers, same_length
 
@@ -33,11 +33,8 @@ def cascade_curve(
 ) -> list[CascadePoint]:
     """Return the coefficient for shares of calls from 0 to 1, in `steps` steps or fewer where scores are tied.
 
-    `small` are the scores in [0, 1] that stand where the large model is not asked, `fused` those where it is.
-
-    Raises:
-        InputError: lengths differ, or a value is not finite.
-        StatisticUndefined: the coefficient is undefined on some share.
+    `small` are the scores in [0, 1] without the large model, `fused` those with it. InputError: lengths differ, or a value is
+    not finite. StatisticUndefined: the coefficient is undefined on some share.
 
     Example:
         >>> [point.share for point in cascade_curve([0.1, 0.4, 0.6, 0.9], [0.2, 0.1, 0.6, 0.8], [1, 2, 3, 4], steps=2)]
@@ -61,13 +58,7 @@ def cascade_curve(
 
 
 def share_that_keeps(curve: Sequence[CascadePoint], part: float) -> CascadePoint:
-    """Return the point with the fewest calls from which on each has at least this `part` of the last one's value.
-
-    Example:
-        >>> curve = [CascadePoint(0.0, 0.0, 0.3), CascadePoint(0.5, 0.2, 0.49), CascadePoint(1.0, 0.5, 0.5)]
-        >>> share_that_keeps(curve, 0.9).share
-        0.5
-    """
+    """Return the point with the fewest calls from which on each has at least this `part` of the last one's value."""
     wanted = part * curve[-1].value
     kept = len(curve) - 1
     while kept > 0 and curve[kept - 1].value >= wanted:

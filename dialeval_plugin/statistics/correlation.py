@@ -1,17 +1,12 @@
 """How far scores agree with human ratings: coefficients with intervals and with the counts that they rest on.
 
 Formulas, ranges and ties are those of `coefficients`, names those of `by_name.COEFFICIENTS`. A row whose score or rating is
-None is left out and counted; NaN is refused. Where a coefficient is undefined its value is None and `reason` says why: nothing
-is raised, and no NaN is returned.
-Intervals are those of `bootstrap.Bootstrap`; coefficients that are asked for together share the resamples, and each has the
-interval that it would have alone.
+None is left out and counted; NaN is refused. Where a coefficient is undefined its value is None and `reason` says why.
+Intervals are those of `bootstrap.Bootstrap`; coefficients that are asked for together share the resamples. Above
+`levels.MAX_CELLS` distinct pairs of score and rating the interval of a rank coefficient comes from binned values.
 
-1000 rows, 1000 rounds and three coefficients take less than half a second; the time grows with the number of distinct pairs of
-score and rating. Above `levels.MAX_CELLS` of them the interval of a rank coefficient comes from binned values, see
-`levels.binned`.
-
-`clusters` label the context, dialogue or other unit that a row belongs to; rows of one unit are resampled together. Without
-them each row stands alone, which is right only where no two rows share a context.
+`clusters` label the dialogue, context or other unit of a row; rows of one unit are resampled together. Without them each row
+stands alone, which is right only where no two rows share a context.
 InputError: lengths differ, a value is neither None nor a finite number, a label names no cluster, or an option is unknown or
 lacks its labels.
 """
@@ -22,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dialeval_plugin.core.arrays import Labels, OptionalNumbers
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-from .arrays import Labels, OptionalNumbers
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate
 from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, Rated, TiedGroups, rows_of
 
@@ -108,18 +103,15 @@ def level_correlations(
     """Return several coefficients at a level.
 
     - `average_by="none"`: one coefficient over all rows.
-    - `average_by="system"` or `"item"`: one coefficient over the rows of each system, or of each context that several
-      systems answer, and the mean of these. Groups that can judge no metric (fewer than 3 rows, ratings that are all the
-      same) are left out and counted. Where ratings differ and scores are all the same, `tied_groups="zero"` counts the
-      group as 0, or as 0.5 for auroc, which is what guessing gives: a metric is not better for leaving contexts undecided
-      (`replace_nans_with_zeros` in mt-metrics-eval). `"skip"` leaves it out; then metrics may be averaged over different
-      groups. For pairwise accuracy, all groups have the same epsilon, and a group of two rows or more counts even if its
-      ratings are all the same, as in Deutsch et al. 2023.
+    - `average_by="system"` or `"item"`: the mean of one coefficient a system, or a context that several systems answer. Groups
+      that can judge no metric (fewer than 3 rows, ratings that are all the same) are left out and counted. Where ratings differ
+      and scores are all the same, `tied_groups="zero"` counts the group as 0, or as 0.5 for auroc
+      (`replace_nans_with_zeros` in mt-metrics-eval); `"skip"` leaves it out. For pairwise accuracy, all groups have the same
+      epsilon, and a group of two rows or more counts even if its ratings are all the same (Deutsch et al. 2023).
     - `level="system"`: one coefficient over the systems' mean scores and mean ratings; "turn" and "dialogue" only name a row.
 
-    Groups that lie within one cluster are drawn whole, so that their values stay what they are; others are made anew from the
-    rows that are drawn. The epsilon of pairwise accuracy is that of the whole data.
-    `within_range` are the lowest and the highest rating that count; rows rated outside are left out and counted.
+    Groups that lie within one cluster are resampled whole; others are made anew from the rows that are drawn. The epsilon of
+    pairwise accuracy is that of the whole data. `within_range` are the lowest and the highest rating that count.
 
     Example:
         >>> rated = Rated(scores=[1, 2, 3, 2, 1, 3, 5, 5], ratings=[1, 2, 3, 2, 1, 5, 4, 4], items=list("aaabbbcc"))

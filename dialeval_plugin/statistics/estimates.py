@@ -32,11 +32,10 @@ class ValueInterval(NamedTuple):
 
 
 def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
-    """Return the mean of one figure over several data sets with its interval.
+    """Return the mean of one figure over several data sets; no value where a set has none, no interval where a set has none.
 
-    The interval takes the sets' errors for independent and normal, so squared widths add up: half of its width is the root of
-    the sum of squared widths, over twice the number of sets; that of one set is its own. A mean over fewer sets is another
-    figure, so there is no value where a set has none (None), and no interval where a set has none.
+    The sets' errors count as independent and normal: half of the interval's width is the root of the sum of squared widths,
+    over twice the number of sets; of one set it is its own.
 
     Example:
         >>> mean_over_sets([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.125, 0.375)]).value
@@ -48,10 +47,10 @@ def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
 
 
 def mean_within_set(figures: Sequence[HasInterval | None]) -> ValueInterval:
-    """Return the mean of one figure over several qualities of one data set, with an interval that is too wide if anything.
+    """Return the mean of one figure over several qualities of one data set; missing values count as in `mean_over_sets`.
 
-    The qualities are rated on the same responses, so their errors are not independent: half of the width is the mean of theirs,
-    which is right where all errors are the same and too wide otherwise. What is missing counts as in `mean_over_sets`.
+    The qualities are rated on the same responses, so errors are not independent: half of the width is the mean of theirs, which
+    is too wide unless all errors are the same.
 
     Example:
         >>> mean_within_set([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.0, 0.5)])

@@ -9,13 +9,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from scipy import sparse
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient
 from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
 from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
 
-from .arrays import Labels, OptionalNumbers, Statistic
 from .bootstrap import Counts, Resampled, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
 
@@ -274,9 +273,8 @@ class LevelStatistic:
 def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return scores and ratings in so few bins that there are at most `MAX_CELLS` pairs of them.
 
-    Bins hold equally many rows, as far as ties allow, and stand at the mean of their rows, so their order is that of the
-    values. The ratings stay as they are where they have at most 256 levels. Resamples of the bins instead of the rows make a
-    million rows feasible; the interval is shifted by what the value on all rows differs from that of the bins, so binning
+    Bins hold equally many rows, as far as ties allow, and stand at the mean of their rows. Ratings of at most 256 levels stay
+    as they are. Resampling bins makes a million rows feasible; the interval is shifted to the value on all rows, so binning
     changes its width only: with K bins by a share of about 1/K for Kendall's tau, and of 1/K^2 for Spearman's rho.
     """
     n_x, n_y = (len(np.unique(values)) for values in (x, y))

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, Numbers, OptionalNumbers, Statistic
 
-from .arrays import Labels, Numbers, OptionalNumbers, Statistic
 from .bootstrap import (
     DEFAULT_BOOTSTRAP,
     MIN_CLUSTERS,

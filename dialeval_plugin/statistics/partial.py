@@ -16,11 +16,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import FloatArray, Labels, OptionalNumbers, Statistic
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
 
-from .arrays import Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, same_length
 

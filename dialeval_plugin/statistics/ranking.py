@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError
 
-from .arrays import BoolArray, Labels, OptionalNumbers
 from .bootstrap import NO_RESAMPLES, Bootstrap
 from .correlation import level_correlations
 from .levels import Rated, RatingTable

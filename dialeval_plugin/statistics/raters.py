@@ -20,13 +20,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, Statistic
 from dialeval_plugin.core.errors import StatisticUndefined, unknown_name
 from dialeval_plugin.statistics.categories.alpha import alpha_of_cells
 from dialeval_plugin.statistics.categories.confusion import people_cells
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-from .arrays import BoolArray, Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
 from .levels import MAX_CELLS, binned
 from .rows import CheckedColumn, canonical_rows, distinct_rows, optional_numbers, same_length

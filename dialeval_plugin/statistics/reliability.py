@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
 
-from .arrays import Labels, OptionalNumbers, Statistic
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate, Resampled, rows_by_cell
 from .coefficients.pearson import moments, pearson_of_moments
 from .means import mean_interval

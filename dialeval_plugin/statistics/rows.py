@@ -15,10 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, Numbers, OptionalNumbers
 from dialeval_plugin.core.errors import InputError, unknown_name
-
-from .arrays import BoolArray, Labels, Numbers, OptionalNumbers
 
 Columns: TypeAlias = Sequence[FloatArray | IntArray]
 

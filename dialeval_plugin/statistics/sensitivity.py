@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import FloatArray, OptionalNumbers
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 
-from .arrays import OptionalNumbers
 from .rows import optional_numbers, same_length
 
 

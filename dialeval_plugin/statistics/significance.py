@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray, OptionalNumbers
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
-from .arrays import BoolArray, OptionalNumbers
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate, Interval, Resampled
 from .levels import AverageBy, LevelOrSystem, LevelStatistic, RatingTable, Rows, rows_of
 from .rows import optional_numbers, same_length

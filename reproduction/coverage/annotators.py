@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 from scipy import optimize, special, stats
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray
 from dialeval_plugin.labels.table import LabelTable, Scale
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import clustered_t_test
 from dialeval_plugin.statistics.annotators.variance_components import variance_components
-from dialeval_plugin.statistics.arrays import BoolArray
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.reliability import disattenuated_correlation
 

@@ -114,29 +114,27 @@ def alternative_annotator_test(
     calibration: Calibration | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> AlternativeAnnotatorTest:
-    r"""Leave out each person in turn, and test whether the evaluator matches this person, see the module.
+    r"""Leave out each person in turn, and test whether the evaluator matches this person.
 
     Closeness to the others' labels: the share of them that are the same (binary, nominal), or the negative root of the mean
-    squared difference (ordinal, interval). With $d_i$ = 1 where the person is closer, -1 where the
-    evaluator is, and 0 for a tie, the hypothesis that the mean of d is `epsilon` or more is tested with the cluster-robust
-    error $s^2 = \frac{G}{G - 1} \sum_g (\sum_{i \in g} (d_i - \bar d))^2 / n^2$ of G conversations and $G - 1$ degrees of
-    freedom: the paper's t-test where each row is a conversation of its own. If all d are the same, p is its bound $(1 -
-    \epsilon)^G$. p-values are corrected for a false
-    discovery rate of `FALSE_DISCOVERIES` as by Benjamini and Yekutieli (2001). Rows with one label or no score are left out.
+    squared difference (ordinal, interval). With $d_i$ = 1 where the person is closer, -1 where the evaluator is, and 0 for a
+    tie, the hypothesis that the mean of d is `epsilon` or more is tested with the cluster-robust error $s^2 = \frac{G}{G - 1}
+    \sum_g (\sum_{i \in g} (d_i - \bar d))^2 / n^2$ of G conversations and $G - 1$ degrees of freedom: the paper's t-test where
+    each row is a conversation. If all d are the same, p is its bound $(1 - \epsilon)^G$. p-values are corrected for a false
+    discovery rate of `FALSE_DISCOVERIES` (Benjamini and Yekutieli 2001). Rows with one label or no score are left out.
 
     Args:
-        judged: the evaluator's answers beside the labels.
+        judged: the evaluator's answers with the labels.
         epsilon: what an evaluator is granted for being cheaper, from 0 to below 1. The paper advises 0.2 for experts, 0.15
             for skilled people and 0.1 for crowdworkers.
-        calibration: how scores become labels. "none": they are. "quantiles": the label at the same quantile, so that the
-            evaluator gives each label as often as people do. "isotonic": the mean label of such scores by isotonic regression,
-            which is closer to several labels than most labels are: `over_constant` says what of it is no more than that. Both
-            are fitted to other conversations. None: scores have to be numbers that people gave.
+        calibration: how scores become labels. "none": they are labels. "quantiles": the label at the same quantile.
+            "isotonic": the mean label of such scores by isotonic regression. Both are fitted to other conversations. None:
+            scores have to be numbers that people gave.
         bootstrap: of the interval of the mean advantage.
 
     Raises:
-        InputError: epsilon is out of its range, scores are on a scale of their own and no calibration is chosen, or nobody
-            can be left out.
+        InputError: epsilon is out of its range, scores are on another scale and no calibration is chosen, or nobody can be left
+            out.
 
     Example:
         >>> from dialeval_plugin.labels.table import Scale
@@ -210,13 +208,7 @@ def alternative_annotator_test(
 
 
 def clustered_t_test(differences: FloatArray, clusters: IntArray, epsilon: float) -> float:
-    """Return the p-value of the hypothesis that the mean of `differences`, from -1 to 1, is `epsilon` or more; see above.
-
-    Example:
-        >>> differences = np.array([0.0, -1, 1, 0, -1, 0, 0, -1])
-        >>> round(clustered_t_test(differences, np.arange(8), 0.2), 3)
-        0.057
-    """
+    """Return the p-value of the hypothesis that the mean of `differences`, from -1 to 1, is `epsilon` or more; see above."""
     mean, sizes = differences.mean(), np.bincount(clusters)
     n_clusters = int((sizes > 0).sum())
     residuals = np.bincount(clusters, weights=differences) - mean * sizes

@@ -69,9 +69,9 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
     r"""Return the variance components of ratings on an interval scale, by Henderson's method 1 (1953).
 
     Of each effect f with levels i, $T_f = \sum_i y_{i.}^2 / n_i$; of the mean, $T_\mu = y_{..}^2 / N$. The differences $T_f -
-    T_\mu$ and $\sum y^2 - T_\mu$ are set equal to their expectations and solved for the components, of which they are linear:
+    T_\mu$ and $\sum y^2 - T_\mu$ are set equal to their expectations, which are linear in the components:
     $E T_f = N \mu^2 + \sum_g \sigma_g^2 \sum_{ij} n_{ij}^2 / n_i + L_f \sigma^2$ for L levels. On balanced data that is the
-    analysis of variance. Not every rater need rate every response, nor every system have every context.
+    analysis of variance. Ratings may be missing.
 
     StatisticUndefined: no two rows have two ratings, all ratings are the same, or effects cannot be told apart.
 
@@ -80,10 +80,8 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
         >>> ratings = np.array([[9.0, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]])
         >>> table = LabelTable(source="", ids=list("abcdef"), labels=ratings, scale=Scale("interval"), raters=tuple("wxyz"))
         >>> found = variance_components(table, bootstrap=Bootstrap(rounds=0))
-        >>> [(name, round(one.value, 2)) for name, one in found.of.items()]
-        [('responses', 2.56), ('raters', 5.24), ('residual', 1.02)]
-        >>> round(found.reliability(1), 2)
-        0.29
+        >>> [(name, round(one.value, 2)) for name, one in found.of.items()], round(found.reliability(1), 2)
+        ([('responses', 2.56), ('raters', 5.24), ('residual', 1.02)], 0.29)
     """
     where = "variance_components"
     columns = [*map(np.nan_to_num, table.labels.T), *np.isnan(table.labels).T.astype(np.int64)]

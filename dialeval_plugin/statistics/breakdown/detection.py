@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import BoolArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
 from dialeval_plugin.statistics.rows import Canonical, CheckedColumn, canonical_rows, optional_numbers, same_length
 
@@ -66,12 +65,11 @@ def breakdown_metrics(
 ) -> dict[str, Estimate]:
     """Return every metric of `METRICS` by name, with intervals from the same resamples; counts are of system turns.
 
-    Accuracy: share of the turns whose hard label is the strict majority's, from 0 to 1.
-    F1(B), F1(PB+B): 2 tp / (2 tp + fp + fn) of X, and of T or X; from 0 to 1. Undefined where neither the detector nor the
-    annotators ever say so; the organisers' script prints 0 there.
-    JSD: Jensen-Shannon divergence of the two distributions, logarithms to base 2, no square root; from 0 to 1, the mean over
-    turns. MSE: mean of the squared differences over the 2 or 3 classes, then over turns; from 0 to 1.
-    A turn without annotation (unrated) or without a distribution (unscored) is left out and counted.
+    Accuracy: share of the turns whose hard label is the strict majority's. F1(B), F1(PB+B): 2 tp / (2 tp + fp + fn) of X, and
+    of T or X; undefined where neither the detector nor the annotators ever say so. JSD: Jensen-Shannon divergence, logarithms
+    to base 2, no square root, the mean over turns. MSE: mean of the squared differences over the 2 or 3 classes, then over
+    turns. All are from 0 to 1. A turn without annotation (unrated) or without a distribution (unscored) is left out and
+    counted.
 
     Args:
         distributions: the detector's, of shape (turns, 3).
@@ -90,8 +88,6 @@ def breakdown_metrics(
         ... )
         >>> print(found["f1_b"])
         f1_b 1.000, 2 of 3 rows scored, 2 clusters
-        >>> print(found["jsd_nb_pbb"])
-        jsd_nb_pbb 0.002, 2 of 3 rows scored, 2 clusters
     """
     where = "breakdown_metrics"
     same_length(where, distributions=distributions, counts=counts, labels=labels, clusters=clusters)
@@ -117,12 +113,6 @@ def breakdown_differences(
     """Return metric(one) - metric(other) by name, with intervals from resamples that both detectors share.
 
     Only annotated turns that both detectors answered count. A metric that is undefined for one of them is left out.
-
-    Example:
-        >>> good, bad = detections([0.9, 0.1, 0.8]), detections([0.1, 0.9, 0.8])
-        >>> found = breakdown_differences(good, bad, [[0, 0, 9], [9, 0, 0], [1, 0, 8]], bootstrap=Bootstrap(rounds=0))
-        >>> round(found["accuracy"].value, 3)
-        0.667
     """
     where = "breakdown_differences"
     same_length(where, one=one.distributions, other=other.distributions, counts=counts, clusters=clusters)
@@ -151,8 +141,7 @@ def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
 def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detections:
     """Turn breakdown scores s into distributions [1 - s, 0, s] and hard labels: X above `cut`, else O (METHODS, section 7).
 
-    Such a detector never says T, so both merges see the same pair of classes. Scores are in [0, 1], the higher the worse. The
-    challenge's F1 needs a cut; 0.5 is not tuned, `best_cut` tunes it on annotated development data.
+    Scores are in [0, 1], the higher the worse. The default cut of 0.5 is not tuned; `best_cut` tunes it on development data.
 
     Example:
         >>> detections([0.25, None, 0.75])
@@ -167,16 +156,10 @@ def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detectio
 
 
 def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = "f1_b") -> float:
-    """Return the cut that gives `detections` the best value of `metric` on annotated development data.
+    """Return the cut that gives `detections` the best value of `metric` on annotated development data; of several the lowest.
 
     Candidates are -1, with which every turn is X, the midpoints between neighbouring scores, and the highest score, with which
-    none is; of equally good ones the lowest.
-
-    InputError: the metric is none of accuracy, f1_b and f1_pb_b, or no cut gives it a value.
-
-    Example:
-        >>> best_cut([0.1, 0.2, 0.4], [[9, 1, 0], [0, 1, 9], [1, 0, 9]])
-        0.15000000000000002
+    none is. InputError: the metric is none of accuracy, f1_b and f1_pb_b, or no cut gives it a value.
     """
     if metric not in ("accuracy", "f1_b", "f1_pb_b"):
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")

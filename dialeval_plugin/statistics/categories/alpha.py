@@ -14,9 +14,8 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
 from dialeval_plugin.labels.table import ScaleKind
-from dialeval_plugin.statistics.arrays import Statistic
 from dialeval_plugin.statistics.bootstrap import Resampled
 
 from .confusion import label_counts, people_cells

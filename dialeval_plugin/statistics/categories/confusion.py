@@ -26,9 +26,8 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
 from dialeval_plugin.labels.table import Scale
-from dialeval_plugin.statistics.arrays import Statistic
 
 _Cells = Callable[[FloatArray], FloatArray]
 

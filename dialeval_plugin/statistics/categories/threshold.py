@@ -1,7 +1,6 @@
 """From which score on a row counts as positive, where a false pass and a false fail cost what the user says.
 
-The threshold is chosen out of fold, over whole conversations: what it costs is measured on conversations that did not choose
-it, and so is what it costs to say the same of every row.
+Thresholds are chosen out of fold, over whole conversations: costs are measured on conversations that did not choose them.
 """
 
 from __future__ import annotations

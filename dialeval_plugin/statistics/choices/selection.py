@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import FloatArray, Statistic
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import Statistic
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.levels import Rated, quantile_bins, rows_of
 from dialeval_plugin.statistics.rows import rows_by_group
@@ -25,9 +24,9 @@ def quality_of_kept(
 ) -> dict[str, Estimate]:
     """Return the mean rating of all rows, and of the share with the highest scores, for each share: what filtering gains.
 
-    Of rows with one score that lie across the cut, so large a part is kept as fits. The cut is made anew on each resample.
-    Where ratings are 0 and 1, such a mean is the precision at the cut, and the recall, the share of the 1s that is kept, is
-    returned as well. InputError: a share is not above 0 and at most 1; as `rows_of`.
+    Of rows with one score across the cut, so large a part is kept as fits. The cut is made anew on each resample. Where ratings
+    are 0 and 1, the mean is the precision at the cut, and the recall is returned as well. InputError: a share is not above 0
+    and at most 1; as `rows_of`.
 
     Example:
         >>> ratings = [0, 1, 0, 1, 1, 1] * 4
@@ -68,8 +67,8 @@ def quality_of_kept(
 def best_of_several(rated: Rated, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> dict[str, Estimate]:
     """Return the mean rating of the response to each item that scores highest, of the best rated one, and of a random one.
 
-    Of items with two scored and rated responses or more, each counts the same; of responses that share the highest score one is
-    taken at random. `regret` is what the choice falls short of the best. InputError: no `items`; as `rows_of`.
+    Items with two responses or more count the same; of equal highest scores one is taken at random. `regret` is what the choice
+    falls short of the best. InputError: no `items`; as `rows_of`.
 
     Example:
         >>> found = best_of_several(Rated(scores=[1, 2, 5, 3] * 6, ratings=[1, 3, 2, 4] * 6, items=np.repeat(range(12), 2)))

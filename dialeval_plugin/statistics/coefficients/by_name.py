@@ -1,7 +1,7 @@
 """Coefficients between scores and ratings by name: one value, and the values of many weighted samples at once.
 
-Each coefficient is a pair of functions. The first takes raw scores and ratings, checks them and asks scipy. The second is
-what the bootstrap needs; see `samples`. It is NaN where the first raises `StatisticUndefined`, and they agree to 1e-9.
+Each is a pair of functions: of raw scores and ratings, checked and computed by scipy, and of weighted samples for the
+bootstrap (see `samples`), NaN where the first raises `StatisticUndefined`. They agree to 1e-9.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import FloatArray, Labels, Numbers, Statistic
 from dialeval_plugin.core.errors import unknown_name
-from dialeval_plugin.statistics.arrays import Labels, Numbers, Statistic
 from dialeval_plugin.statistics.bootstrap import Resampled
 from dialeval_plugin.statistics.systems.pairs import pairwise_difference_pearson, soft_pairwise_accuracy
 

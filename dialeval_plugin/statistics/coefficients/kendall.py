@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.statistics.arrays import Numbers, Statistic
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Numbers, Statistic
 
 from .pearson import check_two_kinds
 from .samples import Ties, checked_pairs, is_undefined, ratio
@@ -21,10 +20,9 @@ _NUMBERS_AT_ONCE = 2**17
 def kendall_b(scores: Numbers, ratings: Numbers) -> float:
     r"""Kendall's tau-b: concordant less discordant pairs of rows, corrected for ties.
 
-    Formula (Kendall 1945): $(C - D) / \sqrt{(n_0 - n_1)(n_0 - n_2)}$ with $n_0 = n(n-1)/2$ pairs of rows, of which $n_1$
-    are tied in the scores and $n_2$ in the ratings.
-    Range: -1 to 1; with ties the ends are reached only where scores and ratings are tied in the same rows.
-    Ties: count neither for nor against, and leave the denominator.
+    Formula (Kendall 1945): $(C - D) / \sqrt{(n_0 - n_1)(n_0 - n_2)}$ with $n_0 = n(n-1)/2$ pairs of rows, of which $n_1$ are
+    tied in the scores and $n_2$ in the ratings. Range: -1 to 1; with ties the ends are reached only where scores and ratings
+    are tied in the same rows. Tied pairs count neither for nor against.
 
     Example:
         >>> round(kendall_b([1, 2, 3, 4], [1, 2, 2, 8]), 6)
@@ -37,13 +35,12 @@ def kendall_b(scores: Numbers, ratings: Numbers) -> float:
 def kendall_c(scores: Numbers, ratings: Numbers) -> float:
     """Stuart's tau-c: for a score with many levels beside a rating with few, where tau-b cannot reach 1.
 
-    Formula (Stuart 1953): $2m(C - D) / (n^2(m - 1))$ with m the smaller of the two numbers of distinct values.
-    Range: about -1 to 1; the ends are reached where each of m ratings has as many rows, and the ratings never contradict the
-    scores. Ties: count neither for nor against, and stay in the denominator.
+    Formula (Stuart 1953): $2m(C - D) / (n^2(m - 1))$ with m the smaller of the two numbers of distinct values. Range: about -1
+    to 1. Tied pairs count neither for nor against, and stay in the denominator.
 
     Example:
-        >>> kendall_c([1, 2, 3, 4], [1, 1, 2, 2]), round(kendall_b([1, 2, 3, 4], [1, 1, 2, 2]), 6)
-        (1.0, 0.816497)
+        >>> kendall_c([1, 2, 3, 4], [1, 1, 2, 2])
+        1.0
     """
     x, y = checked_pairs("kendall_c", scores, ratings)
     return float(stats.kendalltau(x, y, variant="c").statistic)
@@ -52,10 +49,8 @@ def kendall_c(scores: Numbers, ratings: Numbers) -> float:
 def auroc(scores: Numbers, ratings: Numbers) -> float:
     """Area under the ROC curve: how often a row of the higher rating has the higher score (Hanley and McNeil 1982).
 
-    Formula: $(C + T/2) / (n_1 n_0)$ over the pairs of one row of each rating, C of them in the right order, T tied; this is
-    Mann and Whitney's U by $n_1 n_0$.
-    Range: 0 (always wrong) to 1 (always right); 0.5 is a coin flip. Ties: count one half.
-    Undefined, too: other than two different ratings.
+    Formula: $(C + T/2) / (n_1 n_0)$ over the pairs of one row of each rating, C of them in the right order, T tied. Range: 0 to
+    1; 0.5 is a coin flip. Undefined, too: other than two different ratings.
 
     Example:
         >>> auroc([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1])
@@ -133,9 +128,8 @@ class RisingPairs:
 
     $y_j < y_i$ where the highest bit in which they differ is 0 in $y_j$. For each bit, rows are sorted by the bits above it and
     by x; a cumulative sum over those with a 0 counts the pairs of those with a 1. This is merge sort's count of inversions with
-    a fixed order, so one sort does for all samples: $O(n \log L)$ additions a sample for L levels of y.
-    Measured on 375 to 16,384 distinct pairs with 5 levels to all different, it took 0.2 to 0.7 of the time of the best of
-    a matrix product over all pairs, sums through a table of the levels, and scipy's sort of each sample.
+    one sort for all samples: $O(n \log L)$ additions a sample for L levels of y. scipy's kendalltau in a loop over the samples
+    took 4 to 5 times as long on 1,000 rows, and does not end on bins that stand for a million.
 
     `x` are codes from 0, one a distinct pair, `y` too, best of few levels; `n_below` says for each level of x how many of the
     lowest levels are clearly below it, by default all that are lower. With `ties`, pairs with equal y are counted instead.

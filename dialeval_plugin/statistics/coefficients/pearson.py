@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.arrays import FloatArray, Numbers, Statistic
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.arrays import Numbers, Statistic
 
 from .samples import MIN_PAIRS, Ties, checked_pairs, is_undefined, ratio
 
@@ -22,9 +21,8 @@ _ROUNDING = float(np.finfo(np.float64).eps ** 0.75)
 def pearson(scores: Numbers, ratings: Numbers) -> float:
     r"""Pearson's product-moment correlation.
 
-    Formula: $\sum (x-\bar x)(y-\bar y) / \sqrt{\sum (x-\bar x)^2 \sum (y-\bar y)^2}$.
-    Range: -1 (falling line) to 1 (rising line); 0 says that no line fits, not that the two are independent.
-    Undefined, too: scores or ratings that differ by rounding error only.
+    Formula: $\sum (x-\bar x)(y-\bar y) / \sqrt{\sum (x-\bar x)^2 \sum (y-\bar y)^2}$. Range: -1 (falling line) to 1 (rising
+    line). Undefined, too: scores or ratings that differ by rounding error only.
 
     Example:
         >>> round(pearson([1, 2, 3, 4], [1, 2, 3, 8]), 6)
@@ -34,9 +32,7 @@ def pearson(scores: Numbers, ratings: Numbers) -> float:
 
 
 def spearman(scores: Numbers, ratings: Numbers) -> float:
-    """Spearman's rank correlation: Pearson's correlation of the ranks.
-
-    Range: -1 (one falls whenever the other rises) to 1 (both rise together). Ties: get the mean of the ranks that they take up.
+    """Spearman's rank correlation: Pearson's correlation of the ranks, mean ranks for ties. Range: -1 to 1.
 
     Example:
         >>> round(spearman([1, 2, 3, 4], [1, 2, 2, 8]), 6)
@@ -49,9 +45,8 @@ def spearman(scores: Numbers, ratings: Numbers) -> float:
 def point_biserial(scores: Numbers, ratings: Numbers) -> float:
     r"""Point-biserial correlation: Pearson's, with ratings of two values.
 
-    Formula (Lev 1949): $(\bar x_1 - \bar x_0)\sqrt{n_1 n_0} / (n s_x)$, with 1 for the higher rating.
-    Range: -1 to 1; the ends are reached only where the scores have two values as well.
-    Undefined, too: more than two different ratings, and as for `pearson`.
+    Formula (Lev 1949): $(\bar x_1 - \bar x_0)\sqrt{n_1 n_0} / (n s_x)$, with 1 for the higher rating. Range: -1 to 1.
+    Undefined, too: other than two different ratings, and as for `pearson`.
 
     Example:
         >>> round(point_biserial([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1]), 6)
@@ -136,10 +131,7 @@ def moments(x: FloatArray, y: FloatArray) -> FloatArray:
 
 @np.errstate(invalid="ignore", divide="ignore")
 def pearson_of_moments(sums: FloatArray) -> FloatArray:
-    """Pearson's correlation of samples from `sums[r]` of their `moments`.
-
-    One pass, for data too large for `pearson_of_samples`. It loses digits where one outlier dwarfs all other rows.
-    """
+    """Pearson's correlation of samples from `sums[r]` of their `moments`: one pass, for large data."""
     n, x, y, xx, yy, xy = sums.T
     spread_x, spread_y = xx - x * x / n, yy - y * y / n
     is_flat = (spread_x <= _ROUNDING**2 * xx) | (spread_y <= _ROUNDING**2 * yy)

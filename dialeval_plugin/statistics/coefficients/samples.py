@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Numbers
 from dialeval_plugin.core.errors import StatisticUndefined
-from dialeval_plugin.statistics.arrays import BoolArray, Numbers
 from dialeval_plugin.statistics.rows import numbers, same_length
 
 MIN_PAIRS = 3

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, Numbers, Statistic
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import Labels, Numbers, Statistic
 from dialeval_plugin.statistics.rows import cluster_codes, numbers, rows_by_group, same_length
 
 from .kendall import RisingPairs
@@ -23,14 +22,12 @@ _EQUAL = 1e-12
 
 
 def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | None = None) -> float:
-    r"""Share of the pairs of rows that scores and ratings order, or tie, the same way.
+    """Share of the pairs of rows that scores and ratings order, or tie, the same way.
 
     Formula (Deutsch et al. 2023, $acc_{eq}$): $(C + T_{xy}) / (n(n-1)/2)$, where two scores are tied if they differ by at
-    most epsilon, and two ratings if they are equal. Without `epsilon` it is the one that gives the highest accuracy
-    (`calibrated_epsilon`; KendallWithTiesOpt in mt-metrics-eval), so that scores are not blamed for never being equal.
-    Range: 0 to 1. The end to compare with is the share of tied ratings, which a constant score would reach.
-    Undefined: fewer than 3 pairs, constant scores or constant ratings. Missing values: refused, as is a negative epsilon.
-    Cost: $O(n \log L)$ for L levels of ratings (`kendall.RisingPairs`), and the calibration.
+    most epsilon, by default the one that gives the highest accuracy (`calibrated_epsilon`; KendallWithTiesOpt in
+    mt-metrics-eval), and two ratings if they are equal. Range: 0 to 1; a constant score reaches the share of tied ratings.
+    Undefined: fewer than 3 pairs, constant scores or constant ratings. Missing values and a negative epsilon are refused.
 
     Example:
         >>> pairwise_accuracy([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4], epsilon=0)
@@ -54,12 +51,10 @@ def accuracy_at(x: FloatArray, y: FloatArray, epsilon: float) -> float:
 def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | None = None, seed: int = 0) -> float:
     r"""Return the epsilon with the highest pairwise accuracy on this data; of several, the smallest.
 
-    Any epsilon between two neighbouring differences of scores does the same, so the differences are all that is tried, and
-    0. Algorithm: the difference of two levels of scores makes ties of its pairs of rows; what that adds, pairs tied in the
-    ratings less concordant ones, comes from a product of the table of levels with its cumulative sums; one sort of the
-    differences and one cumulative sum give the accuracy at each. Exact, $O(K^2 (L + \log K))$ for K levels of scores and L
-    of ratings, while there are at most `MAX_CANDIDATES` differences and the table is small. Above, as many pairs of rows,
-    drawn at random, stand for all.
+    The differences of scores, and 0, are all that is tried. The difference of two levels of scores makes ties of its pairs of
+    rows; what that adds comes from a product of the table of levels with its cumulative sums, and one sort of the differences
+    gives the accuracy at each: $O(K^2 (L + \log K))$ for K levels of scores and L of ratings. Above `MAX_CANDIDATES`
+    differences, or of a large table, pairs of rows that are drawn at random stand for all.
 
     With `groups`, labels of the rows, only rows of one group are compared, and each group's accuracy counts the same.
 
@@ -95,11 +90,9 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
 
 
 def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float, *, of_group: bool = False) -> Statistic:
-    """Pairwise accuracy of weighted samples; rows that are copies of each other are tied in both.
+    """Pairwise accuracy of weighted samples; with `of_group` constant scores and constant ratings count, as in `accuracy_at`.
 
-    In one of many groups constant scores and constant ratings count, as in `accuracy_at`.
-
-    In a bootstrap of n rows such copies raise the accuracy a by about $(1 - a)/n$, which the BCa interval takes out.
+    Copies of a row are tied in both, which raises the accuracy a in a bootstrap of n rows by about $(1 - a)/n$.
     """
     agreeing = AgreeingPairs(x, y, epsilon)
 

@@ -18,8 +18,8 @@ _LEAST = 2
 def allocate(sizes: IntArray, given: IntArray, spreads: FloatArray, n_next: int) -> IntArray:
     """Return how many of `n_next` labels go to each stratum (Neyman 1934).
 
-    All labels, given and new, shall be in proportion to the stratum's rows and the spread of its labels; what was given too
-    often before cannot be taken back, and what a stratum has no rows for goes to the others. All arrays have shape (strata,).
+    All labels, given and new, shall be in proportion to the stratum's rows and the spread of its labels, as far as it has rows
+    left. All arrays have shape (strata,).
 
     Example:
         >>> allocate(np.array([800, 200]), np.array([10, 10]), np.array([0.3, 0.5]), 20)

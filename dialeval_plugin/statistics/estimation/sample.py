@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.arrays import BoolArray, Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import Resampled
 from dialeval_plugin.statistics.rows import cluster_codes, same_length
 

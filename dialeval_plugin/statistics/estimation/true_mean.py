@@ -1,8 +1,7 @@
 """The true mean of all rows from a judge's scores and some labels, and the difference of two, with intervals.
 
-Intervals come from the jackknife over conversations, whole ones, and t with the labelled conversations less one as degrees of
-freedom; of rates they are Wilson's, for as many rows as have the same standard error. reproduction/coverage/NOTES.md has what
-share of them held the truth in a simulation.
+Intervals come from the jackknife over whole conversations and t with the labelled conversations less one as degrees of freedom;
+of rates they are Wilson's, for as many rows as have the same standard error (coverage: reproduction/coverage/NOTES.md).
 """
 
 from __future__ import annotations
@@ -185,11 +184,7 @@ def true_mean(
 def difference_of_true_means(
     a: Sample, b: Sample, *, method: Method = "auto", confidence: float = 0.95, seed: int = 0
 ) -> DifferenceOfTrueMeans:
-    """Return the true mean of B less that of A, of two samples whose labels have one scale.
-
-    What makes a conversation that has rows in both easy or hard for both does not widen the interval. Arguments and errors are
-    those of `true_mean`.
-    """
+    """Return the true mean of B less that of A, of two samples whose labels have one scale; errors are those of `true_mean`."""
     means = [true_mean(one, method=method, confidence=confidence, seed=seed) for one in (a, b)]
     places = {name: place for place, name in enumerate(dict.fromkeys([*a.cluster_names, *b.cluster_names]))}
     sides = []

@@ -18,9 +18,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.arrays import Labels, OptionalNumbers
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 from dialeval_plugin.statistics.correlation import correlate
