@@ -152,7 +152,7 @@ release-check: test-all light installed
 	! grep -n "(unreleased)" CHANGELOG.md
 	grep -q "^version: $$(build/installed/venv/bin/dialeval --version | cut -d ' ' -f 2)$$" CITATION.cff
 
-# Installs the wheels beside other Pythons and other versions of what they need, and writes docs/compatibility.md.
+# Installs the wheels beside other Pythons and other versions of what they need, and writes the table of docs/install.md.
 # ENVIRONMENTS="light-3.12-newest" for some of them, "--resolve" only for what pip would take. Where builds of torch for CUDA are not
 # wanted: "--torch 2.13.0+cpu" with PIP_FIND_LINKS, or UV_TORCH_BACKEND=cpu.
 matrix: wheels

@@ -1,6 +1,6 @@
 """How long one response takes in a running program: cold, and warm with 1, 8 and 64 callers, beside a bare forward pass.
 
-    python -m benchmarks.latency --document docs/production.md --light build/light/bin/python
+    python -m benchmarks.latency --document benchmarks/NOTES.md --light build/light/bin/python
 
 `general` scores one response a call. Two installations are measured, each in processes of its own: the full one (this Python,
 torch) and the light one (onnxruntime; without --light this Python, which then imports no torch). A cold start is a process

@@ -5,7 +5,7 @@
     python tests/matrix.py --resolve                # only which versions pip would take, on every Python: a minute
 
 It needs uv, which brings no interpreter by itself: those that are not on this machine are said. Rows go to
-docs/data/compatibility.json, each in place of the last one of its environment, and docs/compatibility.md is made of them.
+docs/data/compatibility.json, each in place of the last one of its environment, and the table of docs/install.md is made of them.
 `--torch 2.13.0+cpu` takes that version of torch and no other; UV_TORCH_BACKEND=cpu takes builds without CUDA.
 """
 
@@ -31,11 +31,12 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "matrix"
 ROWS = ROOT / "docs" / "data" / "compatibility.json"
-PAGE = ROOT / "docs" / "compatibility.md"
-BEGIN, END = "<!-- written by make matrix -->", "<!-- end -->"
+PAGE = ROOT / "docs" / "install.md"
+BEGIN, END = "<!-- written by make matrix -->", "<!-- end of make matrix -->"
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 SHOWN = ("torch", "transformers", "lm-eval", "evaluate", "numpy", "scipy", "pandas", "onnxruntime", "pydantic", "typer")
+ON_PAGE = ("torch", "lm-eval", "numpy", "onnxruntime")
 # The last four are what tests compare with and read.
 TOOLS = ("pytest", "pytest-socket", "pytest-timeout", "hypothesis", "krippendorff", "scikit-learn", "pandas", "rank-bm25")
 TESTS = {
@@ -236,14 +237,11 @@ def built() -> dict[str, Path]:
 
 def write_page(rows: Sequence[Mapping[str, object]]) -> None:
     """Write the table between its two marks."""
-    lines = [
-        "| environment | date | Python | packages | versions | pip check | score | smoke | tests |",
-        "|---|---|---|---:|---|---|---:|---|---|",
-    ]
+    lines = ["| environment | date | versions | pip check | score |", "|---|---|---|---|---|"]
     for row in rows:
         versions = row["versions"] if isinstance(row["versions"], dict) else {}
-        shown = {**row, "versions": ", ".join(f"{name} {version}" for name, version in versions.items())}
-        lines.append(f"| {' | '.join(str(value or '').replace('|', '/') for value in shown.values())} |")
+        named = ", ".join(f"{name} {versions[name]}" for name in ON_PAGE if name in versions)
+        lines.append(f"| {row['environment']} | {row['date']} | {named} | {row['pip_check']} | {row['score']} |")
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     PAGE.write_text("\n".join([head + BEGIN, "", *lines, "", END + rest.partition(END)[2]]), encoding="utf-8")
 

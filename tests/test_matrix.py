@@ -33,7 +33,7 @@ def test_the_page_is_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     rows = json.loads(matrix.ROWS.read_text(encoding="utf-8"))
     assert {row["environment"] for row in rows} <= {one.name for one in matrix.ENVIRONMENTS}
     matrix.write_page(rows)
-    assert page.read_text(encoding="utf-8") == (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    assert page.read_text(encoding="utf-8") == (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 
 
 def test_a_wheel_is_asked_what_it_needs(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ class Passport:
         return all(one.has_passed for one in self.checked)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object; docs/passports.md says what is in it."""
+        """Return a JSON-able object; docs/estimate.md says what is in it."""
         data = {name: getattr(self.data, name) for name in LabelledData.__slots__}
         settings = {name: getattr(self.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")}
         return {
