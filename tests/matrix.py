@@ -5,7 +5,7 @@
     python tests/matrix.py --resolve                # only which versions pip would take, on every Python: a minute
 
 It needs uv, which brings no interpreter by itself: those that are not on this machine are said. Rows go to
-docs/data/compatibility.json, each in place of the last one of its environment, and the table of docs/install.md is made of them.
+docs/data/compatibility.json, each in place of the last one of its environment, and docs/install.md shows them.
 `--torch 2.13.0+cpu` takes that version of torch and no other; UV_TORCH_BACKEND=cpu takes builds without CUDA.
 """
 
