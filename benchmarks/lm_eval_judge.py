@@ -30,10 +30,10 @@ from measuring import options_of
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.hosts.lm_eval.tasks import ratings
 from dialeval_plugin.hosts.lm_eval.tasks import responses as lm_eval_tasks
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.judgement_tasks import ratings
-from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
 
 
@@ -100,7 +100,7 @@ def main() -> None:
     plugin = Timer()
     for module, names in (
         (lm_eval_tasks, ["dstc10_dataset", "mini_dataset", "process_results"]),
-        (ratings, list(printed("rating"))),
+        (ratings, list(KINDS["rating"].printed)),
     ):
         for name in names:
             setattr(module, name, plugin.wrap(getattr(module, name)))

@@ -15,22 +15,12 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
-from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, printed
+from dialeval_plugin.hosts.lm_eval.tasks.breakdown import LOWER_IS_BETTER
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind
 from dialeval_plugin.methods.judging.dialogue_rating import rating_prompts
 
 VERSION = "2.0"
-OURS = "dialeval_plugin.judgement_tasks"
 HOSTS = "dialeval_plugin.hosts.lm_eval"
-
-AGGREGATIONS: Mapping[TaskKind, str] = {
-    "rating": "ratings",
-    "opinion": "opinions",
-    "classification": "classification",
-    "preference": "preference",
-    "breakdown": "breakdown",
-}
-"""The module of each kind's aggregations, which have the names of the metrics."""
 
 SET_NAMES = {
     "tu": "TopicalChat-USR",
@@ -112,16 +102,15 @@ class Folder(NamedTuple):
 
 def metrics(kind: TaskKind) -> str:
     """The metric list of a template: at most four lines of the host's table a task."""
-    suffix = "_over_seeds" if kind == "rating_over_seeds" else ""
+    module = KINDS[kind].record.__module__
     lines = ["metric_list:"]
-    for name in printed(kind):
-        function = name if name.endswith("_deviation") else name + suffix
-        module = AGGREGATIONS["rating" if suffix else kind]
-        better = str(not name.endswith("_deviation")).lower()
+    for name in KINDS[kind].printed:
+        is_deviation = name.endswith("_deviation")
+        function = f"{name}_over_seeds" if kind == "rating_over_seeds" and not is_deviation else name
         lines += [
             f"  - metric: {name}",
-            f"    aggregation: !function {OURS}.{module}.{function}",
-            f"    higher_is_better: {better}",
+            f"    aggregation: !function {module}.{function}",
+            f"    higher_is_better: {str(not is_deviation).lower()}",
         ]
     return "\n".join(lines)
 
@@ -180,7 +169,7 @@ def _inline(value: Any) -> str:
 
 def dstc10_dialog() -> Folder:
     """Yes or no to the DSTC10 prompt, over the development sets."""
-    rated_mini, read_mini = MINI.format("Ratings"), "responses.mini_dataset"
+    rated_mini, read_mini = MINI.format("Ratings"), "ratings.mini_dataset"
     files = {
         "_judgement_yaml": template(
             "What all dialogue tasks share: the DSTC10 prompt of Huynh et al. 2023 (Appendix C), answered by Yes or No.\n"
@@ -190,13 +179,13 @@ output_type: multiple_choice
 test_split: test
 fewshot_split: test
 {LABELLED_QUESTION}
-process_results: !function {HOSTS}.tasks.responses.process_results
+process_results: !function {HOSTS}.tasks.ratings.process_results
 """,
             "rating",
         ),
         "_dstc10_yaml": template(
             "A task over one development set of DSTC10 Track 5; the file that includes this one names the set.",
-            f"include: _judgement_yaml\ncustom_dataset: !function {HOSTS}.tasks.responses.dstc10_dataset",
+            f"include: _judgement_yaml\ncustom_dataset: !function {HOSTS}.tasks.ratings.dstc10_dataset",
         ),
         **{
             f"_{name}_yaml": template(
@@ -269,14 +258,14 @@ def fed_dialog() -> Folder:
             "this one names level and quality.",
             f"""
 include: ../dstc10_dialog/_judgement_yaml
-custom_dataset: !function {HOSTS}.tasks.rating.fed_dataset
+custom_dataset: !function {HOSTS}.tasks.fed.fed_dataset
 doc_to_target: label
 # Each form brings its own space, or none.
 target_delimiter: ""
 fewshot_config:
   sampler: !function {HOSTS}.samplers.RandomThreadSampler
   doc_to_text: example{spaced}
-process_results: !function {HOSTS}.tasks.rating.process_ratings
+process_results: !function {HOSTS}.tasks.fed.process_ratings
 """,
         ),
         **{
@@ -300,7 +289,7 @@ process_results: !function {HOSTS}.tasks.rating.process_ratings
             "document for every seed. The coefficient is the mean over the runs, with its standard deviation "
             "beside it; the host's own seeds do not count.",
             _fewshot("_rating_yaml", 3, "samplers.SeededThreadSampler", spaced)
-            + f"\nprocess_results: !function {HOSTS}.tasks.rating.process_seeded_ratings",
+            + f"\nprocess_results: !function {HOSTS}.tasks.fed.process_seeded_ratings",
             "rating_over_seeds",
         ),
     }
@@ -353,8 +342,8 @@ def slide() -> Folder:
             "A.1, and its score is fused with the small model's by equation 9. The small model is named in "
             '--metadata \'{"slm": "FOLDER"}\'; "fusion", "slm_scale" and "clip" are options. ' + NO_SUFFIX,
             f"""
-class: !function {HOSTS}.slm_tasks.PromptTask
-custom_dataset: !function {HOSTS}.slm_tasks.slide_dataset
+class: !function {HOSTS}.tasks.small_models.PromptTask
+custom_dataset: !function {HOSTS}.tasks.small_models.slide_dataset
 output_type: generate_until
 test_split: test
 {COLUMNS_NOT_TEMPLATES}
@@ -367,7 +356,7 @@ generation_kwargs:
   do_sample: false
   temperature: 0.0
   max_gen_toks: 32
-process_results: !function {HOSTS}.slm_tasks.slide_results
+process_results: !function {HOSTS}.tasks.small_models.slide_results
 """,
             "rating",
         ),
@@ -400,8 +389,8 @@ def dre() -> Folder:
             "the plain prompt is asked as well, for the ablations. The small model is named in --metadata "
             '\'{"slm": "FOLDER"}\'; "eq26", "clamp" and "clip" are options. ' + NO_SUFFIX,
             f"""
-class: !function {HOSTS}.slm_tasks.DreTask
-custom_dataset: !function {HOSTS}.slm_tasks.dre_dataset
+class: !function {HOSTS}.tasks.small_models.DreTask
+custom_dataset: !function {HOSTS}.tasks.small_models.dre_dataset
 output_type: generate_until
 test_split: test
 {COLUMNS_NOT_TEMPLATES}
@@ -413,7 +402,7 @@ generation_kwargs:
   until: []
   do_sample: false
   temperature: 0.0
-process_results: !function {HOSTS}.slm_tasks.dre_results
+process_results: !function {HOSTS}.tasks.small_models.dre_results
 """,
             "rating",
         ),
@@ -463,7 +452,7 @@ num_fewshot: 5
 description: instruction
 doc_to_text: question
 fewshot_config:
-  sampler: !function {HOSTS}.tasks.classification.PrintedExamples
+  sampler: !function {HOSTS}.samplers.PrintedExamples
   doc_to_text: example
 """,
             "classification",
@@ -477,7 +466,7 @@ fewshot_config:
             "By what the model writes.",
             f"""
 include: _classification_yaml
-class: !function {HOSTS}.slm_tasks.PromptTask
+class: !function {HOSTS}.tasks.small_models.PromptTask
 output_type: generate_until
 doc_to_target: answer
 generation_kwargs:
@@ -543,11 +532,11 @@ def convai_opinion() -> Folder:
             f"""
 output_type: loglikelihood
 test_split: test
-custom_dataset: !function {HOSTS}.tasks.opinion.opinion_dataset
+custom_dataset: !function {HOSTS}.tasks.opinions.opinion_dataset
 # Functions, not templates: braces in a dialogue stay braces.
-doc_to_text: !function {HOSTS}.tasks.opinion.prompt
-doc_to_target: !function {HOSTS}.tasks.opinion.continuation
-process_results: !function {HOSTS}.tasks.opinion.process_opinion
+doc_to_text: !function {HOSTS}.tasks.opinions.prompt
+doc_to_target: !function {HOSTS}.tasks.opinions.continuation
+process_results: !function {HOSTS}.tasks.opinions.process_opinion
 """,
             "opinion",
         ),
@@ -655,7 +644,7 @@ process_results: !function {HOSTS}.tasks.preference.process_preferences
         files |= task(f"{whole}_{name}", "_preference_yaml", whole, name, alias=alias, about=about, **own)
     about = "The human preferences of CausalScore. A corpus whose file is not on this machine is left out with a warning."
     names = [f"{whole}_{name}" for name in corpora]
-    files |= group(whole, about, names, MAIN["preference"], list(corpora))
+    files |= group(whole, about, names, KINDS["preference"].main, list(corpora))
     return Folder(
         whole,
         "CGDIALOG+: human preferences between responses",

@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import COEFFICIENTS
 from dialeval_plugin.leaderboard.board import Column
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations

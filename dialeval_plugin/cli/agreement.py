@@ -126,7 +126,7 @@ class AgreementOptions:
         notes: Sequence[str] = (),
     ) -> None:
         """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
-        from dialeval_plugin.judgement_tasks.corpus_metrics import no_scores
+        from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import no_scores
         from dialeval_plugin.reports.correlation_report import report_table
         from dialeval_plugin.reports.people import with_tests
 

@@ -103,7 +103,7 @@ def rubric(
 def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models known."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run
-    from dialeval_plugin.judgement_tasks.kinds import is_predicted_only
+    from dialeval_plugin.hosts.lm_eval.tasks.kinds import is_predicted_only
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--output_path", "-o", type=Path)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
+from dialeval_plugin.hosts.lm_eval.tasks.documents import SCORER_MODEL
 
 from .result_names import evaluator_name, is_folder, model_arguments, shortened
 from .task_runs import TaskRun

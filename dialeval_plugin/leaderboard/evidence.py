@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from scipy import stats
 
-from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import COEFFICIENTS
 from dialeval_plugin.reports.correlation_report import human_ceiling
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.levels import RatingTable

@@ -23,7 +23,7 @@ from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.resources import DISTRIBUTIONS, metrics_path
-from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
+from dialeval_plugin.hosts.lm_eval.tasks.documents import SCORER_MODEL
 from dialeval_plugin.models.compact import DELTA_FILE, SCALES
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED, model_identity, pretrained_names, resolve
 from dialeval_plugin.models.manifest import Licence, licence_of

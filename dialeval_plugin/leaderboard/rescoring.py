@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.judgement_tasks.corpus_metrics import no_scores
-from dialeval_plugin.judgement_tasks.kinds import KINDS
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import no_scores
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.reports.correlation_report import Finding, Judgements, ReportOptions, find
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.raters import aggregate

@@ -29,10 +29,10 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json, read_text
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason
-from dialeval_plugin.judgement_tasks.corpus_metrics import AGAIN, COUNTS, Undefined
-from dialeval_plugin.judgement_tasks.documents import SCORER_MODEL
-from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, TaskKind, by_plain_names, is_predicted_only
-from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import AGAIN, COUNTS, Undefined
+from dialeval_plugin.hosts.lm_eval.tasks.documents import SCORER_MODEL
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind, by_plain_names, is_predicted_only
+from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS
 
 from . import result_names, task_runs
 from .evaluator_names import tell_apart
@@ -223,7 +223,7 @@ class _Task:
             logger.warning(
                 "%s: %s: left out: --predict_only kept its answers and scored none. Run it again without.", self.path, self.task
             )
-        if about is None or (mark := MAIN[about.kind]) not in values:
+        if about is None or (mark := KINDS[about.kind].main) not in values:
             return []
         kind = about.kind
         outcomes = self._outcomes(kind, mark)
@@ -244,7 +244,7 @@ class _Task:
     def _run(
         self, about: result_names.TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
     ) -> task_runs.TaskRun:
-        config, kind, mark = self.file["config"], about.kind, MAIN[about.kind]
+        config, kind, mark = self.file["config"], about.kind, KINDS[about.kind].main
         rows = None
         if outcomes is not None and kind not in task_runs.CLUSTER_AND_SCORE:
             rows = task_runs.rated_rows(self._marked(mark), outcomes, mark, variant, self._default_reason())

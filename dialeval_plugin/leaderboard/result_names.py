@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.signature import Signature, SignatureValue
-from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, SCORER_MODEL
-from dialeval_plugin.judgement_tasks.kinds import TaskKind
+from dialeval_plugin.hosts.lm_eval.tasks.documents import DEFAULT_SCORER, SCORER_MODEL
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import TaskKind
 
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
 

@@ -15,16 +15,16 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, parse_json
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.judgement_tasks.corpus_metrics import AGAIN, COUNTS, Undefined
-from dialeval_plugin.judgement_tasks.kinds import KINDS, TaskKind
-from dialeval_plugin.judgement_tasks.opinions import AGGREGATIONS, DialogueOpinion, Opinion, dialogue_opinions
-from dialeval_plugin.judgement_tasks.ratings import COEFFICIENTS
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import AGAIN, COUNTS, Undefined
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind
+from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS, DialogueOpinion, Opinion, dialogue_opinions
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import COEFFICIENTS
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, ROUGH_CLUSTERS
 
 RunKind: TypeAlias = Literal["rating", "classification", "preference", "breakdown"]
 Figures: TypeAlias = Mapping[str, float | Undefined]
 Outcomes: TypeAlias = tuple[Any, ...]
-"""The records of a run's documents, one an item; see `judgement_tasks.kinds`."""
+"""The records of a run's documents, one an item; see `hosts.lm_eval.tasks.kinds`."""
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file does not say why."""
@@ -88,7 +88,7 @@ class RatedRow:
     place: Place = field(repr=False)
 
     def document(self) -> dict[str, Any]:
-        """Read the task's document: context, response, references, facts or turns, as `judgement_tasks.documents` writes them.
+        """Read the task's document: context, response, references, facts or turns, as our tasks write them.
 
         Raises:
             InputError: the file is gone or has changed since the run was read.

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import cells_of
 from dialeval_plugin.leaderboard.task_runs import TaskRun
@@ -97,8 +97,8 @@ def test_a_task_reaches_rescoring_board_exports_and_page(task: str, name: str, r
         assert run.outcomes
         assert found
         if run.recomputed in {"rating", "opinion"}:
-            (main,) = (one for one in found if one.statistic == MAIN[run.recomputed])
-            assert main.estimate.value == run.metrics[MAIN[run.recomputed]]
+            (main,) = (one for one in found if one.statistic == KINDS[run.recomputed].main)
+            assert main.estimate.value == run.metrics[KINDS[run.recomputed].main]
         reached(run, made)
 
 

@@ -17,8 +17,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
-from dialeval_plugin.hosts.lm_eval.tasks.breakdown import dbdc_dataset
-from dialeval_plugin.judgement_tasks.breakdown import BREAKDOWNS, Detected
+from dialeval_plugin.hosts.lm_eval.tasks.breakdown import BREAKDOWNS, Detected, dbdc_dataset
 from dialeval_plugin.methods.breakdown.calibration import Calibration
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS

@@ -12,17 +12,18 @@ from lm_eval.models.huggingface import HFLM
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
-from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, around
+from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, recenter
+from dialeval_plugin.hosts.lm_eval.samplers import PrintedExamples
 from dialeval_plugin.hosts.lm_eval.tasks.classification import (
-    PrintedExamples,
+    ACCURACIES,
+    Classified,
     dailydialog_pp_dataset,
     mini_dataset,
     process_choice,
     process_generation,
 )
-from dialeval_plugin.judgement_tasks.classification import ACCURACIES, Classified
-from dialeval_plugin.judgement_tasks.documents import item_of
-from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.hosts.lm_eval.tasks.documents import item_of
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.methods.judging.classification import PRINTED_EXAMPLES, ClassificationPrompt
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
@@ -107,7 +108,7 @@ def test_a_choice_is_the_label_with_the_larger_sum_over_its_spellings() -> None:
         results = [(math.log(share) if share else -math.inf, False) for share in shares]
         assert set(process_choice(document, results).values()) == {Classified("positive", hit, document["cluster"])}
     impossible = process_choice(document, [(-math.inf, False)] * 4)
-    assert tuple(impossible) == printed("classification")
+    assert tuple(impossible) == KINDS["classification"].printed
     assert {item.hit for item in impossible.values()} == {None}
 
 
@@ -192,7 +193,7 @@ def test_a_scorer_without_a_rule_is_cut_in_the_middle_and_its_gaps_stay_gaps() -
 
 @pytest.mark.parametrize("cut", [0.0, 0.25, 0.5, 1.0])
 def test_moving_the_cut_keeps_the_order_and_the_ends(cut: float) -> None:
-    units = [around(unit, cut, is_positive=unit >= cut) for unit in sorted((0.0, 0.2, cut, 0.9, 1.0))]
+    units = [recenter(unit, cut, is_positive=unit >= cut) for unit in sorted((0.0, 0.2, cut, 0.9, 1.0))]
     assert sorted(units) == units
-    assert around(cut, cut, is_positive=True) == 0.5 > around(cut, cut, is_positive=False)
+    assert recenter(cut, cut, is_positive=True) == 0.5 > recenter(cut, cut, is_positive=False)
     assert all(0 <= unit <= 1 for unit in units)

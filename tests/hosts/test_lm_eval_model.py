@@ -22,9 +22,9 @@ from dialeval_plugin.core.scores import Row
 from dialeval_plugin.corpora.readers import dstc10, fed
 from dialeval_plugin.hosts.lm_eval import versions
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM, to_unit
-from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset
+from dialeval_plugin.hosts.lm_eval.tasks.documents import FORMS, Verdict, item_columns, verdict_of
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import dstc10_dataset
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.judgement_tasks.documents import FORMS, Verdict, item_columns, verdict_of
 from dialeval_plugin.version import __version__
 from tests.hosts.through_lm_eval import Length, evaluate, metrics
 from tests.layouts import fed_rows, write_fed

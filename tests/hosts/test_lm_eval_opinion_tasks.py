@@ -14,11 +14,18 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from dialeval_plugin.core.dialogue import Dialogue, Example
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.hosts.lm_eval.tasks.opinion import continuation, opinion_dataset, process_opinion, prompt
-from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
-from dialeval_plugin.judgement_tasks.documents import item_of
-from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.opinions import OPINIONS, Opinion, dialogue_opinions
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Undefined
+from dialeval_plugin.hosts.lm_eval.tasks.documents import item_of
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
+from dialeval_plugin.hosts.lm_eval.tasks.opinions import (
+    OPINIONS,
+    Opinion,
+    continuation,
+    dialogue_opinions,
+    opinion_dataset,
+    process_opinion,
+    prompt,
+)
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.correlation import correlations
@@ -112,7 +119,7 @@ def test_a_turn_without_a_finite_probability_is_unscored(few: Path) -> None:
     document = opinion_dataset(dataset="convai1")["test"][0]
     for value in (math.nan, -math.inf):
         assert process_opinion(document, [(value, False)])["spearman"].log_probability is None
-    assert set(process_opinion(document, [(-1.0, False)])) == set(printed("opinion"))
+    assert set(process_opinion(document, [(-1.0, False)])) == set(KINDS["opinion"].printed)
 
 
 @pytest.mark.long

@@ -27,12 +27,17 @@ from dialeval_plugin.hosts.lm_eval.samplers import (
     ResponseBM25ThreadSampler,
     SeededThreadSampler,
 )
-from dialeval_plugin.hosts.lm_eval.tasks.rating import fed_dataset, process_ratings, process_seeded_ratings
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Undefined
+from dialeval_plugin.hosts.lm_eval.tasks.documents import item_of
+from dialeval_plugin.hosts.lm_eval.tasks.fed import (
+    OVER_SEEDS,
+    SeededJudged,
+    fed_dataset,
+    process_ratings,
+    process_seeded_ratings,
+)
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
-from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined
-from dialeval_plugin.judgement_tasks.documents import item_of
-from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.ratings import OVER_SEEDS, SeededJudged
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer, rating_prompt, rating_prompts
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
@@ -40,7 +45,7 @@ from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics, task_ma
 from tests.layouts import fed_rows, write_fed
 from tests.refusals import refusal, refused
 
-KINDS = ("", "manual_", "random_", "bm25_c_", "bm25_r_", "bm25_cr_")
+SHOTS = ("", "manual_", "random_", "bm25_c_", "bm25_r_", "bm25_cr_")
 SAMPLERS = (RandomThreadSampler, ContextBM25ThreadSampler, ResponseBM25ThreadSampler, ContextResponseBM25ThreadSampler)
 
 
@@ -82,7 +87,7 @@ def test_the_rating_is_k_top_over_summed_forms_in_both_readings(few: None) -> No
     for options, expected in readings:
         document = fed_dataset(level="turn", quality="overall", **options)["test"][0]  # type: ignore[arg-type]
         judged = process_ratings(document, results)
-        assert set(judged) == set(printed("rating"))
+        assert set(judged) == set(KINDS["rating"].printed)
         assert judged["spearman"].score == pytest.approx(expected), options
         assert (judged["spearman"].rating, judged["spearman"].cluster) == (document["rating"], document["cluster"])
 
@@ -209,7 +214,7 @@ def test_hand_picked_examples_are_named_for_every_quality_and_seeds_for_every_ra
             assert described.get("seeds") == ([1, 2, 3] if path.parent.name == "random" else None)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SHOTS)
 def test_a_task_of_each_kind_builds_a_request(kind: str, own_data: Path) -> None:
     # The hand-picked dialogues are named by their place in the published file.
     n_dialogues = 125 if kind == "manual_" else 6
@@ -292,7 +297,7 @@ def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: 
     assert len(defined) == 11
     assert found["groups"]["fed_dialog_random_dial"]["spearman,none"] == pytest.approx(statistics.fmean(numbers))
     shown = {key.removesuffix(",none") for key in results[task] if key.endswith(",none") and "_stderr" not in key}
-    assert set(printed("rating_over_seeds")) == shown
+    assert set(KINDS["rating_over_seeds"].printed) == shown
     json.dumps(found["results"], allow_nan=False)
 
 
@@ -307,7 +312,7 @@ def test_a_model_without_any_probability_leaves_every_document_unscored(few: Non
     assert results["spearman"].startswith("undefined (")
     document = fed_dataset(level="turn", quality="fluent", seeds=(4,))["test"][0]
     judged = process_seeded_ratings(document, [(-math.inf, False)] * 6)
-    assert judged == dict.fromkeys(printed("rating_over_seeds"), SeededJudged(None, document["rating"], 4))
+    assert judged == dict.fromkeys(KINDS["rating_over_seeds"].printed, SeededJudged(None, document["rating"], 4))
 
 
 def test_a_scripted_judge_leaves_no_document_unaccounted_for(few: None) -> None:

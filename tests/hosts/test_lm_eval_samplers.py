@@ -16,7 +16,7 @@ from dialeval_plugin.hosts.lm_eval.samplers import (
     RandomSampler,
     ResponseBM25Sampler,
 )
-from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import dstc10_dataset
 from tests.refusals import refused
 
 SAMPLERS = (RandomSampler, ContextBM25Sampler, ResponseBM25Sampler, ContextResponseBM25Sampler)

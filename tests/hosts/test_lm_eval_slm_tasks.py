@@ -19,9 +19,9 @@ from dialeval_plugin.core.scores import Scores, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.hosts.lm_eval.slm_tasks import dre_dataset, dre_results, slide_dataset, slide_results
-from dialeval_plugin.judgement_tasks.documents import item_of
-from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
+from dialeval_plugin.hosts.lm_eval.tasks.documents import item_of
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import Judged, Variant
+from dialeval_plugin.hosts.lm_eval.tasks.small_models import dre_dataset, dre_results, slide_dataset, slide_results
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge
 from dialeval_plugin.methods.slide.dre import VARIANTS, DreScorer
 from dialeval_plugin.methods.slide.scorer import SlideScorer

@@ -19,12 +19,12 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval import versions
-from dialeval_plugin.hosts.lm_eval.slm_tasks import slide_dataset
 from dialeval_plugin.hosts.lm_eval.tasks import classification
-from dialeval_plugin.hosts.lm_eval.tasks.responses import dstc10_dataset, mini_dataset, process_results
+from dialeval_plugin.hosts.lm_eval.tasks.documents import FORMS, item_of
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import dstc10_dataset, mini_dataset, process_results
+from dialeval_plugin.hosts.lm_eval.tasks.small_models import slide_dataset
 from dialeval_plugin.hosts.registration import register
-from dialeval_plugin.judgement_tasks.documents import FORMS, item_of
-from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.statistics.correlation import correlations
 from tests.hosts.through_lm_eval import evaluate, result_of, samples_of, task_manager
 from tests.refusals import refusal, refused
@@ -243,15 +243,15 @@ def test_the_host_resamples_none_of_our_aggregations() -> None:
         "dialogue-metric", "scorer=response_length", ["dstc10_dialog_mini"], limit=6, task_manager=task_manager()
     )
     errors = {name: value for name, value in found["results"]["dstc10_dialog_mini"].items() if "_stderr" in name}
-    assert errors == dict.fromkeys((f"{name}_stderr,none" for name in printed("rating")), "N/A")
+    assert errors == dict.fromkeys((f"{name}_stderr,none" for name in KINDS["rating"].printed), "N/A")
 
 
 def test_without_the_host_the_core_still_imports(clean_run: Run) -> None:
     # R75
     code = (
         "import sys; sys.modules['lm_eval'] = None\n"
-        "import dialeval_plugin.methods.judging.judge, dialeval_plugin.judgement_tasks.documents\n"
-        "import dialeval_plugin.hosts.lm_eval.tasks.responses\n"
+        "import dialeval_plugin.methods.judging.judge, dialeval_plugin.hosts.lm_eval.tasks.documents\n"
+        "import dialeval_plugin.hosts.lm_eval.tasks.ratings\n"
         "from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS; print(SCORING_PROMPTS['dre'].version)"
     )
     assert clean_run("-c", code).stdout == "1\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.judgement_tasks.corpus_metrics import BOOTSTRAP
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOOTSTRAP
 from dialeval_plugin.statistics.correlation import correlations
 from tests.hosts.through_lm_eval import task_manager
 from tests.layouts import fed_rows, write_convai, write_fed

@@ -10,7 +10,7 @@ import pytest
 from dialeval_plugin.core.files import read_json_lines
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
-from dialeval_plugin.judgement_tasks.ratings import Judged
+from dialeval_plugin.hosts.lm_eval.tasks.ratings import Judged
 from dialeval_plugin.methods.judging.recording import Recorder
 from tests.cli import running
 from tests.hosts.through_lm_eval import evaluate, metrics

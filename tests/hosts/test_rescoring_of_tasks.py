@@ -15,7 +15,7 @@ from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.kinds import printed
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.leaderboard.build import build
 from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
@@ -116,7 +116,7 @@ def test_rescoring_gives_what_the_task_printed(runs: list[TaskRun], task: str, v
         if not variant and name in run.printed:
             assert run.printed[name] == estimate.value
     assert (run.metrics["n_scored"], run.metrics["n_unscored"]) == (run.n_scored, run.n_unscored)
-    assert set(run.printed) == (set() if variant else set(printed(run.recomputed)))
+    assert set(run.printed) == (set() if variant else set(KINDS[run.recomputed].printed))
 
 
 @pytest.mark.long

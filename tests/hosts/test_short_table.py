@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.hosts.lm_eval.short_table import short_table, short_tables
-from dialeval_plugin.judgement_tasks.corpus_metrics import Count
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Count
 
 
 def results(**tasks: dict[str, Any]) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from lm_eval.tasks import TaskManager
 from typer.testing import CliRunner
 
 from dialeval_plugin.core.resources import metrics_path, tasks_path
+from dialeval_plugin.hosts.lm_eval.tasks.breakdown import LOWER_IS_BETTER
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
 from dialeval_plugin.hosts.lm_eval.validation import Validation, validate_metrics, validate_tasks
 from dialeval_plugin.hosts.lm_eval.versions import has_scorers
-from dialeval_plugin.judgement_tasks.breakdown import LOWER_IS_BETTER
-from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, printed
 from dialeval_plugin.leaderboard.result_names import describe_task
 from dialeval_plugin.models.folders import pretrained_names
 from tests.layouts import write_convai
@@ -76,8 +76,8 @@ ABSENT = {"pz", "dgr", "cg", "d6", "d7", "hu", "ps"}
 INCLUDE_MINI = f"include: {tasks_path() / 'dstc10_dialog' / 'dstc10_dialog_mini.yaml'}\n"
 BROKEN = {
     "function": (
-        "task: function\ncustom_dataset: !function dialeval_plugin.hosts.lm_eval.tasks.responses.nothing\n",
-        "AttributeError: Module 'dialeval_plugin.hosts.lm_eval.tasks.responses' has no function 'nothing' "
+        "task: function\ncustom_dataset: !function dialeval_plugin.hosts.lm_eval.tasks.ratings.nothing\n",
+        "AttributeError: Module 'dialeval_plugin.hosts.lm_eval.tasks.ratings' has no function 'nothing' "
         "(from YAML in {folder})",
     ),
     "syntax": ("task: [\n", "ParserError: while parsing a flow node"),
@@ -175,7 +175,7 @@ def test_what_is_committed_is_what_is_generated() -> None:
 @pytest.mark.parametrize("name", [name for name in GENERATED if "\nmetric_list:" in GENERATED[name]])
 def test_a_template_prints_at_most_four_metrics_and_names_the_aggregation_of_each(name: str) -> None:
     metrics = {entry["metric"]: entry for entry in read(GENERATED[name])["metric_list"]}
-    kind = next(kind for kind in KINDS if printed(kind) == tuple(metrics) and (kind == "opinion") == ("opinion" in name))
+    kind = next(kind for kind in KINDS if KINDS[kind].printed == tuple(metrics) and (kind == "opinion") == ("opinion" in name))
     assert len(metrics) <= 4
     for metric, entry in metrics.items():
         module, _, function = entry["aggregation"].rpartition(".")
@@ -206,7 +206,7 @@ def test_every_group_takes_the_mean_of_the_metric_that_its_tasks_print() -> None
         (metric,) = (entry["metric"] for entry in group["aggregate_metric_list"])
         members = [child if isinstance(child, str) else child["task"] for child in group["task"]]
         children = [child for child in members if child in TASKS]
-        assert {MAIN[read(TASKS[child])["metadata"]["dialeval"]["kind"]] for child in children} <= {metric}, name
+        assert {KINDS[read(TASKS[child])["metadata"]["dialeval"]["kind"]].main for child in children} <= {metric}, name
         assert set(members) <= {*TASKS, *GROUPS}
         given = [child["dataset_kwargs"]["group_sets"] for child in group["task"] if isinstance(child, dict)]
         assert len(given) in {0, len(members)}

@@ -19,8 +19,8 @@ from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.hosts.lm_eval.run import note_runs
+from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, by_plain_names
 from dialeval_plugin.hosts.registration import register_models
-from dialeval_plugin.judgement_tasks.kinds import KINDS, MAIN, by_plain_names, printed
 from dialeval_plugin.leaderboard.board import Leaderboard
 from dialeval_plugin.leaderboard.build import build, read, write
 from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
@@ -93,11 +93,11 @@ def metrics(found: Mapping[str, Any], task: str, variant: str = "") -> dict[str,
     """Every metric of a task, computed from its logged samples; those that the host printed are the same and no others."""
     described = found["configs"][task]["metadata"]["dialeval"]
     kind = described["kind"]
-    records = KINDS[kind].records(sample[MAIN[kind]] for sample in found["samples"][task])
+    records = KINDS[kind].records(sample[KINDS[kind].main] for sample in found["samples"][task])
     values = KINDS[kind].values(records)
     shown = {name.removesuffix(",none"): value for name, value in found["results"][task].items() if name.endswith(",none")}
     shown = {name: value for name, value in shown.items() if not name.endswith("_stderr")}
-    assert shown == {name: values[name] for name in printed(kind)}
+    assert shown == {name: values[name] for name in KINDS[kind].printed}
     assert len(shown) <= 4
     if kind == "rating" and variant not in {"", described.get("variant", "")}:
         return KINDS[kind].values([record.by(variant) for record in records])

@@ -12,8 +12,7 @@ import pytest
 
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
-from dialeval_plugin.hosts.lm_eval.tasks.preference import compared_with
-from dialeval_plugin.judgement_tasks.preference import JudgedResponse, agreements
+from dialeval_plugin.hosts.lm_eval.tasks.preference import JudgedResponse, agreements, compared_with
 from dialeval_plugin.methods.causalscore.model import CausalModelConfig
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.preference import preferences as agreement

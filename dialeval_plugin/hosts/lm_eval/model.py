@@ -29,13 +29,13 @@ from dialeval_plugin.core.scorer import Scorer, score_key
 from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
-from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, ChoiceLikelihood, Verdict, Words, item_of, with_verdict
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES, in_full, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
 from .result_folders import name_result_folders
 from .run import guard_cache
+from .tasks.documents import DEFAULT_SCORER, ScoredLoglikelihood, ScoredText, Verdict, item_of, with_verdict
 
 CLASSES: dict[str, str] = {POSITIVE: YES, NEGATIVE: NO}
 POSSIBLE_BREAKDOWN = "possible breakdown"
@@ -64,15 +64,15 @@ def to_unit(value: float, low: float, high: float) -> float:
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
-def around(unit: float, cut: float, *, is_positive: bool) -> float:
+def recenter(unit: float, cut: float, *, is_positive: bool) -> float:
     """Stretch [0, 1] so that `cut`, from which on a response is positive, comes to 0.5, which leaves the order as it is.
 
     `is_positive` is the side that the score itself is on; where both are squeezed to one number, `unit` cannot tell.
 
     Example:
-        >>> [around(unit, 0.25, is_positive=unit >= 0.25) for unit in (0.0, 0.25, 1.0)]
+        >>> [recenter(unit, 0.25, is_positive=unit >= 0.25) for unit in (0.0, 0.25, 1.0)]
         [0.0, 0.5, 1.0]
-        >>> around(1.0, 1.0, is_positive=False) < 0.5
+        >>> recenter(1.0, 1.0, is_positive=False) < 0.5
         True
     """
     if not is_positive:
@@ -149,7 +149,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 if (share := shares[answer] / n_forms[key, answer]) > 0:
                     log_probability = math.log(share)
                 is_likeliest = answer == max(shares, key=lambda answer: shares[answer])
-            results.append(with_verdict(ChoiceLikelihood((log_probability, is_likeliest)), one.verdict))
+            results.append(with_verdict(ScoredLoglikelihood((log_probability, is_likeliest)), one.verdict))
         return results
 
     def _shares(self, judged: _Judged, request: Instance) -> dict[str, float]:
@@ -158,14 +158,15 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         if scale := _rating_scale(request):
             return rating_shares(unit, scale)
         if _asks_for_class(request) or _asks_for_breakdown(request):
-            unit = around(unit, self._cut, is_positive=judged.is_positive)
+            unit = recenter(unit, self._cut, is_positive=judged.is_positive)
         return {YES: unit, NO: 1 - unit, POSSIBLE_BREAKDOWN: 0.0}
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Answer each document with its g or its class as text, and with `unscored` where there is none."""
         judged = self._judge(requests, progress=not disable_tqdm)
         return [
-            with_verdict(Words(_in_words(request, one)), one.verdict) for request, one in zip(requests, judged, strict=True)
+            with_verdict(ScoredText(_in_words(request, one)), one.verdict)
+            for request, one in zip(requests, judged, strict=True)
         ]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:

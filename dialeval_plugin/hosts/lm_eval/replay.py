@@ -14,7 +14,6 @@ from lm_eval.api.instance import Instance
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.judgement_tasks.documents import Words, with_verdict
 from dialeval_plugin.methods.judging.goodness import in_full
 from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY
 from dialeval_plugin.methods.judging.prompts import level_of
@@ -22,6 +21,7 @@ from dialeval_plugin.methods.judging.replay import ReplayedJudge
 from dialeval_plugin.methods.slide.fusion import LLM_SCALE
 
 from .model import DialogueMetricLM
+from .tasks.documents import ScoredText, with_verdict
 
 PLAIN_REQUEST = 1
 """Number of the request with the plain prompt, of the two that `DreTask` makes of a document."""
@@ -68,6 +68,6 @@ class ReplayJudgeLM(DialogueMetricLM):
 def _on_dre_scale(answer: Any, request: Instance) -> str:
     verdict = answer.verdict
     if verdict.share is None or request.idx != PLAIN_REQUEST:
-        return with_verdict(Words("unscored"), verdict)
+        return with_verdict(ScoredText("unscored"), verdict)
     low, high = LLM_SCALE
-    return with_verdict(Words(in_full(low + verdict.share * (high - low))), verdict)
+    return with_verdict(ScoredText(in_full(low + verdict.share * (high - low))), verdict)

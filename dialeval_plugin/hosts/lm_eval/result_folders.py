@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.core.redaction import without_secrets
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.judgement_tasks.documents import DEFAULT_SCORER, SCORER_MODEL
+from dialeval_plugin.hosts.lm_eval.tasks.documents import DEFAULT_SCORER, SCORER_MODEL
 
 _NAMED_BY = {SCORER_MODEL: "scorer", "replay-judge": "source"}
 """Our models, and the argument that says the most of each."""

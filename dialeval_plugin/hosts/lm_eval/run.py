@@ -23,8 +23,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dialeval_plugin.hosts.lm_eval.tasks.documents import ITEM_COLUMNS
 from dialeval_plugin.hosts.registration import replaced
-from dialeval_plugin.judgement_tasks.documents import ITEM_COLUMNS
 from dialeval_plugin.version import __version__
 
 logger = logging.getLogger(__name__)

@@ -18,8 +18,13 @@ import numpy as np
 from lm_eval.api.samplers import ContextSampler
 from numpy.typing import NDArray
 
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.judgement_tasks.documents import joined_threads, shown
+from dialeval_plugin.methods.judging import classification
+
+from .tasks.classification import document
+from .tasks.documents import item_of
+from .tasks.fed import joined_threads, shown
 
 Document = Mapping[str, Any]
 
@@ -225,3 +230,26 @@ class ResponseBM25ThreadSampler(_ThreadSampler, ResponseBM25Sampler):
 
 class ContextResponseBM25ThreadSampler(_ThreadSampler, ContextResponseBM25Sampler):
     """BM25_C+R: nearest by context and response."""
+
+
+class PrintedExamples(ContextSampler):  # type: ignore[misc]  # the host is not typed
+    """The examples of the classification prompt that the paper prints, in its order; none of the dialogue under test."""
+
+    def sample(
+        self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Return the first `n` printed examples, fewer where some of them are of the tested dialogue."""
+        if n > len(classification.PRINTED_EXAMPLES):
+            raise InputError(
+                f"few-shot examples: {n} were asked for, but the paper prints {len(classification.PRINTED_EXAMPLES)}. "
+                "Ask for fewer (--num_fewshot)."
+            )
+        examples = classification.PRINTED_EXAMPLES[:n]
+        item = item_of(eval_doc) if eval_doc is not None else None
+        if isinstance(item, Example):
+            examples = classification.ClassificationPrompt(examples).shown_for(item)
+        texts = classification.example_texts(examples)
+        kinds = ["positive" if one.label == classification.POSITIVE else "adversarial" for one in examples]
+        return [
+            {**document(one.example, kind), "example": text} for one, kind, text in zip(examples, kinds, texts, strict=True)
+        ]

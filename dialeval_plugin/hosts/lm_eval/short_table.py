@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from dialeval_plugin.hosts.registration import replaced
-from dialeval_plugin.judgement_tasks.kinds import MAIN, TaskKind, by_plain_names, is_predicted_only
 from dialeval_plugin.statistics.estimates import number_text
+
+from .tasks.kinds import KINDS, by_plain_names, is_predicted_only
 
 _HEAD = ("task", "statistic", "value", "95 % interval", "scored")
 
@@ -46,25 +47,25 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     described = (results["configs"].get(task, {}).get("metadata") or {}).get("dialeval")
     if described is None:
         return None
-    kind: TaskKind = described["kind"]
+    main = KINDS[described["kind"]].main
     found = {name.partition(",")[0]: value for name, value in results["results"][task].items()}
-    value = found.get(MAIN[kind])
+    value = found.get(main)
     if is_predicted_only(results["configs"][task]):
-        return task, MAIN[kind], "not scored: --predict_only keeps the answers alone"
+        return task, main, "not scored: --predict_only keeps the answers alone"
     if not results["n-samples"][task]["effective"]:
-        return task, MAIN[kind], "left out: the file is not on this machine"
+        return task, main, "left out: the file is not on this machine"
     if value is None or isinstance(value, str):
-        return task, MAIN[kind], value or "undefined"
+        return task, main, value or "undefined"
     if "n_scored" not in found:
         return None
-    ends = [found.get(f"{MAIN[kind]}{end}") for end in ("_ci_low", "_ci_high")]
-    deviation = found.get(f"{MAIN[kind]}_deviation")
+    ends = [found.get(f"{main}{end}") for end in ("_ci_low", "_ci_high")]
+    deviation = found.get(f"{main}_deviation")
     interval = f"deviation {number_text(deviation)}" if deviation is not None else ""
     if all(isinstance(end, float) for end in ends):
         interval = " to ".join(number_text(end) for end in ends)
     # Comparisons and dialogues are counted where documents are single responses and turns.
     total = getattr(found["n_scored"], "total", results["n-samples"][task]["effective"])
-    return task, MAIN[kind], number_text(value), interval, f"{found['n_scored']:g} of {total}"
+    return task, main, number_text(value), interval, f"{found['n_scored']:g} of {total}"
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

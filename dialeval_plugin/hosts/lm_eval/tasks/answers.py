@@ -20,8 +20,8 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
 from dialeval_plugin.hosts.lm_eval import versions
 from dialeval_plugin.hosts.lm_eval.run import current_run
-from dialeval_plugin.judgement_tasks.corpus_metrics import Undefined, undefined
 
+from .corpus_metrics import Undefined, undefined
 from .task_data import task_data
 
 _host: Any = versions.scorers()

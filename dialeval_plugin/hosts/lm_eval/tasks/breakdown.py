@@ -1,25 +1,54 @@
-"""The tasks `dbdc`: annotated system turns as documents, and the distribution of one document.
+"""The tasks `dbdc`: annotated system turns, the distribution of one, and agreement with annotators by the metrics of DBDC.
 
 A language model is a breakdown detector by the probabilities that it gives the three labels; a scorer through
-`--model dialogue-metric` by P(NB) = g and P(B) = 1 - g.
+`--model dialogue-metric` by P(NB) = g and P(B) = 1 - g. Next to every metric is what a detector earns that calls every turn a
+breakdown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.corpora.readers.dbdc import Annotations, DbdcSplit
-from dialeval_plugin.judgement_tasks.breakdown import Detected
-from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, verdict_of
-from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.methods.judging.goodness import distribution_of_forms
 from dialeval_plugin.methods.judging.prompts import BreakdownPrompt, breakdown_prompt
-from dialeval_plugin.statistics.breakdown.detection import strict_labels
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, METRICS, breakdown_metrics, strict_labels
 
+from .corpus_metrics import CorpusMetrics, Undefined, undefined
+from .documents import data_sets, item_columns, verdict_of
 from .task_data import task_data
+
+LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd_", "mse_")))
+
+
+class Detected(NamedTuple):
+    """What a detector said of one system turn, and what the annotators did."""
+
+    distribution: tuple[float, float, float] | None
+    """None where the turn is unscored."""
+    counts: tuple[int, int, int]
+    cluster: str
+    unscored: str | None = None
+
+
+def _metrics(items: Sequence[Detected], bootstrap: Bootstrap) -> dict[str, Estimate | float | Undefined]:
+    """The metrics of the turns with an answer, with intervals that resample dialogues, and the baseline's on the same turns."""
+    distributions = [item.distribution for item in items]
+    counts, clusters = [item.counts for item in items], [item.cluster for item in items]
+    metrics = breakdown_metrics(distributions, counts, clusters=clusters, bootstrap=bootstrap)
+    figures: dict[str, Estimate | float | Undefined] = {**metrics}
+    always = [None if distribution is None else ALWAYS_BREAKDOWN for distribution in distributions]
+    for name, metric in breakdown_metrics(always, counts, clusters=clusters, bootstrap=Bootstrap(0)).items():
+        figures[f"always_breakdown_{name}"] = undefined(metric.reason) if metric.value is None else metric.value
+    return figures
+
+
+BREAKDOWNS = CorpusMetrics(Detected, _metrics, "f1_b", score="distribution")
+f1_b, f1_b_ci_low, f1_b_ci_high, n_scored = BREAKDOWNS.aggregations()
 
 
 @task_data()
@@ -32,12 +61,12 @@ def dbdc_dataset(*, dataset: str, answers: str = "letters", annotations: str = "
         annotations: "revised", or "original" for those of the challenge; they differ for cic and yi.
     """
     prompt = breakdown_prompt(answers)
-    rows = {}
-    splits: tuple[DbdcSplit, ...] = ("eval", "dev")
-    for split in splits:
+
+    def rows(split: DbdcSplit) -> list[dict[str, Any]]:
         dialogues = dbdc.read(dataset, split=split, annotations=cast("Annotations", annotations))
-        rows[split] = [_document(response, found.whole.id, prompt) for found in dialogues for response in found.responses]
-    return data_sets(test=rows["eval"], dev=rows["dev"])
+        return [_document(response, one.whole.id, prompt) for one in dialogues for response in one.responses]
+
+    return data_sets(test=rows("eval"), dev=rows("dev"))
 
 
 def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Detected]:
@@ -48,7 +77,7 @@ def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, boo
     distribution = distribution_of_forms([value for value, _ in results])
     no, possible, yes = doc["counts"]
     unscored = verdict.unscored if (verdict := verdict_of(results)) else None
-    return dict.fromkeys(printed("breakdown"), Detected(distribution, (no, possible, yes), doc["cluster"], unscored))
+    return BREAKDOWNS.of_document(Detected(distribution, (no, possible, yes), doc["cluster"], unscored))
 
 
 def _document(example: Example, dialogue: str, prompt: BreakdownPrompt) -> dict[str, Any]:

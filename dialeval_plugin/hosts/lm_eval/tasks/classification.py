@@ -1,32 +1,68 @@
-"""The tasks `dailydialog_pp`: is a response positive or negative (SLIDE's Table 1), by choice and by generation."""
+"""The tasks `dailydialog_pp`: is a response positive or negative (SLIDE's Table 1), by choice and by generation.
+
+An answer that cannot be read, and a choice whose answers all have probability 0, are unscored: not wrong, but left out of the
+accuracies and counted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
-from lm_eval.api.samplers import ContextSampler
+from annotated_types import Interval
 
 from dialeval_plugin.core.dialogue import Example
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.judgement_tasks.classification import Classified
-from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, item_of, verdict_of
-from dialeval_plugin.judgement_tasks.kinds import printed
 from dialeval_plugin.methods.judging import classification
 from dialeval_plugin.methods.judging.goodness import goodness, merge_forms
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval
 
+from .corpus_metrics import CorpusMetrics
+from .documents import data_sets, item_columns, item_of, verdict_of
 from .task_data import task_data
 
 FORMS = ("Positive", "Negative", "positive", "negative")
 """Continuations that are asked for: the answer to a positive response, to a negative one, and their other spellings, whose
 probabilities are added."""
+KINDS = ("positive", "adversarial", "random")
 
 Document = Mapping[str, Any]
+
+
+class Classified(NamedTuple):
+    """What became of one response."""
+
+    kind: str
+    hit: Annotated[float, Interval(ge=0, le=1)] | None
+    """1.0 where the answer is the response's label, 0.0 where it is the other one, None where there is none."""
+    cluster: str
+    unscored: str | None = None
+
+
+def _accuracies(items: Sequence[Classified], bootstrap: Bootstrap) -> dict[str, Estimate]:
+    """The share of right labels among the responses of each kind that have an answer; positive and adversarial ones balanced.
+
+    The overall accuracy is the mean of those on positive and adversarial responses, as in Table 1; random ones are no part.
+    """
+    accuracies: dict[str, Estimate] = {}
+    for kind in KINDS:
+        chosen = [item for item in items if item.kind == kind]
+        clusters = [item.cluster for item in chosen]
+        accuracies[f"accuracy_{kind}"] = mean_interval([item.hit for item in chosen], clusters=clusters, bootstrap=bootstrap)
+    pair = [item for item in items if item.kind in {"positive", "adversarial"}]
+    hits, kinds, clusters = [item.hit for item in pair], [item.kind for item in pair], [item.cluster for item in pair]
+    accuracies["accuracy_overall"] = balanced_mean_interval(hits, kinds, clusters=clusters, bootstrap=bootstrap)
+    return accuracies
+
+
+ACCURACIES = CorpusMetrics(Classified, _accuracies, "accuracy_overall", score="hit")
+accuracy_overall, accuracy_overall_ci_low, accuracy_overall_ci_high, n_scored = ACCURACIES.aggregations()
 
 
 @task_data()
@@ -61,43 +97,19 @@ def process_generation(doc: Document, results: Sequence[str]) -> dict[str, Class
     return _result(doc, None if isinstance(label, Unscored) else label == classification.POSITIVE, results)
 
 
-class PrintedExamples(ContextSampler):  # type: ignore[misc]  # the host is not typed
-    """The examples that the paper prints, in its order; those of the dialogue under test are left out."""
-
-    def sample(
-        self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
-    ) -> list[Document]:
-        """Return the first `n` printed examples, fewer where some of them are of the tested dialogue."""
-        if n > len(classification.PRINTED_EXAMPLES):
-            raise InputError(
-                f"few-shot examples: {n} were asked for, but the paper prints {len(classification.PRINTED_EXAMPLES)}. "
-                "Ask for fewer (--num_fewshot)."
-            )
-        shown = classification.PRINTED_EXAMPLES[:n]
-        item = item_of(eval_doc) if eval_doc is not None else None
-        if isinstance(item, Example):
-            shown = classification.ClassificationPrompt(shown).shown_for(item)
-        return [
-            {
-                **_document(one.example, classification.POSITIVE if one.label == classification.POSITIVE else "adversarial"),
-                "example": text,
-            }
-            for one, text in zip(shown, classification.example_texts(shown), strict=True)
-        ]
-
-
 def _result(doc: Document, is_positive: bool | None, results: Sequence[Any]) -> dict[str, Classified]:
     hit = None if is_positive is None else float(is_positive == (doc["kind"] == classification.POSITIVE))
     unscored = verdict.unscored if (verdict := verdict_of(results)) else None
-    return dict.fromkeys(printed("classification"), Classified(doc["kind"], hit, doc["cluster"], unscored))
+    return ACCURACIES.of_document(Classified(doc["kind"], hit, doc["cluster"], unscored))
 
 
 def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:
-    rows = (_document(example, kind) for item in sets for example, kind in zip(item.examples(), item.kinds, strict=True))
+    rows = (document(example, kind) for item in sets for example, kind in zip(item.examples(), item.kinds, strict=True))
     return data_sets(test=list(rows))
 
 
-def _document(example: Example, kind: str) -> dict[str, Any]:
+def document(example: Example, kind: str) -> dict[str, Any]:
+    """Return the row of one response of a kind of `KINDS`."""
     label = 0 if kind == classification.POSITIVE else 1
     return {
         **item_columns(example),

@@ -1,29 +1,102 @@
-"""The tasks `cgdialog_preference`: responses as documents, each with the comparisons that people made of it.
+"""The tasks `cgdialog_preference`: responses, the comparisons that people made of them in pairs, and agreement with those.
 
-A document is one response, judged by the prompt of the DSTC10 tasks, so that a response is judged once however many others
-it was compared with.
+A document is one response, judged by the prompt of the DSTC10 tasks, so that a response is judged once however many others it
+was compared with. The metrics join the responses of a comparison again.
 """
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue
-from dialeval_plugin.judgement_tasks.documents import absent_document, data_sets, document
-from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.preference import JudgedResponse
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.preference.preferences import PreferenceAgreement, cont2cat, ignore_equal, preferences, voting
 
-from .responses import judgement, reading_of
+from .corpus_metrics import BOOTSTRAP, CorpusMetrics, Undefined, undefined
+from .documents import absent_document, data_sets, document
+from .ratings import judgement, reading_of
 from .task_data import n_processes, task_data, unless_absent
 
-GROUP = "cgdialog_preference"
 _GET = "Nobody offers them for download: put them into the folder cgdialog_plus of the one that DIALEVAL_DATA_DIR names."
+_STATISTICS: Mapping[str, Callable[..., PreferenceAgreement]] = {
+    "voting_pearson": functools.partial(voting, coefficient="pearson"),
+    "voting_spearman": functools.partial(voting, coefficient="spearman"),
+    "ignore_equal": ignore_equal,
+    "cont2cat": cont2cat,
+}
 
-ComparedWith: TypeAlias = Sequence[tuple[str, Sequence[Sequence[int]]]]
+
+class JudgedResponse(NamedTuple):
+    """A response's score and the comparisons in which it is called A."""
+
+    dialogue: str
+    system: str
+    score: float | None
+    compared: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
+    """The system called B, and for each of `CRITERIA` the answers of the annotators."""
+    unscored: str | None = None
+
+
+def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP) -> dict[tuple[str, str], PreferenceAgreement]:
+    """Return every statistic of every criterion, by (criterion, statistic), over the comparisons whose responses are here.
+
+    Fewer are, where the host was told to run a part of the documents only.
+    """
+    pairs = _pairs(items)
+    first, second = [one.score for one, _, _ in pairs], [score for _, score, _ in pairs]
+    clusters = [one.dialogue for one, _, _ in pairs]
+    figures: dict[tuple[str, str], PreferenceAgreement] = {}
+    for place, criterion in enumerate(CRITERIA):
+        compared = preferences(first, second, [votes[place] for _, _, votes in pairs], clusters=clusters)
+        figures |= {(criterion, name): statistic(compared, bootstrap=bootstrap) for name, statistic in _STATISTICS.items()}
+    return figures
+
+
+def _pairs(items: Sequence[JudgedResponse]) -> list[tuple[JudgedResponse, float | None, tuple[tuple[int, ...], ...]]]:
+    """Each comparison whose responses are both here: response A, the score of B, and the answers by criterion."""
+    scores = {(item.dialogue, item.system): item.score for item in items}
+    return [
+        (item, scores[item.dialogue, other], votes)
+        for item in items
+        for other, votes in item.compared
+        if (item.dialogue, other) in scores
+    ]
+
+
+def _metrics(items: Sequence[JudgedResponse], bootstrap: Bootstrap) -> dict[str, Estimate | float | Undefined]:
+    """The agreements; next to alpha, whose floor is not 0, what coin flips and most people earn."""
+    figures: dict[str, Estimate | float | Undefined] = {}
+    for (criterion, name), agreement in agreements(items, bootstrap).items():
+        figures[f"{criterion}_{name}"] = agreement
+        if name == "cont2cat":
+            for end in ("floor", "ceiling"):
+                value: float | None = getattr(agreement, end)
+                figures[f"{criterion}_{name}_{end}"] = undefined(agreement.reason) if value is None else value
+    return figures
+
+
+def _count(items: Sequence[JudgedResponse]) -> tuple[int, int]:
+    """Comparisons whose responses are here, and those of them of which both have a score."""
+    pairs = _pairs(items)
+    return len(pairs), sum(first.score is not None and second is not None for first, second, _ in pairs)
+
+
+PREFERENCES = CorpusMetrics(
+    JudgedResponse,
+    _metrics,
+    "relevance_voting_spearman",
+    count=_count,
+    # Without an order of its own, the last digits of the coin flips' mean would depend on the number of processes.
+    sort_key=lambda item: (item.dialogue, item.system),
+)
+relevance_voting_spearman, relevance_voting_spearman_ci_low, relevance_voting_spearman_ci_high, n_scored = (
+    PREFERENCES.aggregations()
+)
 
 
 @task_data()
@@ -39,9 +112,8 @@ def preference_dataset(
         literal_log: read g off the log probabilities, as Huynh et al. print it.
     """
     reading = reading_of(literal_log)
-    dialogues = unless_absent(
-        cgdialog.read_preferences, dataset, when_absent=when_absent, group_sets=group_sets, group=GROUP, advice=_GET
-    )
+    groups: Any = {"when_absent": when_absent, "group_sets": group_sets, "group": "cgdialog_preference"}
+    dialogues = unless_absent(cgdialog.read_preferences, dataset, advice=_GET, **groups)
     if dialogues is None:
         return data_sets(test=[{**absent_document(dataset, reading), "compared": "[]"}] * n_processes())
     rows = []
@@ -59,11 +131,10 @@ def process_preferences(doc: Mapping[str, Any], results: Sequence[tuple[float, b
         return {}
     verdict = judgement(doc, results)
     compared = tuple((other, tuple(map(tuple, votes))) for other, votes in json.loads(doc["compared"]))
-    judged = JudgedResponse(doc["cluster"], doc["system"], verdict.score, compared, verdict.unscored)
-    return dict.fromkeys(printed("preference"), judged)
+    return PREFERENCES.of_document(JudgedResponse(doc["cluster"], doc["system"], verdict.score, compared, verdict.unscored))
 
 
-def compared_with(dialogue: PreferenceDialogue, system: str) -> ComparedWith:
+def compared_with(dialogue: PreferenceDialogue, system: str) -> list[tuple[str, list[list[int]]]]:
     """Return the comparisons in which a system's response is called A: the system called B, and a criterion's answers each."""
     return [
         (row.second, [[OPTIONS.index(vote) for vote in row.votes[criterion]] for criterion in CRITERIA])

@@ -19,14 +19,12 @@ from dialeval_plugin.corpora.rated_items import read_rated_items
 from dialeval_plugin.corpora.registry import identify, read_items, read_set
 from dialeval_plugin.corpora.rows import is_table
 from dialeval_plugin.corpora.scored_input import Source
-from dialeval_plugin.judgement_tasks.documents import data_sets, item_columns, item_of, rater_columns, verdict_of
-from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.ratings import Judged
 from dialeval_plugin.methods.judging.judge import ScoringPrompt
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.judging.rubric import RubricEntry, rubric_prompt
 
-from .responses import rated_items
+from .documents import data_sets, item_columns, item_of, rater_columns, verdict_of
+from .ratings import RATINGS, Judged, rated_items
 from .task_data import task_data
 
 
@@ -89,7 +87,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> di
         said = Unscored(Reason.API_ERROR) if answer is None else prompt.read(answer, doc["prompt"], item_of(doc))
         why = said.reason.value if isinstance(said, Unscored) else None
     judged = Judged(None if isinstance(said, Unscored) else said, doc["rating"], doc["cluster"], why)
-    return dict.fromkeys(printed("rating"), judged)
+    return RATINGS.of_document(judged)
 
 
 def write_task(rubric: RubricEntry, data: str, folder: Path, quality: str | None = None) -> Path:

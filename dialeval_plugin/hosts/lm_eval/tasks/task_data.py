@@ -26,10 +26,7 @@ logger = logging.getLogger(__name__)
 Build: TypeAlias = Callable[..., dict[str, Any]]
 Set = TypeVar("Set")
 
-_MODULES = (
-    *(f"tasks.{name}" for name in ("responses", "rating", "preference", "opinion", "classification", "breakdown", "rubric")),
-    "slm_tasks",
-)
+_MODULES = ("ratings", "fed", "preference", "opinions", "classification", "breakdown", "rubric", "small_models")
 DESCRIPTION = "dialeval"
 """What in a task's metadata tells its method, data set, level, quality, kind and direction, and names its data."""
 _HOSTS = ("version", "config_source")
@@ -75,7 +72,7 @@ def _check(given: Mapping[str, Any], takes: set[str]) -> None:
     if not unsure and typed <= takes:
         return
     for module in _MODULES:
-        importlib.import_module(f"dialeval_plugin.hosts.lm_eval.{module}")
+        importlib.import_module(f"dialeval_plugin.hosts.lm_eval.tasks.{module}")
     of_models = _arguments_of_models() if unsure and run is None else set()
     meant = {name for name in unsure if name in _known or (did_you_mean(name, _known) and name not in of_models)}
     others = sorted((typed | meant) - takes)

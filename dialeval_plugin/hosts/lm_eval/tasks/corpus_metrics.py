@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
@@ -28,13 +28,11 @@ Record = TypeVar("Record", bound="tuple[Any, ...]")
 
 
 class Undefined(str):
-    """A coefficient that has no value, with the reason: the text stands in the result file in the number's place.
+    """A metric without a value: the reason, which stands in the result file in the number's place; see `undefined`.
 
-    The host prints it in a column of its table, so it is kept short: see `undefined`.
-
-    NaN would make the file invalid JSON and would spread into the group's mean; 0 would be a lie; None makes the host fail
-    while it averages the group, after all inference. In the host's sum for a group, an undefined value counts for nothing:
-    the mean is taken over the tasks that have one.
+    NaN would make the file invalid JSON, 0 would be a lie, and None makes the host fail while it averages a group, after all
+    inference. The host lets no task choose the mean of its group, so an undefined value counts for nothing in the host's own
+    sum, and the mean is taken over the tasks that have one.
     """
 
     __slots__ = ()
@@ -49,9 +47,7 @@ class _WeightedSum:
     """A sum of weighted values of which some are undefined, until the host divides it by the sum of all weights."""
 
     def __init__(self, total: float, missing: float, reason: Undefined) -> None:
-        self.total = total
-        self.missing = missing
-        self.reason = reason
+        self.total, self.missing, self.reason = total, missing, reason
 
     def __add__(self, other: Any) -> _WeightedSum:
         if isinstance(other, _WeightedSum):
@@ -65,17 +61,21 @@ class _WeightedSum:
 
 
 class Count(int):
-    """A number of items, and of how many: for the host's table, where documents may be of another kind than items."""
+    """A number of items, and the total that it is part of, which may differ from the number of documents."""
 
     total: int
 
 
+Figures: TypeAlias = "Mapping[str, Estimate | float | Undefined]"
+Aggregation: TypeAlias = "Callable[[Sequence[Sequence[Any]]], float | Undefined]"
+
+
 def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefined:
-    """Return the text for a number that is not there.
+    """Return the text for a number that is not there, short enough for a column of the host's table.
 
     Args:
         reason: as the statistic gives it: what it is the reason for, what is wrong, and what to do.
-        unscored: of each document, where none has a score, why it has none.
+        unscored: for each document why it has no score, where none has one.
 
     Example:
         >>> undefined("pearson: all 4 ratings are 5.0. Give ratings that differ.")
@@ -90,7 +90,7 @@ def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefi
 
 
 def no_scores(reasons: Counter[str]) -> str:
-    """Say in words why nothing has a score, from the number of documents by reason; empty where no reason is known.
+    """Say why nothing has a score, from the number of documents by reason; empty where no reason is known.
 
     Example:
         >>> no_scores(Counter(needs_references=5)), no_scores(Counter())
@@ -109,32 +109,39 @@ class CorpusMetrics(Generic[Record]):
     Args:
         record: what a document of the task becomes, a `NamedTuple` with the field `unscored`.
         compute: the metrics by name; an `Estimate` stands for itself and its two bounds.
+        main: the metric that the host prints.
+        ends: of its other printed names: the bounds of its interval, or its deviation.
         score: the record's field that is None where the document is unscored.
         count: how many items, and how many of them have a score; by default those of the records.
         sort_key: order of the records, where the last digits of a metric depend on it.
     """
 
     record: type[Record]
-    compute: Callable[[tuple[Record, ...], Bootstrap], Mapping[str, Estimate | float | Undefined]]
+    compute: Callable[[tuple[Record, ...], Bootstrap], Figures]
+    main: str
+    ends: tuple[str, ...] = BOUNDS
     score: str = "score"
     count: Callable[[tuple[Record, ...]], tuple[int, int]] | None = None
     sort_key: Callable[[Record], Any] | None = None
 
-    def records(self, items: Iterable[Sequence[Any]]) -> tuple[Record, ...]:
-        """Return the records of a run as they were before the host gathered or wrote them.
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """Names of the metrics that a task's document has and the host prints, at most four."""
+        return (self.main, *(self.main + end for end in self.ends), "n_scored")
 
-        Several processes hand in their documents in turns, and items that went through the host's gathering or its files may
-        have become plain tuples or lists, also inside of one another.
-        """
-        found = (
+    def of_document(self, record: Record) -> dict[str, Record]:
+        """Return a document's record under the name of every printed metric, as the host's `process_results` wants it."""
+        return dict.fromkeys(self.printed, record)
+
+    def records(self, items: Iterable[Sequence[Any]]) -> tuple[Record, ...]:
+        """Return records again from what the host gathered from several processes or wrote: plain tuples or lists."""
+        records = (
             item if isinstance(item, self.record) else checked(item, self.record, self.record.__name__, advice=AGAIN)
             for item in items
         )
-        return tuple(sorted(found, key=self.sort_key) if self.sort_key else found)
+        return tuple(sorted(records, key=self.sort_key) if self.sort_key else records)
 
-    def estimates(
-        self, items: Iterable[Sequence[Any]], bootstrap: Bootstrap = BOOTSTRAP
-    ) -> Mapping[str, Estimate | float | Undefined]:
+    def estimates(self, items: Iterable[Sequence[Any]], bootstrap: Bootstrap = BOOTSTRAP) -> Figures:
         """Return what `compute` makes of the records, kept from the last few calls."""
         return _computed(self, self.records(items), bootstrap)
 
@@ -154,9 +161,8 @@ class CorpusMetrics(Generic[Record]):
             count = Count(counts[COUNTS.index(name)])
             count.total = sum(counts)
             return count
-        found = self.estimates(items)
         bound = next((bound for bound in BOUNDS if name.endswith(bound)), "")
-        estimate = found[name.removesuffix(bound)]
+        estimate = self.estimates(items)[name.removesuffix(bound)]
         if not isinstance(estimate, Estimate):
             return estimate
         value: float | None = getattr(estimate, bound[1:] or "value")
@@ -169,11 +175,11 @@ class CorpusMetrics(Generic[Record]):
 
     def values(self, items: Sequence[Sequence[Any]]) -> dict[str, float | Undefined]:
         """Return every metric by name."""
-        found = self.estimates(items)
-        names = [f"{name}{end}" for name, one in found.items() for end in ("", *BOUNDS) if not end or isinstance(one, Estimate)]
+        figures = self.estimates(items).items()
+        names = [f"{name}{end}" for name, one in figures for end in ("", *BOUNDS) if not end or isinstance(one, Estimate)]
         return {name: self.value(items, name) for name in (*names, *COUNTS)}
 
-    def metric(self, name: str) -> Callable[[Sequence[Sequence[Any]]], float | Undefined]:
+    def metric(self, name: str) -> Aggregation:
         """Return the function that a task file names as the aggregation of a metric."""
 
         def aggregate(items: Sequence[Sequence[Any]]) -> float | Undefined:
@@ -188,13 +194,11 @@ class CorpusMetrics(Generic[Record]):
         aggregate.__name__ = aggregate.__qualname__ = name
         return aggregate
 
-    def printed(self, name: str) -> tuple[Callable[[Sequence[Sequence[Any]]], float | Undefined], ...]:
-        """Return the functions of what the host prints of a metric: the metric, its bounds and `n_scored`."""
-        return tuple(map(self.metric, (name, *(f"{name}{bound}" for bound in BOUNDS), "n_scored")))
+    def aggregations(self) -> tuple[Aggregation, ...]:
+        """Return the aggregations of `printed`."""
+        return tuple(map(self.metric, self.printed))
 
 
 @functools.lru_cache(maxsize=32)
-def _computed(
-    metrics: CorpusMetrics[Any], records: tuple[Any, ...], bootstrap: Bootstrap
-) -> Mapping[str, Estimate | float | Undefined]:
+def _computed(metrics: CorpusMetrics[Any], records: tuple[Any, ...], bootstrap: Bootstrap) -> Figures:
     return metrics.compute(records, bootstrap)

@@ -21,9 +21,7 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks import documents
-from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.ratings import Judged, Variant
+from dialeval_plugin.hosts.lm_eval.versions import generation_task
 from dialeval_plugin.llm.answers import UnaskedLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge, read_interior
@@ -32,12 +30,12 @@ from dialeval_plugin.methods.slide.dre import VARIANTS as DRE_VARIANTS
 from dialeval_plugin.methods.slide.fusion import Fusion, FusionReading, Refinement
 from dialeval_plugin.methods.slide.scorer import SlideScorer
 
-from .tasks.responses import rated_items, read_unless_absent
-from .tasks.task_data import n_processes, task_data
-from .versions import generation_task
+from . import documents
+from .ratings import RATINGS, Judged, Variant, rated_items, read_unless_absent
+from .task_data import n_processes, task_data
 
-HOSTS_MODEL = UnaskedLanguageModel(identity="host")
-"""The model under test, which the host asks, and names in its own records."""
+HOST_MODEL_PLACEHOLDER = UnaskedLanguageModel(identity="host")
+"""Stands for the model under test, which the host asks and names in its own records."""
 
 ColumnFunction = Callable[..., list[dict[str, Any]]]
 
@@ -91,7 +89,7 @@ def dre_columns(
     clip: bool = False,
 ) -> list[dict[str, Any]]:
     """Let the small model judge examples, and return both prompts and what `dre_results` needs; options as of `dre`."""
-    scorer = DreScorer(HOSTS_MODEL, slm, ablation=True, eq26=eq26, clamp=clamp, clip=clip)
+    scorer = DreScorer(HOST_MODEL_PLACEHOLDER, slm, ablation=True, eq26=eq26, clamp=clamp, clip=clip)
     rows = []
     for pending in scorer.prepare(examples):
         # A document without the small model's numbers is asked all the same: the host has no way to leave it out.
@@ -126,7 +124,7 @@ def slide_columns(
             f"slide: normalise={normalise!r} needs all scores of a run, and a task has one document's. "
             "Leave it out, or score a file with `dialeval score`."
         )
-    judge = PromptedJudge(HOSTS_MODEL)
+    judge = PromptedJudge(HOST_MODEL_PLACEHOLDER)
     scorer = SlideScorer(slm, llm=judge, fusion=fusion, slm_scale=slm_scale, clip=clip, round3=round3)
     prompts = [pending.requests[0] for pending in judge.prepare(examples)]
     return [
@@ -248,7 +246,7 @@ def _judged(doc: Mapping[str, Any], scores: Mapping[str, float | None], answers:
         variants.append(Variant(name, score, *why))
     first, *others = variants
     judged = Judged(first.score, doc["rating"], doc["cluster"], first.unscored, tuple(others))
-    return dict.fromkeys(printed("rating"), judged)
+    return RATINGS.of_document(judged)
 
 
 def _value(row: Row, name: str) -> float | None:

@@ -1,10 +1,10 @@
-"""The documents of our lm-eval tasks, an `Example` or `Dialogue` as a row, and what the model `dialogue-metric` answers to one.
+"""The documents of our lm-eval tasks, an `Example` or `Dialogue` as a row, and the answers of the model `dialogue-metric`.
 
 Everything that a judge or a scorer may look at is in the row, because the row is all that the host hands on.
 
 The host asks for probabilities and words, so a score whose range has no end would reach a task squeezed, and every coefficient
-but those of ranks would be another. Our answers are the host's own kinds of answer and carry the score as an attribute; they
-come out of the host's filters as they went in, and our tasks take the score from them.
+but those of ranks would be another. Our answers are the host's own kinds of answer and carry the score as an attribute, which
+the host's filters leave as it is: a task is handed a document and its answers, and nothing by which to look a score up.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.items import context_key
-from dialeval_plugin.methods.judging.dialogue_rating import RatingPrompt, chained, heading
 from dialeval_plugin.methods.judging.goodness import GEvalReading
 from dialeval_plugin.methods.judging.prompts import EXAMPLE_HEADING, goodness_instruction, goodness_question, level_of
 
@@ -27,9 +25,6 @@ SCORER_MODEL, DEFAULT_SCORER = "dialogue-metric", "general"
 FORMS = ("Yes", "No", "yes", "no")
 """Continuations that are asked for. The host puts a space before each, or nothing under a chat template; each is then one
 token of the common vocabularies, so that one forward pass answers all four."""
-YES_LABEL, NO_LABEL = 0, 1
-"""Place of an example's answer in `FORMS`."""
-
 ITEM_COLUMNS = frozenset({"id", "level", "context", "response", "references", "facts", "turns", "system"})
 """The columns of `item_columns`: what has them is a document of our tasks."""
 
@@ -53,7 +48,7 @@ def document(
         **rater_columns(item, quality),
         "rating": float(rating),
         "cluster": cluster,
-        "label": YES_LABEL if rating >= midpoint else NO_LABEL,
+        "label": 0 if rating >= midpoint else 1,
         "instruction": goodness_instruction(level_of(item)),
         "question": question,
         "example": EXAMPLE_HEADING + question,
@@ -133,11 +128,10 @@ def data_sets(**rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **dict.fromkeys(("rating", "slm_probability", "slm_distance", "slm"), real),
         "is_absent": Value("bool"),
     }
-    found = {}
-    for name, own in rows.items():
-        columns = own[0] if own else ()
-        found[name] = Dataset.from_list(list(own), features=Features({column: types.get(column, text) for column in columns}))
-    return found
+    features = {
+        name: Features({column: types.get(column, text) for column in (own[0] if own else ())}) for name, own in rows.items()
+    }
+    return {name: Dataset.from_list(list(own), features=features[name]) for name, own in rows.items()}
 
 
 def _turn(turn: Turn) -> dict[str, str | None]:
@@ -146,79 +140,6 @@ def _turn(turn: Turn) -> dict[str, str | None]:
 
 def _read_turn(value: Mapping[str, Any]) -> Turn:
     return Turn(value["text"], value["speaker"])
-
-
-def rating_documents(
-    prompt: RatingPrompt, threads: Mapping[str, Sequence[Item]], ratings: Mapping[str, float], *, k: int, reading: GEvalReading
-) -> list[Document]:
-    """Return the rows of a rating task, one a rated item.
-
-    An example is one dialogue with the responses in it that were rated (Huynh et al. 2023). A row therefore names its dialogue
-    (`thread`) and holds in `example` what it adds to it; `joined_threads` joins the rows of a dialogue.
-
-    Args:
-        prompt: of the quality.
-        threads: id of each dialogue to its items, in their order.
-        ratings: id of each rated item to its mean rating; an item that is not in there gets no row.
-        k: how many ratings count.
-        reading: how they are weighted.
-    """
-    rows = []
-    for thread, items in threads.items():
-        rated = [item for item in items if item.id in ratings]
-        for item, block in zip(rated, prompt.blocks(rated), strict=True):
-            row = {
-                **item_columns(item),
-                **rater_columns(item, prompt.published),
-                "rating": ratings[item.id],
-                "cluster": context_key(item),
-                "thread": thread,
-                "quality": prompt.quality,
-                "instruction": prompt.instruction,
-                "question": prompt.question(item),
-                "example": block,
-                "answer": (answer := prompt.answer(ratings[item.id])),
-                "choices": list(prompt.forms),
-                "label": prompt.forms.index(answer.partition("/")[0]),
-                "k": k,
-                "reading": reading,
-                "seed": None,
-                "is_absent": False,
-            }
-            rows.append(row)
-    return rows
-
-
-def for_each_seed(documents: Sequence[Document], seeds: Sequence[int]) -> list[Document]:
-    """Repeat each document for every seed; without seeds they stay what they are."""
-    if not seeds:
-        return list(documents)
-    return [{**document, "seed": seed} for document in documents for seed in seeds]
-
-
-def joined_threads(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Join the documents of each dialogue to one: its items chained in `example`, its last context, its responses as one.
-
-    A document that occurs again, for another seed, counts once.
-    """
-    threads: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for document in documents:
-        threads.setdefault(document["thread"], {}).setdefault(document["id"], document)
-    return [_joined(list(parts.values())) for parts in threads.values()]
-
-
-def shown(joined: Mapping[str, Any], number: int) -> Document:
-    """The joined document under the heading of the `number`-th example."""
-    return {**joined, "example": heading(number) + joined["example"]}
-
-
-def _joined(parts: Sequence[Mapping[str, Any]]) -> Document:
-    example, answer = chained([(part["example"], part["answer"]) for part in parts])
-    last = parts[-1]
-    if last["level"] == "dialogue":
-        return {**last, "example": example, "answer": answer}
-    response = {**last["response"], "text": " ".join(part["response"]["text"] for part in parts)}
-    return {**last, "response": response, "example": example, "answer": answer}
 
 
 class Verdict(NamedTuple):
@@ -236,19 +157,19 @@ class Verdict(NamedTuple):
     """Why the scorer's model does not know what it judged; None where it does, or where nobody has looked."""
 
 
-class ChoiceLikelihood(tuple[float, bool]):
+class ScoredLoglikelihood(tuple[float, bool]):
     """A log probability, and whether the answer is the likeliest: what the host takes for one continuation."""
 
     verdict: Verdict
 
 
-class Words(str):
-    """A text."""
+class ScoredText(str):
+    """An answer in words."""
 
     verdict: Verdict
 
 
-Answer = TypeVar("Answer", ChoiceLikelihood, Words)
+Answer = TypeVar("Answer", ScoredLoglikelihood, ScoredText)
 
 
 def with_verdict(answer: Answer, verdict: Verdict) -> Answer:
@@ -258,6 +179,6 @@ def with_verdict(answer: Answer, verdict: Verdict) -> Answer:
 
 
 def verdict_of(results: Sequence[Any]) -> Verdict | None:
-    """What a scorer said, from a document's answers as the host hands them to a task; None where a language model answered."""
+    """Return a scorer's verdict from the answers that the host hands to a task; None where a language model answered."""
     verdict = getattr(results[0], "verdict", None)
     return verdict if isinstance(verdict, Verdict) else None

@@ -1,10 +1,10 @@
-"""The tasks `dstc10_dialog`: rated responses and dialogues of DSTC10, and the score of one document."""
+"""The tasks `dstc10_dialog`: rated responses and dialogues of DSTC10, the score of one, and its agreement with ratings."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
@@ -12,16 +12,68 @@ from dialeval_plugin.core.options import check_value, from_text
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.judgement_tasks.documents import Verdict, absent_document, data_sets, document, verdict_of
-from dialeval_plugin.judgement_tasks.kinds import printed
-from dialeval_plugin.judgement_tasks.ratings import Judged
 from dialeval_plugin.methods.judging.goodness import GEvalReading, goodness_of_forms
+from dialeval_plugin.statistics.bootstrap import Bootstrap
+from dialeval_plugin.statistics.correlation import Correlation, correlations
 
+from .corpus_metrics import CorpusMetrics
+from .documents import Verdict, absent_document, data_sets, document, verdict_of
 from .task_data import n_processes, task_data, unless_absent
 
 logger = logging.getLogger(__name__)
 
+COEFFICIENTS: Mapping[str, str] = {"spearman": "spearman", "pearson": "pearson", "kendall": "kendall_b"}
 _FETCH = "Type `dialeval data fetch dstc10`, or name a folder that has them in DIALEVAL_DATA_DIR."
+
+
+class Variant(NamedTuple):
+    """Another score of the same document, as that of the small model alone."""
+
+    name: str
+    score: float | None
+    unscored: str | None = None
+    detail: str = ""
+
+
+class Judged(NamedTuple):
+    """A document's score and what it is compared with. The last three fields are for readers of the logged samples."""
+
+    score: float | None
+    """None where the document is unscored."""
+    rating: float
+    cluster: str
+    unscored: str | None = None
+    """Why it is, where the scorer says so: a value of `scores.Reason`."""
+    variants: tuple[Variant, ...] = ()
+    """The task's other scores."""
+    percentile: float | None = None
+    """See `Verdict`."""
+    out_of_scope: str | None = None
+    """See `Verdict`."""
+
+    def by(self, variant: str) -> Judged:
+        """Return the same document judged by a variant's score."""
+        other = next((Variant(*one) for one in self.variants if one[0] == variant), None)
+        return self if other is None else Judged(other.score, self.rating, self.cluster, other.unscored)
+
+
+def scored_correlations(
+    scores: Sequence[float | None], ratings: Sequence[float], clusters: Sequence[str], bootstrap: Bootstrap
+) -> dict[str, Correlation]:
+    """Return the coefficients by metric, from one bootstrap over dialogues."""
+    names = tuple(COEFFICIENTS.values())
+    by_coefficient = correlations(scores, ratings, coefficients=names, clusters=clusters, bootstrap=bootstrap)
+    return {name: by_coefficient[coefficient] for name, coefficient in COEFFICIENTS.items()}
+
+
+def _correlations(judged: Sequence[Judged], bootstrap: Bootstrap) -> dict[str, Correlation]:
+    scores, ratings = [one.score for one in judged], [one.rating for one in judged]
+    return scored_correlations(scores, ratings, [one.cluster for one in judged], bootstrap)
+
+
+RATINGS = CorpusMetrics(Judged, _correlations, "spearman")
+spearman, spearman_ci_low, spearman_ci_high, n_scored = RATINGS.aggregations()
+pearson, kendall = RATINGS.metric("pearson"), RATINGS.metric("kendall")
 
 
 @task_data()
@@ -67,22 +119,21 @@ def mini_dataset(*, literal_log: bool | str = False) -> dict[str, Any]:
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
-    """Return g or the scorer's score, the rating and the cluster of one document under the name of every metric.
+    """Return g or the scorer's score, the rating and the cluster of one document by metric; nothing for a placeholder.
 
-    Nothing for a placeholder. The host hands the list of these to each metric's aggregation. g is None where the model gave
-    neither answer any probability: such a document is unscored.
+    g is None where the model gave neither answer any probability: such a document is unscored.
     """
     return {} if doc["is_absent"] else judged(doc, judgement(doc, results))
 
 
-def judged(doc: Mapping[str, Any], said: Verdict) -> dict[str, Judged]:
+def judged(doc: Mapping[str, Any], verdict: Verdict) -> dict[str, Judged]:
     """Return a verdict on a rated document, with its rating and cluster, under the name of every metric."""
-    found = Judged(said.score, doc["rating"], doc["cluster"], said.unscored, (), said.percentile, said.out_of_scope)
-    return dict.fromkeys(printed("rating"), found)
+    ends = (verdict.unscored, (), verdict.percentile, verdict.out_of_scope)
+    return RATINGS.of_document(Judged(verdict.score, doc["rating"], doc["cluster"], *ends))
 
 
 def judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> Verdict:
-    """What a scorer says of a document, or a language model by its g, from its answers to yes and no."""
+    """Return a scorer's verdict, or a language model's g, from the answers to yes and no."""
     log_probabilities = {form: value for form, (value, _) in zip(doc["choices"], results, strict=True)}
     return verdict_of(results) or Verdict(goodness_of_forms(log_probabilities, reading=doc["reading"]))
 
@@ -91,8 +142,8 @@ def _documents(
     items: Sequence[Item], quality: str, scale: tuple[float, float] | None, reading: GEvalReading
 ) -> list[dict[str, Any]]:
     rated = rated_items(items, quality)
-    seen = [value for item in items for value in item.ratings.get(quality, ())]
-    low, high = scale or (min(seen), max(seen))
+    values = [value for item in items for value in item.ratings.get(quality, ())]
+    low, high = scale or (min(values), max(values))
     return [
         document(item, rating=rating, cluster=context_key(item), midpoint=(low + high) / 2, reading=reading, quality=quality)
         for item, rating in rated
@@ -111,7 +162,7 @@ def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]
 
 
 def reading_of(literal_log: bool | str) -> GEvalReading:
-    """How probabilities are read, from a task's switch `literal_log`."""
+    """Return how probabilities are read, from a task's switch `literal_log`."""
     is_literal = from_text(str(literal_log), bool)
     check_value("--metadata", "literal_log", is_literal, bool)
     return "literal_log" if is_literal else "probabilities"
