@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.core.resources import importing, installed_distributions
-from dialeval_plugin.terminal.progress import BetweenBars, draw_one_bar_at_a_time
+from dialeval_plugin.terminal.progress import LogHandler
 from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, reading, score, scorers
@@ -118,14 +118,13 @@ def settings(
 ) -> None:
     """Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics."""
     logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s", handlers=[BetweenBars()]
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s", handlers=[LogHandler()]
     )
 
 
 def main() -> None:
     """Run the command; errors meant for people, and those of the system, are printed without a traceback."""
     _open_closed_streams()
-    draw_one_bar_at_a_time()
     try:
         _check_words(sys.argv[1:])
         with importing("this command"):
