@@ -39,6 +39,8 @@ class Progress(tqdm.tqdm):  # type: ignore[misc]  # tqdm is not typed
         """Draw the bar, or write a line."""
         if self._is_drawn:
             return super().display(msg, pos)
+        if self.n == self.total:
+            return True  # `close` says so
         elapsed = self.format_dict["elapsed"]
         self.mininterval = max(SECONDS_BETWEEN_LINES, elapsed / 10)
         text = f"{self._text()}, {self.format_interval(elapsed)}"
