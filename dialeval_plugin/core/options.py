@@ -1,13 +1,6 @@
-"""Options with types: annotations say what may be given, and one check reads them for Python, files and command lines.
+"""Options of scorers and trainings, checked against their annotations, from Python, files and command lines.
 
 A scorer with a handful of options writes them as the parameters of a `@checked_init`; one with more, as a frozen dataclass:
-
-    @dataclass(frozen=True)
-    class SlideOptions:
-        slm: str | None = None
-        _: KW_ONLY
-        fusion: Literal["first_match", "agree"] = "first_match"
-        slm_scale: Annotated[float, Gt(0)] = 1.0
 
     class SlideScorer(Scorer):
         @with_options(SlideOptions)
@@ -18,11 +11,12 @@ A scorer with a handful of options writes them as the parameters of a `@checked_
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Interval
@@ -85,49 +79,47 @@ def with_options(kind: Callable[P, Options]) -> Callable[[Callable[[Any, Options
 
 
 def make_options(kind: Callable[P, Options], where: str, /, *args: P.args, **values: P.kwargs) -> Options:
-    """Call `kind`, a dataclass or what else makes something of options, and raise an InputError for a wrong one."""
+    """Call `kind`, for example a dataclass, with options; raise an InputError for a wrong one."""
     signature = inspect.signature(kind)
-    check_names(where, values, list(signature.parameters))
+    check_names(where, values, signature.parameters)
     try:
-        given = signature.bind(*args, **values)
+        bound = signature.bind(*args, **values)
     except TypeError as error:
         raise InputError(f"{where}: {error}. Give it.") from None
     hints = _hints(kind)
-    for name, value in given.arguments.items():
+    for name, value in bound.arguments.items():
         check_value(where, name, value, hints.get(name, Any))
-    return kind(*given.args, **given.kwargs)
+    return kind(*bound.args, **bound.kwargs)
 
 
 def check_fields(options: Any, where: str) -> None:
-    """Raise an InputError where a field of a dataclass is not what its annotation says; for its `__post_init__`."""
+    """Raise an InputError for a field of a dataclass that does not fit its annotation; for its `__post_init__`."""
     hints = _hints(type(options))
     for field in dataclasses.fields(options):
         check_value(where, field.name, getattr(options, field.name), hints.get(field.name, Any))
 
 
-def check_names(where: str, given: Iterable[str], known: Sequence[str] | None) -> None:
-    """Raise an InputError for the first option that is not `known`, with the nearest; None stands for any."""
-    if known is None:
-        return
-    for name in given:
-        if name not in known:
+def check_names(where: str, names: Iterable[str], known: Collection[str] | None) -> None:
+    """Raise an InputError for the first option that is not `known`, with the nearest; None allows any."""
+    for name in names:
+        if known is not None and name not in known:
             raise unknown_name(f"{where}: there is no option {name!r}", name, known)
 
 
 def check_value(where: str, name: str, value: Any, kind: Any) -> None:
-    """Raise an InputError where a value is not of the annotation `kind`."""
+    """Raise an InputError where a value does not fit the annotation `kind`."""
     if not _fits(value, kind):
         raise wrong_value(where, name, value, in_words(kind), known=choices_of(kind))
 
 
 def check_choice(where: str, name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise an InputError where a value is none of `choices`, for those that no annotation knows."""
+    """Raise an InputError where a value is none of `choices`, which no annotation lists."""
     if value not in (known := tuple(choices)):
         raise wrong_value(where, name, value, f"one of {', '.join(known)}", known=known)
 
 
 def wrong_value(where: str, name: str, value: object, expected: str, *, known: Iterable[str] = ()) -> InputError:
-    """The error of a wrong value, for a rule that no annotation can say; `known` are words one of which may have been meant.
+    """Return the error of a wrong value; the nearest of the words `known` is suggested.
 
     Example:
         >>> print(wrong_value("bleu", "n", 9, "a whole number from 1 to 4"))
@@ -138,46 +130,36 @@ def wrong_value(where: str, name: str, value: object, expected: str, *, known: I
 
 
 def option_kinds(factory: Callable[..., Any]) -> dict[str, Any] | None:
-    """Options of a class or function with their annotations (`Any` without one); None where it takes any."""
-    parameters = inspect.signature(factory).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+    """Return the options of a class or function with their annotations (`Any` without one); None where it takes any."""
+    parameters = inspect.signature(factory).parameters.values()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return None
     hints = _hints(factory)
-    return {
-        name: hints.get(name, Any) for name, parameter in parameters.items() if parameter.kind is not parameter.VAR_POSITIONAL
-    }
-
-
-def option_names(factory: Callable[..., Any]) -> list[str] | None:
-    """Names of the options of a class or function; None where it takes any."""
-    kinds = option_kinds(factory)
-    return None if kinds is None else list(kinds)
+    return {one.name: hints.get(one.name, Any) for one in parameters if one.kind is not one.VAR_POSITIONAL}
 
 
 def from_text(text: str, kind: Any = Any) -> Any:
-    """Read what was typed for an option of the annotation `kind`; the check refuses what cannot be read.
+    """Convert the text of an option with the annotation `kind`; one that cannot be converted stays a text.
 
     Example:
         >>> from_text("7", int | None), from_text("7", str), from_text("none", int | None), from_text("7")
         (7, '7', None, 7)
     """
     kinds = set(_flat(kind))
-    words = {str(choice): choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)}
-    if text in words:
-        return words[text]
+    for choice in (choice for one in kinds if get_origin(one) is Literal for choice in get_args(one)):
+        if text == str(choice):
+            return choice
     if text.lower() in _LITERALS and (type(value := _LITERALS[text.lower()]) in kinds or Any in kinds):
         return value
     for number in (int, float):
         if number in kinds or Any in kinds:
-            try:
+            with contextlib.suppress(ValueError):
                 return number(text)
-            except ValueError:
-                continue
     return text
 
 
 def pairs_from_text(pairs: Iterable[str], where: str, kinds: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Read `name=value` of a command line."""
+    """Convert the pairs `name=value` of a command line."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -188,7 +170,7 @@ def pairs_from_text(pairs: Iterable[str], where: str, kinds: Mapping[str, Any] |
 
 
 def retyped(values: Mapping[str, Any], factory: Callable[..., Any]) -> dict[str, Any]:
-    """Read again, by their annotations, options that a host has typed by their looks: a revision of digits is a text.
+    """Convert options again by their annotations, where a host has guessed their types: a revision of digits is a text.
 
     Example:
         >>> def scorer(revision: str | None = None, clip: bool = False): ...
@@ -205,7 +187,7 @@ def retyped(values: Mapping[str, Any], factory: Callable[..., Any]) -> dict[str,
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations of what a class, dataclass or function takes; none where a name is imported for type checkers only."""
+    """Return the annotations of a class or function; none where one is imported for type checkers only."""
     if isinstance(factory, functools.partial):
         factory = factory.func
     if isinstance(factory, type) and not dataclasses.is_dataclass(factory):
@@ -217,7 +199,7 @@ def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _flat(kind: Any) -> Iterator[Any]:
-    """The alternatives of an annotation, without their bounds."""
+    """Yield the alternatives of an annotation, without their bounds."""
     if get_origin(kind) is Annotated:
         yield from _flat(get_args(kind)[0])
     elif get_origin(kind) in (Union, types.UnionType):
@@ -229,7 +211,7 @@ def _flat(kind: Any) -> Iterator[Any]:
 
 @functools.cache
 def _adapter(kind: Any) -> Any:
-    """What checks a value as strictly as a type checker does; of a protocol, which it cannot check, anything fits."""
+    """Return a validator as strict as a type checker; anything fits a protocol, which pydantic cannot check."""
     from pydantic import ConfigDict, InstanceOf, PydanticUserError, TypeAdapter
     from pydantic_core import SchemaError
 
@@ -253,7 +235,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def choices_of(kind: Any) -> list[str]:
-    """The words that an annotation allows, as they are typed; none where it is no `Literal`.
+    """Return the words of the `Literal`s in an annotation.
 
     Example:
         >>> choices_of(Literal["turn", "dialogue"] | None)
@@ -263,7 +245,7 @@ def choices_of(kind: Any) -> list[str]:
 
 
 def bounds_of(kind: Any) -> dict[str, float]:
-    """The bounds that an annotation sets, by their names in `annotated_types`; none where it sets none.
+    """Return the bounds of an annotation by their names in `annotated_types`.
 
     Example:
         >>> bounds_of(Share | None)
@@ -276,7 +258,7 @@ def bounds_of(kind: Any) -> dict[str, float]:
 
 
 def in_words(kind: Any) -> str:
-    """What an annotation expects, in words; None is the value of an option that is left out and is not named."""
+    """Describe an annotation in words; None, the value of an option left out, is not named."""
     origin = get_origin(kind)
     if origin is Annotated:
         bounds = " ".join(f"{_BOUNDS[name]} {limit}" for name, limit in bounds_of(kind).items())

@@ -11,7 +11,7 @@ from typing import Any
 from dialeval_plugin.core.resources import importing
 
 from .errors import InputError, MissingPrerequisite, unknown_name
-from .options import check_names, option_names
+from .options import check_names, option_kinds
 from .scorer import Scorer
 
 ENTRY_POINT_GROUP = "dialeval_plugin.scorers"
@@ -97,7 +97,7 @@ def load_scorer(name: str, **options: Any) -> Scorer:
         MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
     """
     factory = scorer_factory(name)
-    check_names(name, options, option_names(factory))
+    check_names(name, options, option_kinds(factory))
     try:
         inspect.signature(factory).bind(**options)
     except TypeError as error:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import check_names, option_names
+from dialeval_plugin.core.options import check_names, option_kinds
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, UnaskedLanguageModel, open_default
@@ -103,7 +103,7 @@ def _replayed(llm_args: str) -> LanguageModel:
     with importing("lm_eval"):
         from lm_eval.utils import simple_parse_args_string
     arguments = simple_parse_args_string(llm_args)
-    check_names(REPLAY_JUDGE, arguments, option_names(ReplayedLanguageModel))
+    check_names(REPLAY_JUDGE, arguments, option_kinds(ReplayedLanguageModel))
     if "source" not in arguments:
         raise InputError(f"{REPLAY_JUDGE}: whose verdicts are meant? Pass llm_args='source=gpt-4/comp-analysis'.")
     return ReplayedLanguageModel(**arguments)
@@ -117,8 +117,8 @@ def _refuse_options(llm_args: str, answers: Answers, what: str) -> None:
 
 def scorer_options(name: str) -> list[str] | None:
     """Names of the options that `load_scorer_with_judge` takes for the scorer `name`; None where it takes any."""
-    known = option_names(scorer_factory(name))
-    return [*known, *_LLM_OPTIONS] if known is not None and "llm" in known else known
+    known = option_kinds(scorer_factory(name))
+    return known if known is None else [*known, *(_LLM_OPTIONS if "llm" in known else ())]
 
 
 def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from dialeval_plugin.cli.main import app
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import MissingPrerequisite
-from dialeval_plugin.core.options import option_names
+from dialeval_plugin.core.options import option_kinds
 from dialeval_plugin.core.registry import load_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.resources import metrics_path
 from dialeval_plugin.core.scorer import Scorer
@@ -167,7 +167,7 @@ QUICK = ("response_length", "slide", "general", "general dialogue", "llm_judge")
 
 def options_of(name: str, request: pytest.FixtureRequest) -> dict[str, Any]:
     """Those of the table; a scorer that takes a device works on the CPU."""
-    device = {"device": "cpu"} if "device" in (option_names(scorer_factory(name.partition(" ")[0])) or ()) else {}
+    device = {"device": "cpu"} if "device" in (option_kinds(scorer_factory(name.partition(" ")[0])) or ()) else {}
     return {**SCORERS[name](Models(request)), **device}
 
 

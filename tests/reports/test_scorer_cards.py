@@ -15,7 +15,7 @@ import pytest
 from dialeval_plugin.core import registry, resources
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.files import read_json, to_json, write_text
-from dialeval_plugin.core.options import checked_init, option_names
+from dialeval_plugin.core.options import checked_init, option_kinds
 from dialeval_plugin.core.registry import load_scorer, register_scorer, scorer_factory, scorer_names
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Row
@@ -77,7 +77,7 @@ def test_every_scorer_of_ours_says_what_it_is_and_what_each_option_is(name: str)
     assert card.summary.endswith(".")
     options = option_cards(scorer_factory(name))
     assert options is not None
-    assert [option.name for option in options] == option_names(scorer_factory(name))
+    assert [option.name for option in options] == list(option_kinds(scorer_factory(name)) or ())
     assert [option for option in options if not (option.description and option.type) and option.name != "clamp"] == []
     assert [option.name for option in options if option.is_required] == []
 
@@ -89,7 +89,7 @@ def test_what_a_scorer_needs_is_so(name: str) -> None:
     assert ("references" in needs) == issubclass(factory, ReferenceScorer)
     if set(needs) <= {"references"}:
         assert load_scorer(name).name == name
-    assert "llm" not in needs or "llm" in (option_names(factory) or ())
+    assert "llm" not in needs or "llm" in (option_kinds(factory) or ())
 
 
 def test_a_card_of_a_scorer_that_was_registered_here(monkeypatch: pytest.MonkeyPatch) -> None:

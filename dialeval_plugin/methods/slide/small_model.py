@@ -11,7 +11,7 @@ from annotated_types import Ge, Le
 
 from dialeval_plugin.core.dialogue import Example, Item, Level
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.options import option_names
+from dialeval_plugin.core.options import option_kinds
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored, share_of
@@ -194,7 +194,7 @@ def load_small(options: SlideOptions) -> Scorer:
         InputError: there is no such scorer, it does not score at this level, or its range has no two ends.
     """
     name, level = options.small or "", options.level
-    accepted = option_names(scorer_factory(name)) or ()
+    accepted = option_kinds(scorer_factory(name)) or ()
     given: dict[str, Any] = {field: getattr(options, field) for field in ("backend", "dtype", "device")}
     given["level"] = level if level != "turn" else None
     scorer = load_scorer(name, **{key: value for key, value in given.items() if value is not None and key in accepted})
