@@ -1,4 +1,4 @@
-"""The errors raised on purpose, whose messages, for who did not write this code, are *where: what was wrong. What to do.*."""
+"""Errors raised on purpose; their messages say where something is wrong, what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -7,39 +7,37 @@ from collections.abc import Iterable
 
 
 class DialevalError(Exception):
-    """Base of all errors raised on purpose; the command line prints it without a traceback."""
+    """Base of all errors raised on purpose, which the command line prints without a traceback."""
 
     exit_code = 2
 
 
 class InputError(DialevalError):
-    """Data or an argument handed in by the user is wrong."""
+    """Wrong data or a wrong argument of the user."""
 
 
 class NothingToScore(InputError):
-    """An input was read, and no turn of it is one to score."""
+    """The input has no turn to score."""
 
     exit_code = 1
 
 
 class StatisticUndefined(DialevalError):
-    """A coefficient has no value on this data (constant scores, too few items)."""
+    """A coefficient has no value on these data (constant scores, too few items)."""
 
 
 class ModelLoadError(DialevalError):
-    """A model folder is damaged, unsafe or does not fit together."""
+    """A model folder is damaged, unsafe or inconsistent."""
 
 
 class MissingPrerequisite(DialevalError):
-    """Something that the user has to provide first is not there: a model, a dataset, a package."""
+    """A model, data set or package that the user has to provide is missing."""
 
     exit_code = 3
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The question after a name that there is not, with a blank before it: the nearest of `known`; empty where none is near.
-
-    Capitals and hyphens count for nothing.
+    """Return " Did you mean ...?" with the nearest of `known`, or "" where none is near; ignores capitals and hyphens.
 
     Example:
         >>> did_you_mean("DSTC10", ["fed", "dstc10_dialog"]), did_you_mean("x", ["fed"])
@@ -51,7 +49,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def unknown_name(problem: str, name: object, known: Iterable[str], advice: str = "") -> InputError:
-    """The error of a name that there is not: the `problem` in words, the nearest name, all that are known, and what to do.
+    """Return the error of an unknown name: the problem, the nearest name, all known names, and advice.
 
     Example:
         >>> print(unknown_name("there is no split 'tset'", "tset", ["train", "test"]))

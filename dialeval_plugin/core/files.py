@@ -1,4 +1,4 @@
-"""Reading and writing files without half results: errors name path and line, a write replaces the file whole or not at all."""
+"""Reading and writing files: errors name path and line, and a write replaces a file whole or not at all."""
 
 from __future__ import annotations
 
@@ -52,10 +52,7 @@ class Line(NamedTuple):
 
 
 def read_text(path: Path, first: int | None = None) -> str:
-    """Return a UTF-8 file's text, or what its `first` bytes hold; a byte order mark is dropped.
-
-    A file whose name ends in .gz is unpacked.
-    """
+    """Return the text of a UTF-8 file, or of its `first` bytes, without a byte order mark; a file named .gz is unpacked."""
     try:
         with path.open("rb") as file:
             unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
@@ -89,16 +86,16 @@ def read_bounded(file: IO[bytes], where: str) -> bytearray:
 
 
 def _no_name(path: Path) -> InputError:
-    """The error of a path with a zero byte or half of a surrogate pair, which is shown in a form that can be written."""
+    """Return the error of a path with a zero byte or half of a surrogate pair."""
     return InputError(f"{str(path)!r}: cannot be the name of a file. Choose another.")
 
 
 def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
-    """Return the value of a JSON text: the one way in which this package reads JSON that it did not write a moment ago.
+    """Return the value of a JSON text.
 
-    More than `MAX_JSON_DEPTH` levels, a number beyond the range of a float, a key twice in one object and half of a surrogate
-    pair are refused too. Errors begin with `where`: the path of the file, or `path:line` of the record. NaN,
-    Infinity and -Infinity, which are not JSON, are refused but for those that have a value in `constants`.
+    More than `MAX_JSON_DEPTH` levels, a number beyond the range of a float, a key twice in one object, half of a surrogate
+    pair, and NaN and infinities without a value in `constants` are refused. Errors begin with `where`: the path of the
+    file, or `path:line` of the record.
 
     Example:
         >>> parse_json('{"value": NaN}', "results.json", constants={"NaN": None})
@@ -118,11 +115,11 @@ def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingP
 def parse_json_prefix(text: str, start: int, where: str, *, is_log: bool = False) -> tuple[Any, int]:
     """Return the JSON value that begins at `start` in the text of the file `where`, and the place where it ends.
 
-    Of a log NaN and infinity are taken as null, and half of a surrogate pair is left to who reads the message that has it.
+    In a log NaN and infinity are null, and half of a surrogate pair is accepted.
     """
     try:
         value, end = (_LENIENT if is_log else _STRICT).raw_decode(text, start)
-        _check_json(value, text[start:end], halves=is_log)
+        _check_json(value, text[start:end], allow_halves=is_log)
     except json.JSONDecodeError as error:
         raise InputError(f"{_line(where, text, error.pos)}: {_syntax(error)}") from None
     except (_Refused, RecursionError) as error:
@@ -131,13 +128,13 @@ def parse_json_prefix(text: str, start: int, where: str, *, is_log: bool = False
 
 
 def _line(where: str, text: str, position: int) -> str:
-    """The line of a place in a text; of a record that has its own already, that."""
+    """Return `where` with the line of a position, unless it is that of a record, which has one."""
     is_record = "\n" not in text.strip() and where.rpartition(":")[2].isdecimal()
     return where if is_record else f"{where}:{text.count(chr(10), 0, position) + 1}"
 
 
 class _Refused(Exception):
-    """A JSON text that is well formed and cannot be taken; the message is the end of the error's."""
+    """A well-formed JSON text that is refused; the message is the end of the error's."""
 
 
 def _syntax(error: json.JSONDecodeError) -> str:
@@ -182,33 +179,25 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _STRICT = _decoder({})
 _LENIENT = _decoder(dict.fromkeys(("NaN", "Infinity", "-Infinity")))
-"""Made once: a file has a row's worth of JSON a million times."""
 
 
-def _check_json(value: Any, text: str, *, halves: bool = False) -> None:
-    """Look for what the decoder lets through, where the text may have it at all."""
-    if text.count("[") + text.count("{") > MAX_JSON_DEPTH:
-        level, depth = [value], 0
-        while level := [node for node in level if isinstance(node, (dict, list))]:
-            depth += 1
-            if depth > MAX_JSON_DEPTH:
-                raise RecursionError
-            level = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
-    if not halves and _SURROGATE.search(text):
-        for found in _strings(value):
-            try:
-                found.encode()
-            except UnicodeEncodeError:
-                problem = f"holds {found[:60]!r}, half of a surrogate pair, which is not Unicode."
-                raise _Refused(f"{problem} Write the character whole.") from None
+def _check_json(value: Any, text: str, *, allow_halves: bool = False) -> None:
+    """Refuse what the decoder lets through, if the text can hold it at all."""
+    if text.count("[") + text.count("{") > MAX_JSON_DEPTH and _depth(value) > MAX_JSON_DEPTH:
+        raise RecursionError
+    if not allow_halves and _SURROGATE.search(text):
+        try:
+            to_json(value).encode()
+        except UnicodeEncodeError as error:
+            text = error.object[: error.end].rpartition('"')[2][-60:]
+            raise _Refused(
+                f"holds {text!r}, half of a surrogate pair, which is not Unicode. Write the character whole."
+            ) from None
 
 
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        for child in [*value, *value.values()] if isinstance(value, dict) else value:
-            yield from _strings(child)
+def _depth(value: Any) -> int:
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if children is None else 1 + max(map(_depth, children), default=0)
 
 
 def read_json(path: Path) -> Any:
@@ -233,16 +222,13 @@ def read_json_lines(path: Path) -> list[Line]:
 
 
 def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
-    """Return `value`, as `parse_json` gives it, as an object of type `shape`.
-
-    Numbers and strings are not taken for each other, and true and false are no numbers. Whether a field may be missing, or
-    further fields be there, is for the shape to say.
+    """Return a JSON value as an object of type `shape`; text, number and boolean are not converted into each other.
 
     Args:
-        value: of a JSON text.
-        shape: a type that pydantic knows; of a TypedDict, that of `typing_extensions`.
-        where: begins the message, which names the first field that is wrong.
-        advice: ends it.
+        value: as `parse_json` returns it.
+        shape: a type that pydantic knows; a TypedDict has to be one of `typing_extensions`.
+        where: beginning of the error, which names the first wrong field.
+        advice: end of the error.
 
     Example:
         >>> checked({"a": 1}, dict[str, float], "x.json", advice="Copy it again.")
@@ -255,7 +241,7 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
     from pydantic import ValidationError
 
     try:
-        # As JSON: a list is then a tuple where the shape has one, and an object a dataclass, strictly as it is elsewhere.
+        # Strict validation makes tuples of lists and dataclasses of objects only in JSON.
         return cast("T", _adapter(cast("Any", shape)).validate_json(to_json(value), strict=True))
     except ValidationError as error:
         first = error.errors()[0]
@@ -272,7 +258,7 @@ def checked_model_file(path: Path, shape: type[T]) -> T:
         return checked(read_json(path), shape, str(path), advice="Copy the folder again.")
     except InputError as error:
         message = str(error)
-        # What a shape says of its own values does not know where they stand.
+        # An error of the shape's own checks does not name the file.
         raise ModelLoadError(message if message.startswith(str(path)) else f"{path}: {message}") from None
 
 
@@ -287,11 +273,10 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path whose content takes the place of that of `path` when the block ends, and is removed when it fails.
+    """Yield a temporary path whose content replaces `path` when the block ends; if the block fails, `path` is unchanged.
 
-    A file that is replaced hands on its mode and, as far as the user may, its owner; of a symbolic link the target is
-    replaced. What `is_stream` is written to instead. Whatever was at `path` stays where it cannot be written. What a process
-    that was killed left of the same file is removed.
+    The new file keeps mode and, where permitted, owner of the old one; the target of a symbolic link is replaced. A stream
+    (`is_stream`) is written to. What a killed process left of the same file is removed.
     """
     try:
         earlier = _status(path)
@@ -323,7 +308,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def remove_half_written(folder: Path, name: str = ".*.") -> None:
-    """Remove what `atomic_path` left in a folder where a process was killed while it wrote; what is being written stays."""
+    """Remove the temporary files of killed processes from a folder; those being written stay."""
     for path in folder.glob(f"{name}{'?' * _N_RANDOM}.part"):
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDWR)
@@ -335,16 +320,13 @@ def remove_half_written(folder: Path, name: str = ".*.") -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether what stands at `path` is written to and not replaced: a device, a pipe, this process's own output.
-
-    Nothing belongs beside it: no journal, and no file that describes it.
-    """
-    found = _status(path)
-    return found is not None and (not stat.S_ISREG(found.st_mode) or _own_output(found) is not None)
+    """Whether `path` is written to and not replaced: a device, a pipe, or this process's own output."""
+    status = _status(path)
+    return status is not None and (not stat.S_ISREG(status.st_mode) or _own_output(status) is not None)
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """What stands at `path`, links followed; None where nothing does."""
+    """Return the status of what is at `path`, links followed; None where nothing is."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -353,11 +335,11 @@ def _status(path: Path) -> os.stat_result | None:
         raise _no_name(path) from None
 
 
-def _own_output(found: os.stat_result) -> int | None:
-    """The descriptor of this process's standard output or error, where `found` is that file."""
+def _own_output(status: os.stat_result) -> int | None:
+    """Return the descriptor of this process's standard output or error where that is the file."""
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):
-            if os.path.samestat(found, os.fstat(descriptor)):
+            if os.path.samestat(status, os.fstat(descriptor)):
                 return descriptor
     return None
 
@@ -373,9 +355,9 @@ def _stream(path: Path) -> IO[bytes]:
 
 
 def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int, int]:
-    """Make an empty file beside what `path` leads to, which nobody else reads before it has the mode returned.
+    """Make an empty, private file next to the target of `path`; return it, its final mode, and its locked descriptor.
 
-    Its descriptor, returned too, has the lock that keeps it from `remove_half_written` until the process closes it or ends.
+    The lock keeps it from `remove_half_written`.
     """
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -384,11 +366,11 @@ def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int, in
     remove_half_written(target.parent, glob.escape(name))
     while True:
         temporary = target.with_name(f"{name}{secrets.token_hex(_N_RANDOM // 2)}.part")
-        # The system takes the mask off the mode; reading the mask means changing it, for all threads, for a moment.
+        # The system applies the mask; reading it would change it for all threads for a moment.
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if earlier is None else 0o600)
         with contextlib.suppress(OSError):  # there are file systems without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if temporary.exists():  # another process may have taken it for left, before it was locked
+        if temporary.exists():  # else another process removed it before it was locked
             return temporary, stat.S_IMODE((os.fstat(descriptor) if earlier is None else earlier).st_mode), descriptor
         os.close(descriptor)
 
@@ -401,8 +383,7 @@ def _hand_on_owner(earlier: os.stat_result, path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    # Some file systems cannot; the file itself is on the disk.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # some file systems cannot
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -423,13 +404,13 @@ def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines that end in a line break, and nothing else."""
+    """Write lines, which end in a line break, unchanged."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(lines)
 
 
 def check_output(output: Path, input: str | Path, what: str) -> None:
-    """Refuse a file for `what` that is a folder or the input itself, a file or a URL of one, before hours of work."""
+    """Refuse an output file for `what` that is a folder or the input itself."""
     if output.is_dir():
         raise InputError(f"{output}: is a folder, expected the name of a file to write.")
     source = Path(str(input).removeprefix("file://").removeprefix("local://"))
@@ -439,7 +420,7 @@ def check_output(output: Path, input: str | Path, what: str) -> None:
 
 @cache
 def _adapter(shape: type[Any]) -> TypeAdapter[Any]:
-    """What checks a shape; to make it takes a hundred times as long as to check a document of a task."""
+    """Return the validator of a shape; making it takes a hundred times as long as using it."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(shape)

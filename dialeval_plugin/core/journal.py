@@ -1,4 +1,4 @@
-"""The journal of a long run, a header line with its identity, then one JSON line a part; and the locks that keep others out."""
+"""Journals of long runs, and locks against other processes and threads."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ T = TypeVar("T")
 
 @contextlib.contextmanager
 def sole_process(path: Path, *, waits: bool = False) -> Iterator[None]:
-    """Keep other processes from what is written at `path`; the system opens the lock of a process that ends, however it ends.
+    """Keep other processes from the file or folder `path`, which need not exist, until the block or the process ends.
 
-    The lock is a file beside `path`, a file or a folder, which need not be there; their folder is made. With `waits` another
-    process is waited for, and is no error.
+    Another process at work is an InputError; with `waits` it is waited for.
     """
     from filelock import FileLock, Timeout
 
@@ -44,19 +43,19 @@ def sole_process(path: Path, *, waits: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        # Gone before it is open: whoever opened the file already sees that it has no name any more, and tries the next.
+        # Removed before it is released: a process that has opened it notices, and tries again.
         with contextlib.suppress(OSError):
             Path(lock.lock_file).unlink()
         lock.release()
 
 
 def lock_file(path: Path) -> Path:
-    """The file that `sole_process` locks."""
+    """Return the file that `sole_process` locks."""
     return path.with_name(path.name + ".lock")
 
 
 def not_written(path: Path, error: OSError) -> InputError:
-    """The error of an unfinished run whose files the system does not take (a full disk, a folder without permission)."""
+    """Return the error of an unfinished run that cannot write (a full disk, a folder without permission)."""
     advice = "Finished parts are kept; repeat the command when there is room."
     if error.errno == errno.ENAMETOOLONG:
         advice = "Choose a shorter name for the output, beside which this file stands."
@@ -66,23 +65,17 @@ def not_written(path: Path, error: OSError) -> InputError:
 
 
 class Journal:
-    """Keeps whole parts only, so that a run that was killed goes on with the first part that is not in the file.
+    """File of the finished parts of a run, from which a killed run resumes: a header line, then one JSON line a part.
 
-    `run_id` is the identity of the run: of its inputs and of everything that can move a result. With `overwrite` the journal of
-    another run is replaced.
+    `run_id` identifies the inputs and everything that can move a result.
     """
 
-    def __init__(self, path: Path, run_id: str, *, overwrite: bool = False) -> None:
+    def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
         self.run_id = run_id
-        self._overwrite = overwrite
-
-    def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Keep other processes out while the run goes on."""
-        return sole_process(self.path)
 
     def read(self, decode: Callable[[Any], Part]) -> list[Part]:
-        """Return the finished parts, oldest first, and cut off one that a kill left half written.
+        """Return the finished parts, oldest first, and remove a half-written one.
 
         `decode` makes a part of its JSON value; its ValueError, KeyError and TypeError mean that the line is damaged.
         """
@@ -90,9 +83,8 @@ class Journal:
         with _clear_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             raw = self.path.read_bytes() if self.path.exists() else b""
-            # Nothing, or as much of the header as a kill or a full disk let through.
-            if header.startswith(raw) or (self._overwrite and not raw.startswith(header)):
-                # What it holds is the user's alone until the output is written.
+            # A killed process may have written a part of the header.
+            if header.startswith(raw):
                 self.path.touch(mode=0o600)
                 self.path.write_bytes(header)
                 return []
@@ -116,7 +108,7 @@ class Journal:
         return parts
 
     def append(self, part: Any) -> None:
-        """Add one part, given as a JSON value, and return when it is on the disk."""
+        """Add one part, a JSON value, and return when it is on the disk."""
         with _clear_errors(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(to_json(part) + "\n")
             file.flush()
@@ -125,7 +117,7 @@ class Journal:
 
 @contextlib.contextmanager
 def _clear_errors(path: Path) -> Iterator[None]:
-    """Say which file it is that cannot be read or written (a full disk, a folder without permission)."""
+    """Turn an OSError into an InputError that names the file."""
     try:
         yield
     except OSError as error:
@@ -133,7 +125,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
 
 
 class CallLock:
-    """A lock that a thread may take again; a pickled or forked copy of its owner has one of its own, which nobody holds."""
+    """A lock that a thread may take again; a pickled or forked copy of its owner has a new, free one."""
 
     def __init__(self) -> None:
         self._lock, self._is_forked = threading.RLock(), False
@@ -143,7 +135,7 @@ class CallLock:
         self._lock.acquire()
         if self._is_forked:
             self._is_forked = False
-            # The threads that OpenMP keeps for torch are not in a forked process, which would wait for them for ever.
+            # OpenMP's threads do not survive a fork, and torch would wait for them for ever.
             if (torch := sys.modules.get("torch")) is not None:
                 torch.set_num_threads(1)
 
@@ -155,7 +147,7 @@ class CallLock:
 
 
 def one_at_a_time(method: Callable[P, T]) -> Callable[P, T]:
-    """Let a method hold its owner's `lock`, so that several threads may call it."""
+    """Decorate a method to hold its owner's `lock`, so that several threads may call it."""
 
     @functools.wraps(method)
     def method_alone(*args: P.args, **values: P.kwargs) -> T:
@@ -170,7 +162,7 @@ _ALL: weakref.WeakSet[CallLock] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for lock in list(_ALL):
-        # Another thread may have held it when the process was forked.
+        # Another thread may have held it.
         lock._lock, lock._is_forked = threading.RLock(), True
 
 

@@ -1,7 +1,6 @@
-"""A scale that people can read: where a score stands among those that a model gives to what people said themselves.
+"""Percentiles: where a score is among those that a model gives to people's own responses.
 
-The tables lie in a file beside the model, one for each main column and level. They move no score, so neither the model's hash
-nor a signature knows of them.
+The tables are in a file of the model's folder, one for each main column, level and settings. They move no score.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ PERCENTILE = "percentile"
 """Name of the column."""
 FORMAT_VERSION = 1
 N_QUANTILES = 1001
-"""One for each tenth of a percentile: the worst responses are told apart at its low end."""
+"""One for each tenth of a percentile, so that the worst responses differ."""
 
 Settings: TypeAlias = Mapping[str, str | int | float | bool]
-"""What moves a score, but for the model and the version."""
+"""Everything that moves a score but the model and the version."""
 
 _DIGITS = 7
-"""Of the stored numbers: less than a model's scores differ by from machine to machine."""
+"""Of the stored numbers; scores of different machines differ by more."""
 _REMEDY = "Copy the folder again."
 
 
@@ -40,14 +39,11 @@ class PercentileTable:
     """Quantiles of a scorer's main column over people's own responses, or dialogues.
 
     Attributes:
-        column: the main column.
-        level: whether responses or dialogues were scored.
-        orientation: of the scores.
-        settings: those that the scores were made with; the table is used for no other.
-        n: how many had a score.
-        sources: files that they are from, by name, with their SHA-256.
-        quantiles: of the scores, ascending and evenly spaced from the lowest to the highest, of shape (`N_QUANTILES`,).
-        medians: of every column that had values: what is typical of people.
+        settings: those of the scorer; the table is used for no others.
+        n: number of scores.
+        sources: names of the files of the responses, with their SHA-256.
+        quantiles: ascending and evenly spaced from the lowest to the highest, of shape (`N_QUANTILES`,).
+        medians: of every column that had values.
     """
 
     column: str
@@ -74,7 +70,7 @@ class PercentileTable:
         settings: Settings,
         sources: Mapping[str, str],
     ) -> PercentileTable:
-        """Make the table of the columns of people's responses, the main one among them; None stands where there is no value.
+        """Make the table from columns of people's responses, in which None is a missing value.
 
         Raises:
             InputError: none of the responses has a score.
@@ -83,7 +79,7 @@ class PercentileTable:
         scores = present[column]
         if not scores:
             raise InputError(f"percentiles: none of {len(columns[column])} responses of people has a score. Give more of them.")
-        # Hazen's quantiles put the i-th of n scores, from 0, at (i + 1/2) / n: as many are lower, and itself counts half.
+        # Hazen's quantiles put the i-th of n scores, from 0, at (i + 1/2) / n: itself counts half.
         quantiles = np.quantile(scores, np.linspace(0, 1, N_QUANTILES), method="hazen")
         return cls(
             column,
@@ -127,19 +123,17 @@ class PercentileTable:
         return text_hash(to_json(asdict(self)))
 
     def is_for(self, column: str, level: Level, orientation: Orientation, settings: Settings) -> bool:
-        """Whether it was made of the scores of a scorer with these settings, whatever its model."""
+        """Whether it was made with these settings, whatever the model."""
         return (self.column, self.level, self.orientation) == (column, level, orientation) and self.settings == settings
 
 
 class _Tables(TypedDict):
-    """The file."""
-
     format_version: int
     tables: list[PercentileTable]
 
 
 def read_tables(folder: Path) -> list[PercentileTable]:
-    """Return the tables that lie beside a model; none where it has no such file.
+    """Return the tables of a model folder; none where it has no such file.
 
     Raises:
         ModelLoadError: the file is damaged, or of another release.
@@ -157,7 +151,7 @@ def read_tables(folder: Path) -> list[PercentileTable]:
 
 
 def write_table(folder: Path, table: PercentileTable) -> None:
-    """Add a table to those of a model folder, in the place of the one for the same settings."""
+    """Add a table to those of a model folder; one for the same settings is replaced."""
     others = [
         other for other in read_tables(folder) if not other.is_for(table.column, table.level, table.orientation, table.settings)
     ]

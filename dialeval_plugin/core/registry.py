@@ -20,24 +20,26 @@ ADVICE = "Type `dialeval scorers` for what each of them is and needs."
 _factories: dict[str, Callable[..., Scorer]] = {}
 
 
-def _place(factory: Callable[..., Scorer]) -> tuple[str, str]:
-    """Where a factory is written: a file that runs as `__main__` and is imported as well has it under two modules' names."""
+def _source(factory: Callable[..., Scorer]) -> tuple[str, str]:
+    """Return file and name of a factory; a file that runs as `__main__` and is imported too has two module names."""
     module = factory.__module__
     return getattr(sys.modules.get(module), "__file__", None) or module, factory.__qualname__
 
 
 def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[..., Scorer]]:
-    """Register a scorer class or factory under `name` for this process.
+    """Register a scorer class or factory under `name` for this process, before one that a package declares.
 
-    A package that is installed declares an entry point in the group `dialeval_plugin.scorers` instead, so that its
-    module is imported only when somebody asks for the name. A name registered here comes before a declared one.
-    Another factory of the same name is an InputError.
+    An installed package declares an entry point in the group `dialeval_plugin.scorers` instead, which is imported when it
+    is used.
+
+    Raises:
+        InputError: another factory has the name.
     """
 
     def decorate(factory: Callable[..., Scorer]) -> Callable[..., Scorer]:
         known = _factories.get(name)
-        if known is not None and _place(known) != _place(factory):
-            one, other = (f"{found.__module__}:{found.__qualname__}" for found in (known, factory))
+        if known is not None and _source(known) != _source(factory):
+            one, other = (f"{each.__module__}:{each.__qualname__}" for each in (known, factory))
             raise InputError(f"scorer {name!r} is registered by {one} and by {other}. Rename one of them.")
         _factories[name] = factory
         return factory
@@ -46,13 +48,11 @@ def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[...
 
 
 def _entry_points() -> dict[str, list[metadata.EntryPoint]]:
-    """By name what is declared under it: one scorer, or several where packages clash, which is an error of that name only."""
-    found: dict[str, list[metadata.EntryPoint]] = {}
+    """Return the declared scorers by name; a name has several where packages clash."""
+    points: dict[str, dict[str, metadata.EntryPoint]] = {}
     for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
-        declared = found.setdefault(point.name, [])
-        if point.value not in [other.value for other in declared]:
-            declared.append(point)
-    return found
+        points.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: list(declared.values()) for name, declared in points.items()}
 
 
 def scorer_names() -> list[str]:
@@ -61,7 +61,7 @@ def scorer_names() -> list[str]:
 
 
 def declaration(name: str) -> metadata.EntryPoint | None:
-    """Where an installed package declares the scorer `name`; None where it is registered, unknown, or declared twice."""
+    """Return the entry point of the scorer `name`; None where it is registered, unknown, or declared twice."""
     declared = [] if name in _factories else _entry_points().get(name, [])
     return declared[0] if len(declared) == 1 else None
 

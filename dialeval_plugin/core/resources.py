@@ -1,7 +1,7 @@
-"""What is installed: the folders of tasks, metrics and models, the papers cited, and which packages.
+"""Folders of tasks, metrics and models, cited papers, and which packages are installed.
 
-The folders are inside the package in a wheel, beside it in a checkout. Of two distributions `dialeval-plugin` brings all
-packages that its hosts, methods and trainings need, `dialeval-core` those that the bundled models need; setup.py says which.
+The folders are inside the package in a wheel, next to it in a checkout. The distribution `dialeval-plugin` requires all
+packages, `dialeval-core` those of the bundled models; see setup.py.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ def _folder(name: str) -> Path:
 
 
 def tasks_path() -> Path:
-    """Folder of the lm-eval tasks, for `--include_path`."""
+    """Return the folder of the lm-eval tasks, for `--include_path`."""
     return _folder("tasks")
 
 
 def pretrained_path() -> Path:
-    """Folder that holds one folder for every model that this package brings."""
+    """Return the folder with a folder for each bundled model."""
     return _PACKAGE / "pretrained"
 
 
 def metrics_path() -> Path:
-    """Folder that holds one folder for every `evaluate` metric."""
+    """Return the folder with a folder for each `evaluate` metric."""
     return _folder("metrics")
 
 
 def bibtex(key: str) -> str:
-    """Return the entry of a paper in `papers.bib`, without a line break at its end; KeyError where it has none of this key."""
+    """Return the entry of a paper in `papers.bib`; KeyError where there is none."""
     return _papers()[key]
 
 
@@ -60,20 +60,20 @@ _EXTRAS = {
     **{"bert_score": "bertscore", "matplotlib": "reports", "pyarrow": "parquet"},
     **{"datatrove": "launch", "joblib": "launch", "ray": "ray"},
 }
-"""By the name under which a package is imported, the extra that brings it."""
+"""Name of an imported package to the extra that installs it."""
 
 
 def installed_distributions() -> list[str]:
-    """Those of `DISTRIBUTIONS` that are installed: one of them, if all is well."""
-    found = []
+    """Return those of `DISTRIBUTIONS` that are installed, normally one."""
+    names = []
     for name in DISTRIBUTIONS:
         with suppress(PackageNotFoundError):
-            found.append(distribution(name).name)
-    return found
+            names.append(distribution(name).name)
+    return names
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra of the distribution that is installed.
+    """Return the command that installs an extra of the installed distribution.
 
     Example:
         >>> install("reports")
@@ -85,11 +85,11 @@ def install(extra: str) -> str:
 
 @contextmanager
 def importing(what: str, of: str = "") -> Iterator[None]:
-    """Turn a failing import inside the `with` into a MissingPrerequisite: what needs the package, and how it is installed.
+    """Turn an ImportError in the block into a MissingPrerequisite with the command that installs the package.
 
     Args:
-        what: has need of the package.
-        of: the package that is meant where the one that cannot be imported is no extra's; by default its error is raised.
+        what: needs the package.
+        of: the package to install where the missing one belongs to no extra; by default the ImportError is raised.
     """
     try:
         yield
@@ -103,6 +103,6 @@ def importing(what: str, of: str = "") -> Iterator[None]:
 
 
 def optional(module: str, what: str) -> Any:
-    """Import a module of a package that not every installation has; see `importing`."""
+    """Import a module of an optional package; see `importing`."""
     with importing(what):
         return importlib.import_module(module)

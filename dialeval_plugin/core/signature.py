@@ -22,11 +22,11 @@ GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
 MANIFEST_FILE = "manifest.json"
 METADATA_FILES = frozenset({PERCENTILES_FILE, SCOPE_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
-"""Files of a model folder that say something of the model: where scores stand, what it knows, some scores, where it is from."""
+"""Files of a model folder that describe the model and move no score."""
 RUNTIME_FIELDS = ("backend", "instructions", "dtype")
-"""Fields of a signature that say what ran a model; the first alone where that moves no digit that anybody looks at."""
+"""Fields of a signature that name what ran a model; the first alone where scores agree with those of torch."""
 EXPORTS = "exported"
-"""Folder in a model folder of the graphs that other backends run: the same model once more."""
+"""Folder of the graphs for other backends in a model folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Signature:
         object.__setattr__(self, "fields", MappingProxyType(dict(self.fields)))
 
     def __reduce__(self) -> tuple[type[Signature], tuple[dict[str, SignatureValue]]]:
-        """Pickle the fields as a dict: a mapping that cannot be changed cannot be pickled."""
+        """Pickle the fields as a dict: a read-only mapping cannot be pickled."""
         return Signature, (dict(self.fields),)
 
     def __str__(self) -> str:
@@ -52,12 +52,12 @@ class Signature:
 
     @property
     def digest(self) -> str:
-        """First 16 hexadecimal digits of the SHA-256 of the string: a name for files and cache rows."""
+        """First 16 hexadecimal digits of the SHA-256 of the string, for names of files and cache rows."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:16]
 
 
 def short_form(signature: str) -> str:
-    """Return what a terminal shows of a signature: its method, eight digits of its hash, and the version.
+    """Return the form of a signature for terminals: its method, eight digits of its hash, and the version.
 
     Example:
         >>> short_form("method:slide|seed:3|version:0.1.0")
@@ -69,32 +69,28 @@ def short_form(signature: str) -> str:
 
 
 def content_hash(folder: Path, pattern: str = "*") -> str:
-    """Return a hash of the names and bytes of a model folder's files: the identity of a model that has no hub revision.
-
-    Files that say something of a model and move no score do not count: with them it is the model that it was without.
-    """
+    """Return a hash of the names and bytes of a model folder's files that move scores, for a model without a hub revision."""
     digest = hashlib.sha256()
-    for name, found in file_hashes(folder, pattern).items():
+    for name, sha256 in file_hashes(folder, pattern).items():
         if name not in METADATA_FILES and not name.startswith(f"{EXPORTS}/"):
-            digest.update(name.encode() + b"\0" + bytes.fromhex(found))
+            digest.update(name.encode() + b"\0" + bytes.fromhex(sha256))
     return digest.hexdigest()[:16]
 
 
 def file_hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
-    """Return the SHA-256 of each file of a model folder but the README and hidden ones, by its name below it, sorted."""
+    """Return the SHA-256 of each file of a model folder but the README and hidden ones, by relative path, sorted."""
     named = {path.relative_to(folder): path for path in folder.rglob(pattern) if path.is_file()}
-    counted = {
-        name.as_posix(): path
-        for name, path in named.items()
+    return {
+        name.as_posix(): file_hash(path)
+        for name, path in sorted(named.items(), key=lambda one: one[0].as_posix())
         if not any(part.startswith(".") for part in name.parts) and not name.name.startswith("README")
     }
-    return {name: file_hash(path) for name, path in sorted(counted.items())}
 
 
 def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file; one that has not changed is read once a process."""
+    """Return the SHA-256 of a file; an unchanged file is read once a process."""
     state = path.stat()
-    # A file system's clock ticks some milliseconds: a file may change again without a sign of it just after it was written.
+    # Within a tick of the file system's clock a file may change again without a new time.
     is_settled = time.time_ns() - state.st_ctime_ns > 1_000_000_000
     hashed = _hash_once if is_settled else _hash_once.__wrapped__
     return hashed(path.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns)
@@ -110,5 +106,5 @@ def _hash_once(path: Path, *state: int) -> str:
 
 
 def text_hash(*texts: str) -> str:
-    """Return a short hash of some texts (a prompt template, a context), safe against moving text from one to the next."""
+    """Return a short hash of texts, which changes when text moves from one to the next."""
     return hashlib.sha256(json.dumps(texts, ensure_ascii=True).encode()).hexdigest()[:16]

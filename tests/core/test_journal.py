@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.core.journal import Journal
+from dialeval_plugin.core.journal import Journal, sole_process
 from tests.refusals import refused
 
 
@@ -111,22 +111,22 @@ def test_no_number_that_is_not_finite_is_kept(journal: Journal) -> None:
 
 def test_r62_the_lock_keeps_a_second_one_out_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "new" / "journal"
-    with Journal(path, "id").lock():
+    with sole_process(path):
         assert [found.name for found in path.parent.iterdir()] == ["journal.lock"]
         with (
             refused(f"{path}: another process is at work on this run. Wait until it ends, or choose another output."),
-            Journal(path, "other").lock(),
+            sole_process(path),
         ):
             pass
     assert list(path.parent.iterdir()) == []
-    with Journal(path, "id").lock():
+    with sole_process(path):
         pass
 
 
 def test_the_lock_opens_when_the_run_fails(journal: Journal) -> None:
-    with pytest.raises(RuntimeError), journal.lock():
+    with pytest.raises(RuntimeError), sole_process(journal.path):
         raise RuntimeError
-    with journal.lock():
+    with sole_process(journal.path):
         pass
     assert list(journal.path.parent.iterdir()) == [journal.path]
 
@@ -134,7 +134,7 @@ def test_the_lock_opens_when_the_run_fails(journal: Journal) -> None:
 def test_d32_a_name_too_long_says_so(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 251)
     advice = "Choose a shorter name for the output, beside which this file stands."
-    with refused(f"{path}: cannot be written (File name too long). {advice}"), Journal(path, "id").lock():
+    with refused(f"{path}: cannot be written (File name too long). {advice}"), sole_process(path):
         pass
 
 
@@ -164,7 +164,7 @@ def test_r64_a_journal_that_cannot_be_written_is_named(tmp_path: Path, monkeypat
         said = f"{path}: cannot be written ({problem}). Finished parts are kept; repeat the command when there is room."
         with refused(said):
             Journal(path, "id").read(same)
-        with refused(said), Journal(path, "id").lock():
+        with refused(said), sole_process(path):
             Journal(path, "id").read(same)
 
 
@@ -186,13 +186,3 @@ def test_the_advice_is_about_what_is_wrong(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "open", denied)
     with refused(f"{journal.path}: cannot be written ({os.strerror(code)}). {advice}"):
         journal.append([1])
-
-
-def test_overwrite_replaces_the_journal_of_another_run_alone(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    first = Journal(path, "id")
-    first.read(same)
-    first.append([1])
-    assert Journal(path, "id", overwrite=True).read(same) == [[1]]
-    assert Journal(path, "other", overwrite=True).read(same) == []
-    assert path.read_text(encoding="utf-8") == '{"run": "other"}\n'

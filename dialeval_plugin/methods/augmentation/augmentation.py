@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_json_lines, write_text
-from dialeval_plugin.core.journal import Journal
+from dialeval_plugin.core.journal import Journal, sole_process
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
@@ -246,7 +246,7 @@ def augment(
     """
     log = None if journal is None else Journal(journal, _run_id(contexts, writer))
     failed: dict[str, Unscored] = {}
-    with contextlib.nullcontext() if log is None else log.lock():
+    with contextlib.nullcontext() if log is None else sole_process(log.path):
         done = {} if log is None else {item.id: item for item in log.read(AugmentedContext.from_dict)}
         missing = [item for item in contexts if item.id not in done]
         if log is not None and done:
