@@ -50,7 +50,7 @@ def run_id(scorer: Scorer, items: Sequence[Item]) -> str:
 class _Items(Source):
     """Items that are there already."""
 
-    def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem | None]:
+    def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem]:
         """Yield them."""
         self.n_items = len(self.given)
         return (PlacedItem(place, item) for place, item in enumerate(self.given))

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import math
 import re
+import sqlite3
 import sys
 import uuid
 from collections import Counter
@@ -22,18 +23,16 @@ from dialeval_plugin.core.dialogue import Example, Origin, Turn, advice_for_list
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .ids import FirstPlaces
-from .layouts import IDS, PYTHON_LIST, WHOLE, Layout, Logged, at, find, id_of, listed, messages_of, nearest
+from .layouts import IDS, PYTHON_LIST, WHOLE, Layout, Logged, Value, at, find, id_of, listed, messages_of, nearest
 from .messages import TEXTLESS, Fields, is_message, left_out_text, numbered_turns, parsed_cell, split_dialogue, turn_of
 from .order import Branches, Order, current_of, paths
 from .record import Conversation, Kept, TurnChoice, check_choice
-from .roles import ASSISTANT, SYSTEM, USER, speaker_of
+from .roles import ASSISTANT, SYSTEM, USER
 
 logger = logging.getLogger(__name__)
 
-OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
-OF_A_TURN = ("conversation", "speaker", "text")
-COLUMNS = tuple(dict.fromkeys((*OF_AN_EXAMPLE, *OF_A_TURN, *WHOLE)))
+_OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
+COLUMNS = tuple(dict.fromkeys((*_OF_AN_EXAMPLE, "conversation", "speaker", "text", *WHOLE)))
 """Names of fields that `columns` can give to the columns of a table."""
 _CONVERSATIONS = (
     "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
@@ -48,12 +47,7 @@ _TAG = re.compile(r"(User|System):(?: |$)")
 
 
 class RowNames(NamedTuple):
-    """How rows without an id are called.
-
-    Attributes:
-        stem: begins the id of a conversation, as `chats_00012`; without it its number is the id.
-        first: number of the first row.
-    """
+    """How rows without an id are called, the first by its number `first`; a conversation as `chats_00012` after its `stem`."""
 
     stem: str | None = None
     first: int = 0
@@ -89,18 +83,42 @@ class ReadingOptions:
 AS_IT_IS = ReadingOptions()
 
 
+class FirstPlaces:
+    """Where each id of a source of any length is first; on the disk, beyond some megabytes, and gone with this object."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
+        self._database.execute("BEGIN")
+
+    def other(self, id: str, place: str) -> str | None:
+        """Return where an id is first; None of a new one, which is kept with its place."""
+        if self._database.execute("INSERT OR IGNORE INTO first (id, place) VALUES (?, ?)", (id, place)).rowcount:
+            return None
+        return str(self._database.execute("SELECT place FROM first WHERE id = ?", (id,)).fetchone()[0])
+
+    def unique(self, id: str, place: str) -> str:
+        """Return the id, marked `#2`, `#3`, ... where an earlier one is the same, and keep it."""
+        name = id
+        while self.other(name, place) is not None:
+            self._database.execute("UPDATE first SET n = n + 1 WHERE id = ?", (id,))
+            (n,) = self._database.execute("SELECT n FROM first WHERE id = ?", (id,)).fetchone()
+            name = f"{id}#{n}"
+        return name
+
+
 @dataclass
 class Reading:
-    """What is kept of a source while its rows are read.
+    """What is known of a source while its rows are read.
 
     Attributes:
         left_out: counts what is no turn.
-        malformed: gets what is wrong with the first conversations that are left out because of a message; None: it is an error.
+        malformed: what is wrong with the first conversations that were left out because of a message; None: it is an error.
         places: where each id is first.
         layouts: counts conversations by the name of their layout.
-        n_conversations: so many were read.
-        n_silent: so many of them have no turn to score.
-        others: speakers of those who are neither a user nor an assistant.
+        n_conversations: so many were read, of which `n_silent` have no turn to score.
+        others: speakers in those who are neither a user nor an assistant.
     """
 
     left_out: Counter[str] = field(default_factory=Counter)
@@ -148,15 +166,13 @@ class Reading:
     def n_repeated(self, turns: Sequence[Turn], id: str) -> int:
         """Return how many of the first turns an earlier row of the same conversation has, as growing histories do."""
         digest = hashlib.blake2b(id.encode(), digest_size=12)
-        found, prefixes = 0, []
+        prefixes = []
         for turn in turns:
             digest.update(f"{turn.speaker}\0{turn.text}\0".encode())
             prefixes.append(digest.digest())
-        for number, prefix in enumerate(prefixes[:-1], start=1):
-            if prefix in self._heard:
-                found = number
+        repeated = [number for number, prefix in enumerate(prefixes[:-1], start=1) if prefix in self._heard]
         self._heard.update(prefixes[-1:])
-        return found
+        return max(repeated, default=0)
 
 
 def read_rows(
@@ -168,9 +184,7 @@ def read_rows(
     is_table: bool = False,
     is_wanted: Callable[[object], bool] | None = None,
 ) -> Iterator[Conversation | Example | None]:
-    """Yield the conversations, or the single responses, that rows hold; None for a response that is not wanted.
-
-    Conversations of rows that are messages come last, when all rows were seen.
+    """Yield the conversations, or the single responses, that rows hold; conversations of rows that are messages come last.
 
     Args:
         rows: see the module.
@@ -178,10 +192,17 @@ def read_rows(
         options: what the user says of them.
         names: of rows without an id.
         is_table: cells that should be lists may be text, and columns that are not known are left alone.
-        is_wanted: says of each row with a response, by its context as it is there, whether it is read; by default all are.
+        is_wanted: says of each row with a response, by its context as it is there, whether it is read; None is yielded where
+            it is not.
     """
-    gathered = _Gathered(reading)
-    _check_columns(options.columns)
+    messages: dict[str, dict[str | None, list[_Packed]]] = {}
+    parts: dict[str, tuple[Layout, list[Line]]] = {}
+
+    def gather(layout: str, message: Line, row: Line) -> None:
+        messages.setdefault(layout, {}).setdefault(_conversation_of(row), []).append(_Packed.of(*message))
+
+    if unknown := [name for name in options.columns if name not in COLUMNS]:
+        raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
     number = names.first
     for given in rows:
         line = Line(given.where, _present(given.value)) if is_table else given
@@ -191,69 +212,41 @@ def read_rows(
         if layout is not None:
             layout.ask(row.where, options.layout)
         if layout is None and is_one:
-            gathered.add(_MESSAGE_ROWS, Line(row.where, {**line.value, **row.value} if options.columns else line.value), row)
+            gather(_MESSAGE_ROWS, Line(row.where, {**line.value, **row.value} if options.columns else line.value), row)
+        elif layout is not None and layout.joined_by:
+            parts.setdefault(str(row.value.get(layout.joined_by)), (layout, []))[1].append(row)
+        elif layout is not None and layout.message is not None:
+            for message in _messages_of_row(row, layout, layout.message, reading):
+                gather(layout.name, message, message)
         elif layout is not None:
-            if not gathered.has_taken(row, layout):
-                yield from _conversations_of(row, line, layout, reading, options, names.conversation(number))
+            yield from _conversations_of(row, line, layout, reading, options, names.conversation(number))
         elif is_table or "context" in row.value or "response" in row.value or "context" in options.columns:
-            if options.choice is not None:
-                raise InputError(
-                    f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out."
-                )
-            row = _response_row(row, line, is_table=is_table or bool(options.columns))
-            if is_wanted is not None and not is_wanted(row.value.get("context")):
-                _check_id(row, number, reading.places)
-                yield None
-            else:
-                yield _example(row, number, reading, options, line, is_table=is_table, is_named=bool(options.columns))
+            row = _response_row(row, line, options, is_table=is_table or bool(options.columns))
+            id = _new_id(row, number, reading.places)
+            is_read = is_wanted is None or is_wanted(row.value.get("context"))
+            yield _example(row, id, reading, options, line, is_table=is_table) if is_read else None
         else:
             reading.refuse(_unknown(row))
         number += 1
-    for index, (layout, parts) in enumerate(gathered.parts.values()):
-        row = _joined(parts)
+    for index, (layout, joined) in enumerate(parts.values()):
+        row = _joined(joined)
         yield from _conversations_of(row, row, layout, reading, options, names.conversation(names.first + index))
-    for name, of_layout in gathered.messages.items():
+    for name, of_layout in messages.items():
         yield from _grouped(name, of_layout, reading, options, names)
 
 
-class _Gathered:
-    """Rows that are kept until all were seen: messages of a conversation, and parts of one object."""
-
-    def __init__(self, reading: Reading) -> None:
-        self.messages: dict[str, dict[str | None, list[_Packed]]] = {}
-        self.parts: dict[str, tuple[Layout, list[Line]]] = {}
-        self._reading = reading
-
-    def add(self, layout: str, message: Line, row: Line) -> None:
-        """Keep a message of the conversation that `row` names."""
-        self.messages.setdefault(layout, {}).setdefault(_conversation_of(row), []).append(_Packed.of(*message))
-
-    def has_taken(self, row: Line, layout: Layout) -> bool:
-        """Keep the row, if it is one message, or part of an object, in its layout; say whether it is."""
-        if layout.joined_by:
-            self.parts.setdefault(str(row.value.get(layout.joined_by)), (layout, []))[1].append(row)
-        elif layout.message is not None:
-            for found in self._messages(row, layout):
-                message = Line(row.where, dict(found))
-                self.add(layout.name, message, message)
-        return bool(layout.joined_by) or layout.message is not None
-
-    def _messages(self, row: Line, layout: Layout) -> Sequence[Mapping[str, Any]]:
-        try:
-            with layout.reading(row.where):
-                found = layout.message(row.value) if layout.message is not None else ""
-        except InputError as error:
-            self._reading.refuse(error)
-            return []
-        if isinstance(found, str):
-            self._reading.left_out.update([found] if found else [])
-            return []
-        return found if isinstance(found, list) else [found]
-
-
-def _check_columns(columns: Mapping[str, str]) -> None:
-    if unknown := [name for name in columns if name not in COLUMNS]:
-        raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
+def _messages_of_row(row: Line, layout: Layout, read: Callable[[Value], Any], reading: Reading) -> list[Line]:
+    """The messages of a row, of a layout that has a message a row."""
+    try:
+        with layout.reading(row.where):
+            messages = read(row.value)
+    except InputError as error:
+        reading.refuse(error)
+        return []
+    if isinstance(messages, str):
+        reading.left_out.update(filter(None, [messages]))
+        return []
+    return [Line(row.where, dict(one)) for one in (messages if isinstance(messages, list) else [messages])]
 
 
 def _present(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,21 +301,6 @@ def _conversation_of(row: Line) -> str | None:
     return None if name is None else _id_text(row.value[name], f"{row.where}: {name}")
 
 
-class _Found(NamedTuple):
-    """A conversation as its layout has it, and what is known of it beside."""
-
-    logged: Logged
-    id: str
-    places: Sequence[str]
-    """Of its messages, for errors."""
-    sources: Sequence[str]
-    """Of its messages, for people who look for them."""
-    row: Mapping[str, Any]
-    layout: str
-    stated: str = ""
-    """What the row itself says is its conversation."""
-
-
 def _conversations_of(
     row: Line, line: Line, layout: Layout, reading: Reading, options: ReadingOptions, name: str
 ) -> Iterator[Conversation]:
@@ -340,59 +318,70 @@ def _conversations_of(
         if own is not None:
             id = _id_text(own, f"{row.where}: id")
         id = reading.places.unique(id, row.where)
-        places = [f"{row.where}: conversation {id!r}, message {number}" for number in range(1, len(one.messages) + 1)]
         stated = next(
             (str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), row.where.rpartition(":")[0]
         )
-        found = _Found(one, id, places, [row.where] * len(places), line.value, layout.name, stated)
-        yield from _in_order(found, reading, options)
+        sources = [row.where] * len(one.messages)
+        yield from _in_order(one._replace(id=id), sources, line.value, layout.name, reading, options, stated)
 
 
-def _in_order(found: _Found, reading: Reading, options: ReadingOptions) -> Iterator[Conversation]:
-    """The conversation, or one a branch, in the order in which it was said."""
-    messages, places = found.logged.messages, found.places
-    fields, named = found.logged.fields, options.columns
+def _in_order(
+    logged: Logged,
+    sources: Sequence[str],
+    row: Mapping[str, Any],
+    layout: str,
+    reading: Reading,
+    options: ReadingOptions,
+    stated: str = "",
+) -> Iterator[Conversation]:
+    """The conversation, or one a branch, in the order in which it was said.
+
+    `sources` has the place of each message, `row` what else its source has, and `stated` what that says is its conversation.
+    """
+    messages, id = logged.messages, str(logged.id)
+    fields, named = logged.fields, options.columns
     if named:
         fields = Fields(named.get("speaker") or fields.speaker, named.get("text") or fields.text)
-    where = places[0].rpartition(", message")[0] if places else found.id
+    places = [f"{source}: conversation {id!r}, message {number}" for number, source in enumerate(sources, start=1)]
+    where = f"{sources[0]}: conversation {id!r}" if sources else id
     try:
-        ways = paths(messages, where, current=found.logged.current, branches=options.branches, order=options.order)
+        ways = paths(messages, where, current=logged.current, branches=options.branches, order=options.order)
         seen: set[int] = set()
         for branch, way in enumerate(ways, start=1):
             left_out: Counter[str] = Counter()
             numbered = numbered_turns([(places[place], messages[place]) for place in way], left_out, fields)
             turns, of_turns = tuple(turn for _, turn in numbered), [way[number - 1] for number, _ in numbered]
-            if found.logged.once is not None and not reading.is_new(turns, found.logged.once):
+            if logged.once is not None and not reading.is_new(turns, logged.once):
                 reading.left_out["repeated conversation"] += 1
                 continue
-            n_history = sum(place in seen or place < found.logged.n_history for place in of_turns)
+            n_history = sum(place in seen or place < logged.n_history for place in of_turns)
             seen.update(way)
-            if not n_history and len(turns) > 1 and (n_repeated := reading.n_repeated(turns, found.stated)):
+            if not n_history and len(turns) > 1 and (n_repeated := reading.n_repeated(turns, stated)):
                 left_out["repeated message"] = n_history = n_repeated
             reading.left_out.update(left_out)
             conversation = Conversation(
-                found.id if branch == 1 else f"{found.id}/{branch}",
+                id if branch == 1 else f"{id}/{branch}",
                 turns,
                 tuple(place + 1 for place in of_turns),
                 options.choice,
                 n_history,
-                tuple(found.sources[place] for place in of_turns),
-                tuple(_kept(messages[place], found.row, options.keep) for place in of_turns) if options.keep else (),
+                tuple(sources[place] for place in of_turns),
+                tuple(_kept(messages[place], row, options.keep) for place in of_turns) if options.keep else (),
             )
-            reading.count(conversation, found.layout)
+            reading.count(conversation, layout)
             yield conversation
     except InputError as error:
         reading.refuse(error)
 
 
 def _kept(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
-    found = {}
-    for name in keep:
-        value = message.get(name) if isinstance(message, Mapping) else None
-        value = at(row, name) if value is None else value
-        if value is not None:
-            found[name] = value if isinstance(value, (str, int, float, bool, list, dict)) else str(value)
-    return tuple(found.items())
+    own = message if isinstance(message, Mapping) else {}
+    values = {name: at(row, name) if own.get(name) is None else own[name] for name in keep}
+    return tuple(
+        (name, value if isinstance(value, (str, int, float, bool, list, dict)) else str(value))
+        for name, value in values.items()
+        if value is not None
+    )
 
 
 def _joined(parts: Sequence[Line]) -> Line:
@@ -417,16 +406,13 @@ class _Packed(NamedTuple):
     @classmethod
     def of(cls, where: str, value: Mapping[str, Any]) -> _Packed:
         # The names of speakers and conversations recur; they are kept once.
-        values = (sys.intern(one) if type(one) is str and len(one) < _SHORT else one for one in value.values())
+        values = (sys.intern(one) if type(one) is str and len(one) < 40 else one for one in value.values())
         return cls(where, _names(tuple(value)), tuple(values))
 
     @property
     def value(self) -> dict[str, Any]:
         """The row as it was."""
         return dict(zip(self.names, self.values, strict=True))
-
-
-_SHORT = 40
 
 
 @functools.lru_cache(maxsize=1024)
@@ -458,12 +444,10 @@ def _grouped(
     for given in list(groups):
         lines = [Line(packed.where, packed.value) for packed in groups.pop(given)]
         id = reading.places.unique(names.conversation(names.first) if given is None else given, lines[0].where)
-        places = [f"{line.where}: conversation {id!r}, message {number}" for number, line in enumerate(lines, start=1)]
         is_layout = layout != _MESSAGE_ROWS
         messages = [line.value if is_layout else _message_of_row(line.value) for line in lines]
-        logged = Logged(messages, current=current_of(messages[-1]) if is_layout else None)
-        sources = [line.where for line in lines]
-        yield from _in_order(_Found(logged, id, places, sources, lines[0].value, layout), reading, options)
+        logged = Logged(messages, id, current=current_of(messages[-1]) if is_layout else None)
+        yield from _in_order(logged, [line.where for line in lines], lines[0].value, layout, reading, options)
 
 
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
@@ -506,8 +490,10 @@ def _unknown(row: Line) -> InputError:
     )
 
 
-def _response_row(row: Line, line: Line, *, is_table: bool) -> Line:
+def _response_row(row: Line, line: Line, options: ReadingOptions, *, is_table: bool) -> Line:
     """The row of a response, without columns that are not known."""
+    if options.choice is not None:
+        raise InputError(f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out.")
     value = row.value
     questions = [name for name in _QUESTIONS if name in line.value] if row is line else []
     if questions and "response" in value:
@@ -525,10 +511,10 @@ def _response_row(row: Line, line: Line, *, is_table: bool) -> Line:
             "messages, with a conversation a row."
         )
     blank = {"context": (), "response": ""}
-    return Line(row.where, {**blank, **{name: value[name] for name in OF_AN_EXAMPLE if name in value}})
+    return Line(row.where, {**blank, **{name: value[name] for name in _OF_AN_EXAMPLE if name in value}})
 
 
-def _check_id(row: Line, number: int, places: FirstPlaces) -> str:
+def _new_id(row: Line, number: int, places: FirstPlaces) -> str:
     """The id of a response, which no other has."""
     own = row.value.get("id")
     id = str(number) if own is None or (isinstance(own, str) and not own) else _id_text(own, f"{row.where}: id")
@@ -537,36 +523,34 @@ def _check_id(row: Line, number: int, places: FirstPlaces) -> str:
     return id
 
 
-def _example(
-    row: Line, number: int, reading: Reading, options: ReadingOptions, line: Line, *, is_table: bool, is_named: bool
-) -> Example:
-    id = _check_id(row, number, reading.places)
-    if unknown := sorted(set(row.value) - set(OF_AN_EXAMPLE)):
+def _example(row: Line, id: str, reading: Reading, options: ReadingOptions, line: Line, *, is_table: bool) -> Example:
+    if unknown := sorted(set(row.value) - set(_OF_AN_EXAMPLE)):
         raise InputError(
-            f"{unknown_name(f'{row.where}: there is no field {unknown[0]!r}', unknown[0], sorted(OF_AN_EXAMPLE))} "
+            f"{unknown_name(f'{row.where}: there is no field {unknown[0]!r}', unknown[0], sorted(_OF_AN_EXAMPLE))} "
             "To leave other fields alone, name those to read by --columns context=NAME,response=NAME"
         )
     for name in ("context", "response"):
         if name not in row.value:
             raise InputError(f"{row.where}: has no {name!r}. Give a list of turns as context and a string as response.")
     where = f"{row.where}: Example {id!r}"
+    may_be_cells = is_table or bool(options.columns)
 
     def texts(name: str) -> list[Any]:
         values = row.value.get(name, ())
         if name == "context" and isinstance(values, str) and (messages := split_dialogue(values)) is not None:
             return messages
-        if is_table or is_named:
+        if may_be_cells:
             values = parsed_cell(values)
             if name == "context" and isinstance(values, Mapping):
                 values = messages_of(values, USER) or values
             if isinstance(values, str) and not PYTHON_LIST.match(values):
                 lines = [one.strip() for one in values.strip().split("\n")] if is_table else [values]
                 values = lines if values.strip() else []
-        return _list(values, f"{where}: {name}", "strings")
+        return _list(values, f"{where}: {name}")
 
     places = (f"{where}: context", f"{where}: response")
     answer = row.value["response"]
-    if is_table or is_named or not isinstance(answer, str):
+    if may_be_cells or not isinstance(answer, str):
         answer = _last_answer(answer, places[1], reading.left_out)
     context, response = context_and_response(texts("context"), answer, places, reading.left_out)
     references, facts = (
@@ -580,36 +564,29 @@ def _example(
 
 def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
     """The answer that a user saw, of a response that is a list of messages, an API's object, or either as JSON."""
-    given = value
-    value = parsed_cell(value)
+    cell, value = value, parsed_cell(value)
     if isinstance(value, str):
-        if (messages := split_dialogue(value)) is not None and len(messages) == 1:
-            return messages[0]
+        messages = split_dialogue(value)
+        return messages[0] if messages is not None and len(messages) == 1 else value
+    if not isinstance(value, (list, Mapping)) or is_message(value):
         return value
-    if isinstance(value, (list, Mapping)) and not is_message(value):
-        messages = messages_of(value, ASSISTANT)
-        if not messages:
-            raise InputError(
-                f"{where}: expected a string, got {given!r:.80} ({type(given).__name__}). Pass text, or a chat message."
-            )
-        kinds: Counter[str] = Counter()
-        spoken = [one for one in messages if turn_of(one, where, kinds) is not None]
-        left_out.update(kinds)
-        if len(spoken) > 1:
-            left_out["earlier message of the response"] += len(spoken) - 1
-        return spoken[-1] if spoken else messages[-1]
-    return value
+    messages = messages_of(value, ASSISTANT)
+    if not messages:
+        raise InputError(f"{where}: expected a string, got {cell!r:.80} ({type(cell).__name__}). Pass text, or a chat message.")
+    spoken = [one for one in messages if turn_of(one, where, left_out) is not None]
+    if len(spoken) > 1:
+        left_out["earlier message of the response"] += len(spoken) - 1
+    return spoken[-1] if spoken else messages[-1]
 
 
-def _list(values: Any, where: str, what: str) -> list[Any]:
-    """The values of a list or an array; `what` names them."""
+def _list(values: Any, where: str) -> list[Any]:
     if isinstance(values, str) and PYTHON_LIST.match(values):
         raise InputError(f"{where}: is a list as Python prints it, {values!r:.60}. Write it as JSON, by json.dumps.")
     if (found := listed(values)) is not None:
         return found
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
         raise InputError(
-            f"{where}: expected a list of {what}, got {values!r:.80} ({type(values).__name__}). {advice_for_list(values)}"
+            f"{where}: expected a list of strings, got {values!r:.80} ({type(values).__name__}). {advice_for_list(values)}"
         )
     return list(values)
 
@@ -625,16 +602,11 @@ def _id_text(value: Any, where: str) -> str:
 def context_and_response(
     context: Sequence[object], response: object, names: tuple[str, str], left_out: Counter[str]
 ) -> tuple[tuple[Turn, ...], Turn]:
-    """Return the turns before a response, and the response, each given as a string or a chat message.
+    """Return the turns before a response, oldest first, and the response, each given as a string or a chat message.
 
     A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. Where
-    a plain response begins with `System: `, as those of FED do, it and the plain turns lose such tags.
-
-    Args:
-        context: oldest first.
-        response: what was said then.
-        names: what errors call the two.
-        left_out: counts what is no turn.
+    a plain response begins with `System: `, as those of FED do, it and the plain turns lose such tags. Errors call the two by
+    their `names`; `left_out` counts what is no turn.
     """
     if isinstance(response, str):
         if response.startswith("System: "):
@@ -699,16 +671,12 @@ def examples_from(
         >>> [(one.id, one.response.text) for one in examples_from([{"messages": chat}])]
         [('0:2', 'Hello!')]
     """
+    choice = check_choice("turns", turns)
     options = ReadingOptions(
-        choice=check_choice("turns", turns),
-        columns=columns or {},
-        layout=layout,
-        branches=branches,
-        order=order,
-        keep=tuple(keep),
+        choice=choice, columns=columns or {}, layout=layout, branches=branches, order=order, keep=tuple(keep)
     )
-    found = conversations_from(conversations, options)
-    return [example for one in found for example in (one.examples() if isinstance(one, Conversation) else [one])]
+    read = conversations_from(conversations, options)
+    return [example for one in read for example in (one.examples() if isinstance(one, Conversation) else [one])]
 
 
 def conversations_from(
@@ -717,12 +685,11 @@ def conversations_from(
     """Return what `examples_from` makes examples of, the rows numbered from `first`."""
     reading = Reading()
     rows, is_table = given_rows(conversations)
-    found = [
-        one for one in read_rows(rows, reading, options, is_table=is_table, names=RowNames(first=first)) if one is not None
-    ]
+    names = RowNames(first=first)
+    read = [one for one in read_rows(rows, reading, options, is_table=is_table, names=names) if one is not None]
     if reading.left_out:
         logger.info("conversations: %s left out", left_out_text(reading.left_out))
-    return found
+    return read
 
 
 def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
@@ -737,13 +704,15 @@ def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
         raise InputError(
             f"conversations: are several tables ({', '.join(map(str, given))}). Name one, as given[{next(iter(given))!r}]."
         )
+    rows: Iterable[Any] | None = None
     if hasattr(given, "to_pylist") and hasattr(given, "column_names"):
         rows = (row for batch in given.to_batches() for row in batch.to_pylist())
+    elif hasattr(given, "to_dict") and hasattr(given, "columns"):
+        rows = given.to_dict("records")
+    elif hasattr(given, "column_names"):
+        rows = given
+    if rows is not None:
         return (Line(f"row {index}", row) for index, row in enumerate(rows)), True
-    if hasattr(given, "to_dict") and hasattr(given, "columns"):
-        return (Line(f"row {index}", row) for index, row in enumerate(given.to_dict("records"))), True
-    if hasattr(given, "column_names"):
-        return (Line(f"row {index}", row) for index, row in enumerate(given)), True
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise InputError(
             f"conversations: expected a list of conversations, or a table of them, got {given!r:.80} ({type(given).__name__}). "
@@ -761,6 +730,3 @@ def _given_row(value: Any, where: str) -> Line:
             "Give a list of messages, or an object that has one under 'messages'."
         )
     return Line(where, {"messages": list(value)})
-
-
-__all__ = ["COLUMNS", "Reading", "ReadingOptions", "RowNames", "examples_from", "read_rows", "speaker_of"]

@@ -49,7 +49,7 @@ _FIRST = 1 << 22
 """Bytes that tell a layout."""
 
 
-class Beginning(NamedTuple):
+class FileHead(NamedTuple):
     """What tells a layout from the others."""
 
     text: str
@@ -58,7 +58,7 @@ class Beginning(NamedTuple):
     """The first JSON object; in an array its first element; None where the file begins with neither."""
 
     @classmethod
-    def of(cls, path: Path) -> Beginning:
+    def of(cls, path: Path) -> FileHead:
         """Read the first megabytes of a file; raises as `read_text`."""
         start = read_text(path, _FIRST).lstrip()
         value = None
@@ -86,19 +86,19 @@ class RemoteFile(NamedTuple):
     sha256: str
 
 
-class ByHand(NamedTuple):
+class ManualDownload(NamedTuple):
     """A file that nobody but the user can get, and how."""
 
     path: str
     how: str
 
 
-class Fetched(NamedTuple):
+class DownloadResult(NamedTuple):
     """A corpus' folder, the files in it that have the right checksum, and those that are still to be got by hand."""
 
     folder: Path
     files: tuple[str, ...]
-    by_hand: tuple[ByHand, ...]
+    by_hand: tuple[ManualDownload, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,14 @@ class Publication:
     licence: str
     """As its publishers state it, or "not stated"."""
     files: tuple[RemoteFile, ...] = ()
-    by_hand: tuple[ByHand, ...] = ()
+    by_hand: tuple[ManualDownload, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
         """The files that the corpus' folder should have."""
         return (*(file.path for file in self.files), *(file.path for file in self.by_hand))
 
-    def download(self, folder: Path) -> Fetched:
+    def download(self, folder: Path) -> DownloadResult:
         """Download the files into `folder`, each checked before it takes its place."""
         import pooch
 
@@ -145,7 +145,7 @@ class Publication:
                     with contextlib.suppress(OSError):
                         emptied.rmdir()
         by_hand = tuple(file for file in self.by_hand if not (folder / file.path).is_file())
-        return Fetched(folder, tuple(file.path for file in self.files), by_hand)
+        return DownloadResult(folder, tuple(file.path for file in self.files), by_hand)
 
 
 @functools.cache
@@ -164,7 +164,7 @@ class Corpus:
     packaged: Path | None = None
     """Its folder, where it is a part of this package."""
     layout: str
-    recognises: Callable[[Beginning], bool] = lambda _: False
+    recognises: Callable[[FileHead], bool] = lambda _: False
     """Whether a file is of its layout; no file is of two."""
     qualities: Mapping[Level, tuple[str, ...]] = field(default_factory=dict)
     overall: Mapping[Level, str] = field(default_factory=dict)
@@ -210,10 +210,10 @@ class Corpus:
             raise MissingPrerequisite(f"{path.parent}: has no {path.name}. Type `dialeval data fetch {self.name}`.")
         return path
 
-    def fetch(self) -> Fetched:
+    def fetch(self) -> DownloadResult:
         """Download it into the user's cache; files that are there already and have the right checksum stay."""
         if self.packaged is not None:
-            return Fetched(self.packaged, (), ())
+            return DownloadResult(self.packaged, (), ())
         if value := os.environ.get(DATA_DIR_VARIABLE):
             raise InputError(
                 f"{DATA_DIR_VARIABLE}: is set to {value!r}, so corpora are read from there and not from the cache. "

@@ -24,7 +24,7 @@ from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.signature import text_hash
 
 from .columns import Columns
-from .corpus import Beginning
+from .corpus import FileHead
 from .exports import check_layout, check_suffix, export_of, user_rows
 from .items import context_key, text_key
 from .registry import CORPORA, identify, read_items, read_set
@@ -89,7 +89,7 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
         ((name, items),) = read_set(source).items()
         return _rated(items, source, is_chat=any(name in corpus.sets for corpus in CORPORA.values() if corpus.is_chat))
     check_suffix(path)
-    if not is_table(path) and export_of((beginning := Beginning.of(path)).value) is None:
+    if not is_table(path) and export_of((beginning := FileHead.of(path)).value) is None:
         check_layout(path, beginning.value)
         corpus = identify(path)
         if corpus is not None or (beginning.is_array and not beginning.has("id")):

@@ -22,7 +22,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 
 from . import mini, readers, verdicts
-from .corpus import Beginning, Corpus, GroundedDialogue, publications
+from .corpus import Corpus, FileHead, GroundedDialogue, publications
 from .readers import dailydialog_pp, dstc10
 from .rows import visible_turns
 
@@ -78,17 +78,16 @@ def find_corpus(name: str) -> Corpus:
 
 def identify(path: Path) -> Corpus | None:
     """Return the corpus whose layout a file has; None where it is the user's."""
-    beginning = Beginning.of(path)
-    if _is_chat(beginning.value):
-        return None
-    return next((corpus for corpus in CORPORA.values() if corpus.recognises(beginning)), None)
+    return _corpus_of(FileHead.of(path))
 
 
-def _is_chat(value: object) -> bool:
-    """Whether an object is a conversation of chat messages, whatever is next to them; no corpus is published so."""
-    if isinstance(value, Mapping):
-        value = next((value[name] for name in ("messages", "conversations") if name in value), None)
-    return isinstance(value, list) and bool(value) and is_message(value[0])
+def _corpus_of(head: FileHead) -> Corpus | None:
+    messages = head.value
+    if isinstance(messages, Mapping):
+        messages = next((messages[name] for name in ("messages", "conversations") if name in messages), None)
+    if isinstance(messages, list) and messages and is_message(messages[0]):
+        return None  # chat messages, whatever is next to them: no corpus is published so
+    return next((corpus for corpus in CORPORA.values() if corpus.recognises(head)), None)
 
 
 def read_items(path: Path) -> list[Item]:
@@ -97,22 +96,16 @@ def read_items(path: Path) -> list[Item]:
     Raises:
         InputError: the file is malformed, or holds no responses; the message names the line.
     """
-    return [
-        item
-        for one in read_scored(path, Reading(), stem=path.stem)
-        for item in (one.items("turn") if isinstance(one, Conversation) else [one])
-    ]
+    return [item for one in _read(path) for item in (one.items("turn") if isinstance(one, Conversation) else [one])]
 
 
-def read_scored(
-    path: Path, reading: Reading, options: ReadingOptions = AS_IT_IS, *, stem: str | None = None
-) -> list[Item | Conversation]:
-    """Read what a file has to score, conversations as they are; raises as `read_items`, for the arguments see `read_rows`."""
-    if (items := published_items(path, options)) is not None:
-        return list(items)
+def _read(path: Path) -> Sequence[Item | Conversation]:
+    """What a file has to score, conversations as they are."""
+    if (items := published_items(path, AS_IT_IS)) is not None:
+        return items
     rows, is_table = open_rows(str(path))
-    found = read_rows(rows, reading, options, names=RowNames(stem), is_table=is_table)
-    return [one for one in found if one is not None]
+    read = read_rows(rows, Reading(), names=RowNames(path.stem), is_table=is_table)
+    return [one for one in read if one is not None]
 
 
 def published_items(path: Path, options: ReadingOptions) -> Sequence[Item] | None:
@@ -146,14 +139,12 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
     """
     corpus = identify(path)
     if corpus is None:
-        conversations = read_scored(path, Reading(), stem=path.stem)
-        if responses := [one for one in conversations if not isinstance(one, Conversation)]:
-            raise InputError(f"{path}: holds responses ({responses[0].id!r} is one). Name whole conversations.")
-        return [
-            GroundedDialogue(Dialogue(one.id, visible_turns(one.turns)))
-            for one in conversations
-            if isinstance(one, Conversation)
-        ]
+        dialogues = []
+        for one in _read(path):
+            if not isinstance(one, Conversation):
+                raise InputError(f"{path}: holds responses ({one.id!r} is one). Name whole conversations.")
+            dialogues.append(GroundedDialogue(Dialogue(one.id, visible_turns(one.turns))))
+        return dialogues
     if corpus.read_dialogues is None:
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")
     if every_response and corpus is dailydialog_pp.CORPUS:
@@ -200,14 +191,13 @@ def read_reported(sources: Iterable[str]) -> ReportedSets:
 
 
 def _read_reported_file(path: Path) -> list[Item]:
-    corpus = identify(path)
-    if corpus is None:
-        beginning = Beginning.of(path)
-        has_items = not (isinstance(beginning.value, Mapping) and find(beginning.value)) and (
-            beginning.is_array or not beginning.text or beginning.has("context") or beginning.has("response")
-        )
-    else:
+    head = FileHead.of(path)
+    if (corpus := _corpus_of(head)) is not None:
         has_items = corpus.read_items is not None
+    else:
+        has_items = not (isinstance(head.value, Mapping) and find(head.value)) and (
+            head.is_array or not head.text or head.has("context") or head.has("response")
+        )
     return read_items(path) if has_items else list(read_dialogues(path))
 
 

@@ -11,15 +11,15 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, is_packed, open_rows
-from dialeval_plugin.conversations.ids import FirstPlaces
 from dialeval_plugin.conversations.reading import (
     AS_IT_IS,
+    FirstPlaces,
     Reading,
     ReadingOptions,
     RowNames,
@@ -41,12 +41,7 @@ LARGE = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of the parts of a source; what answers one context, and what is of one conversation, is in one of them.
-
-    Attributes:
-        number: from 1.
-        of: how many parts there are.
-    """
+    """Part `number`, from 1, `of` several; what answers one context, and what is of one conversation, is in one of them."""
 
     number: int
     of: int
@@ -81,7 +76,7 @@ class Shard:
 
 
 class PlacedItem(NamedTuple):
-    """What is scored, and its place among all items of the source."""
+    """What is scored, and its place among all items of the source, those of other shards too."""
 
     place: int
     item: Item
@@ -103,9 +98,8 @@ class Source:
         name: a path or a URL; of an object, how it is called in errors.
         options: what the user says of it.
         given: the object; None where the source is named.
-        reading: what the last iteration left out.
-        passed_over: files of the folder that hold no conversations, of the last iteration.
-        n_items: of the last iteration.
+        reading: what the last iteration left out; `passed_over` are files of the folder that hold no conversations, and
+            `n_items` is how many items it had.
     """
 
     name: str
@@ -148,24 +142,24 @@ class Source:
         self.reading = Reading(malformed=None if self.given is not None else [])
         self.passed_over = []
         self._digest = hashlib.sha256(repr(self.options).encode())
-        n_found = 0
+        n_read = 0
         try:
-            for one in self._found(is_wanted):
-                n_found += 1
+            for one in self._all(is_wanted):
+                n_read += 1
                 self._check_whole()
                 yield one
             self._check_whole()
         except sqlite3.Error as error:
             raise InputError(f"{self.name}: its ids cannot be kept in a temporary file ({error}). Make room.") from error
-        if self.malformed and not n_found:
+        if self.malformed and not n_read:
             raise InputError(self.malformed[0])
 
     def _check_whole(self) -> None:
         if self.options.strict and (self.reading.left_out or self.passed_over):
             raise InputError(f"{self.name}: {self.remarks().strip()}. Without --strict the rest is read.")
 
-    def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem | None]:
-        """Yield what a scorer of this level takes; None for each item that is not of the shard.
+    def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem]:
+        """Yield what a scorer of this level takes, of the shard alone where one is given.
 
         A row without an id is called after the file and its place. Of a response of another shard no more is read than its
         context.
@@ -175,13 +169,12 @@ class Source:
         """
         self.n_items = 0
         for one in self.conversations(None if shard is None else shard.has):
+            is_own = one is not None
             if isinstance(one, Conversation):
                 is_own = shard is None or shard.has([turn.text for turn in one.turns])
-                found: Sequence[Item | None] = [item if is_own else None for item in one.items(level)]
-            else:
-                found = [one]
-            for item in found:
-                yield None if item is None else PlacedItem(self.n_items, item)
+            for item in one.items(level) if isinstance(one, Conversation) else [one]:
+                if item is not None and is_own:
+                    yield PlacedItem(self.n_items, item)
                 self.n_items += 1
         if not self.n_items:
             silent = self.reading.remarks().strip().rpartition("\n")[2] or "it is empty"
@@ -192,12 +185,11 @@ class Source:
 
     def read(self, level: Level) -> list[Item]:
         """Return all that a scorer of this level takes, in the order of the files; raises as `items`."""
-        return [placed.item for placed in self.items(level) if placed is not None]
+        return [placed.item for placed in self.items(level)]
 
-    def _found(self, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
+    def _all(self, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
         if self.given is not None:
-            rows, is_table = given_rows(self.given)
-            yield from self._read(rows, RowNames(), is_wanted, is_table=is_table)
+            yield from self._read(Rows(*given_rows(self.given)), RowNames(), is_wanted)
             return
         path = Path(self._spooled())
         if path.is_dir() and not is_data_set(path):
@@ -208,10 +200,9 @@ class Source:
                 self._digest.update(repr(item).encode())
                 yield item
             return
-        given = str(path) if "://" not in self.name else self.name
-        rows, is_table = open_rows(given, called=self.name, layout=self.options.layout)
+        rows = open_rows(self.name if "://" in self.name else str(path), called=self.name, layout=self.options.layout)
         stem = "stdin" if self.name == "-" else PurePosixPath(self.name).name.partition(".")[0]
-        yield from self._read(rows, RowNames(stem), is_wanted, is_table=is_table)
+        yield from self._read(rows, RowNames(stem), is_wanted)
 
     def _spooled(self) -> str:
         """The file to read: of standard input and of pipes, which can be read once, a copy that goes with this object."""
@@ -224,18 +215,17 @@ class Source:
         return str(self._copy.name) if is_pipe else self.name
 
     def _read(
-        self, rows: Iterable[Line], names: RowNames, is_wanted: Callable[[object], bool] | None, *, is_table: bool
+        self, rows: Rows, names: RowNames, is_wanted: Callable[[object], bool] | None
     ) -> Iterator[Conversation | Example | None]:
-        yield from read_rows(
-            map(self._hashed, rows), self.reading, self.options, names=names, is_table=is_table, is_wanted=is_wanted
-        )
+        def hashed() -> Iterator[Line]:
+            for line in rows.lines:
+                self._digest.update(repr(line.value).encode("utf-8", "surrogatepass"))
+                yield line
 
-    def _hashed(self, line: Line) -> Line:
-        self._digest.update(repr(line.value).encode("utf-8", "surrogatepass"))
-        return line
+        return read_rows(hashed(), self.reading, self.options, names=names, is_table=rows.is_table, is_wanted=is_wanted)
 
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
-        """What the files below a folder hold, called after file and conversation; others are named in `passed_over`."""
+        """What the files below a folder hold, called after file and conversation."""
         n_read = 0
         for file in sorted(one for one in folder.rglob("*") if one.is_file()):
             name = file.relative_to(folder)
@@ -248,7 +238,7 @@ class Source:
             n_read += 1
             self._digest.update(name.as_posix().encode())
             self.reading.places = FirstPlaces()  # ids have the file before them
-            for one in self._read(rows.lines, RowNames(), is_wanted, is_table=rows.is_table):
+            for one in self._read(rows, RowNames(), is_wanted):
                 yield None if one is None else _below(name.as_posix(), one)
         if not n_read:
             raise InputError(
@@ -266,7 +256,7 @@ def _below(file: str, one: Conversation | Example) -> Conversation | Example:
 
 
 def _may_be_published(path: Path) -> bool:
-    """Whether a file may be one of a published corpus: those are not large, and of JSON, CSV or text, packed by gzip or not."""
+    """Whether a file may be one of a published corpus, which is not large, and JSON, CSV or text, packed by gzip or not."""
     if not path.is_file() or path.stat().st_size >= LARGE or path.suffix.lower() not in _PUBLISHED:
         return False
     with path.open("rb") as file:

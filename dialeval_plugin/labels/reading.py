@@ -25,7 +25,7 @@ from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown
 from dialeval_plugin.core.files import Line, parse_json
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.corpora.columns import Columns
-from dialeval_plugin.corpora.corpus import Beginning
+from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
 from dialeval_plugin.corpora.registry import identify
@@ -106,7 +106,7 @@ def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
         rows = _workbook(path) if path.suffix.lower() == ".xlsx" else list(open_rows(str(path)).lines)
         return person_rows(rows, str(path))
     check_suffix(path)
-    is_own = is_table(path) or export_of(Beginning.of(path).value) is not None or identify(path) is None
+    is_own = is_table(path) or export_of(FileHead.of(path).value) is not None or identify(path) is None
     if not is_own:
         return None
     if not only_first:

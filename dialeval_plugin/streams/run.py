@@ -143,7 +143,7 @@ class ScoreRun:
 
     def items(self) -> Iterator[Item]:
         """Read what is scored."""
-        return (placed.item for placed in self.source.items(self.scorer.level, self.shard) if placed is not None)
+        return (placed.item for placed in self.source.items(self.scorer.level, self.shard))
 
     def stored(self, remedy: str = "add --overwrite to replace it") -> Mapping[str, Any] | None:
         """Return what belongs to all rows of the output where it has the scores of this very run; None where nothing is there.
@@ -240,8 +240,7 @@ def _of_source(source: Source) -> dict[str, Any]:
 
 
 def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Block]:
-    own = (placed for placed in source.items(scorer.level, shard) if placed is not None)
-    size = block_size(scorer, BLOCK)
+    own, size = source.items(scorer.level, shard), block_size(scorer, BLOCK)
     for number in itertools.count():
         places, items, digest, n_characters = [], [], hashlib.sha256(), 0
         for place, item in itertools.islice(own, size):

@@ -9,7 +9,7 @@ import pytest
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora import corpus, mini, registry
-from dialeval_plugin.corpora.corpus import ByHand, Corpus, Fetched, Publication
+from dialeval_plugin.corpora.corpus import Corpus, DownloadResult, ManualDownload, Publication
 from tests.cli.running import run, write_rows
 
 MEAL = ["Did your meal meet with your approval ?", "Our meal was absolutely perfect !"]
@@ -25,7 +25,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_list_says_where_each_corpus_is_and_how_to_get_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Publication("here", "Toys", None, None, ("https://example.org/toys",), "not stated", (), (ByHand("a.json", "Ask."),))
+    here = Publication(
+        "here", "Toys", None, None, ("https://example.org/toys",), "not stated", (), (ManualDownload("a.json", "Ask."),)
+    )
     gone = Publication("gone", "More toys", None, None, (), "MIT")
     monkeypatch.setattr(corpus, "publications", lambda: {"here": here, "gone": gone})
     known = {name: Corpus(name=name, layout="") for name in ("here", "gone")}
@@ -56,7 +58,9 @@ def test_list_names_what_a_partial_corpus_lacks(cache: Path) -> None:
 
 
 def test_fetch_says_what_is_left_to_get_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Corpus, "fetch", lambda self: Fetched(tmp_path, ("b.json",), (ByHand("a.json", "Ask."),)))
+    monkeypatch.setattr(
+        Corpus, "fetch", lambda self: DownloadResult(tmp_path, ("b.json",), (ManualDownload("a.json", "Ask."),))
+    )
     monkeypatch.setattr(registry, "CORPORA", {"toys": Corpus(name="toys", layout="")})
     result = run("data", "fetch", "toys")
     assert result.exit_code == 0

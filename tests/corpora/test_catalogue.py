@@ -11,7 +11,7 @@ import pytest
 
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.corpora import corpus, mini
-from dialeval_plugin.corpora.corpus import ByHand, Corpus, Fetched, Publication, RemoteFile, publications
+from dialeval_plugin.corpora.corpus import Corpus, DownloadResult, ManualDownload, Publication, RemoteFile, publications
 from dialeval_plugin.corpora.readers import conture, convai, dbdc, fed, usr
 from dialeval_plugin.corpora.registry import CORPORA, find_corpus
 from tests.loopback import serving_files
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "toys"
 
 
-def toys(*files: RemoteFile, by_hand: tuple[ByHand, ...] = ()) -> Publication:
+def toys(*files: RemoteFile, by_hand: tuple[ManualDownload, ...] = ()) -> Publication:
     return Publication("toys", "Toys", None, None, (), "not stated", files, by_hand)
 
 
@@ -54,9 +54,11 @@ def remote(url: str, sha256: str = SHA256, path: str = "one.json") -> RemoteFile
 
 
 def test_download_checks_each_file_and_says_what_is_left_to_get_by_hand(url: str, folder: Path) -> None:
-    left = ByHand("two.json", "Ask.")
-    published = toys(remote(url), remote(url, path="inner/again.json"), by_hand=(left, ByHand("one.json", "Here already.")))
-    assert published.download(folder) == Fetched(folder, ("one.json", "inner/again.json"), (left,))
+    left = ManualDownload("two.json", "Ask.")
+    published = toys(
+        remote(url), remote(url, path="inner/again.json"), by_hand=(left, ManualDownload("one.json", "Here already."))
+    )
+    assert published.download(folder) == DownloadResult(folder, ("one.json", "inner/again.json"), (left,))
     assert (folder / "one.json").read_bytes() == (folder / "inner" / "again.json").read_bytes() == CONTENT
 
 
@@ -157,7 +159,7 @@ def test_a_folder_without_the_file_is_named(
 
 def test_mini_is_always_there(cache: Path) -> None:
     assert find_corpus("mini").folder() == mini.folder()
-    assert find_corpus("mini").fetch() == Fetched(mini.folder(), (), ())
+    assert find_corpus("mini").fetch() == DownloadResult(mini.folder(), (), ())
 
 
 def test_unknown_corpus_lists_the_known_ones() -> None:

@@ -27,7 +27,7 @@ from dialeval_plugin.conversations.record import Conversation, TurnChoice
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.registry import read_dialogues, read_items, read_reported, read_scored
+from dialeval_plugin.corpora.registry import read_dialogues, read_items, read_reported
 from dialeval_plugin.corpora.rows import file_rows, is_table
 from dialeval_plugin.corpora.scored_input import Source
 from tests.layouts import array, lines, write
@@ -240,11 +240,11 @@ def test_tables_of_responses(tmp_path: Path) -> None:
     assert read_items(write(tmp_path / "in.csv", table(rows))) == expected
     assert read_items(write(tmp_path / "in.TSV", table(rows, "\t"))) == expected
     lines_of = [{"history": "Hi.\nHo.", "answer": "Ha."}]
-    found = read_scored(
-        write(tmp_path / "in.jsonl", lines(*lines_of)), Reading(), ReadingOptions(columns=dict(list(columns.items())[:2]))
-    )
+    own = ReadingOptions(columns=dict(list(columns.items())[:2]))
     # A text of JSON is one turn, its lines too.
-    assert found == [Example("0", (Turn("Hi.\nHo."),), Turn("Ha."))]
+    assert Source(str(write(tmp_path / "in.jsonl", lines(*lines_of))), own).read("turn") == [
+        Example("0", (Turn("Hi.\nHo."),), Turn("Ha."))
+    ]
 
 
 def test_turns_of_conversations_may_stand_among_each_other(tmp_path: Path) -> None:
@@ -439,10 +439,10 @@ def test_wrong_tables(tmp_path: Path) -> None:
         "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
         "messages, with a conversation a row."
     )
-    assert refusal(read_scored, path, Reading(), ReadingOptions(columns={"context": "question", "response": "answr"})) == (
+    assert refusal(Source(str(path), ReadingOptions(columns={"context": "question", "response": "answr"})).read, "turn") == (
         f"{path}:2: has no column 'answr', which is to be 'response'. There are: question, answer."
     )
-    assert refusal(read_scored, path, Reading(), ReadingOptions(columns={"ctx": "question"})) == (
+    assert refusal(Source(str(path), ReadingOptions(columns={"ctx": "question"})).read, "turn") == (
         "columns: there is no field 'ctx'. Did you mean 'context'? Known are: context, response, id, references, facts, "
         "conversation, speaker, text, messages, conversations, turns."
     )

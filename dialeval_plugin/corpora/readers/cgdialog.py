@@ -16,7 +16,7 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn, is_blank
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.corpus import Beginning, Corpus
+from dialeval_plugin.corpora.corpus import Corpus, FileHead
 from dialeval_plugin.corpora.rows import (
     as_object,
     as_path,
@@ -223,7 +223,7 @@ def _has_utterances(history: object) -> bool:
 
 def has_causes(path: Path) -> bool:
     """Whether a file has responses with their causes; raises as `read_text`."""
-    return (beginning := Beginning.of(path)).is_array and beginning.has("history", "entities")
+    return (beginning := FileHead.of(path)).is_array and beginning.has("history", "entities")
 
 
 def _read_items(path: Path) -> Sequence[Item]:

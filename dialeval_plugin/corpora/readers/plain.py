@@ -31,7 +31,7 @@ from pathlib import Path
 from dialeval_plugin.core.dialogue import Dialogue, Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_json, read_json_lines, read_text
-from dialeval_plugin.corpora.corpus import Beginning, Corpus, GroundedDialogue
+from dialeval_plugin.corpora.corpus import Corpus, FileHead, GroundedDialogue
 from dialeval_plugin.corpora.rows import as_object, read_csv, spoken_turn, text_field, turns_field, unique_ids, visible_turns
 
 END = "__eou__"
@@ -196,7 +196,7 @@ def read_topical_chat(path: Path) -> list[Dialogue]:
     return [Dialogue(id, visible_turns(spoken)) for id, spoken in turns.items()]
 
 
-def _is_topical_chat(file: Beginning) -> bool:
+def _is_topical_chat(file: FileHead) -> bool:
     first = next(iter(file.value.values()), None) if isinstance(file.value, dict) and not file.is_array else None
     return isinstance(first, dict) and "content" in first
 
