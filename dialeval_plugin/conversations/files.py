@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 
 def has_known_suffix(name: str, layout: str | None = None) -> bool:
-    """Whether the name of a file says that it may hold conversations, in this layout where the user names one."""
+    """Whether a file may hold conversations by its name, in this layout where the user names one."""
     if layout in text_layouts():
         return _bare(name).suffix == ".txt"
     return _bare(name).suffix in SUFFIXES or name.lower().endswith(_ARCHIVES)
@@ -62,7 +62,7 @@ def is_data_set(path: Path) -> bool:
 
 
 def files_of(name: str) -> tuple[Any, str]:
-    """Return the file system of fsspec that has a source, and its path there; of a file that is here no letter is a sign."""
+    """Return the file system of fsspec that has a source, and its path there; `::` in the name of a local file is no sign."""
     import fsspec
 
     return (fsspec.filesystem("file"), name) if Path(name).exists() else fsspec.core.url_to_fs(name)
@@ -71,13 +71,8 @@ def files_of(name: str) -> tuple[Any, str]:
 def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layout: str | None = None) -> Rows:
     """Open a file, a URL, or a folder that `datasets` has saved.
 
-    Args:
-        path: of the file, or a URL.
-        called: what errors and rows call it; by default `path`.
-        is_log: whether JSON is read with the indulgence that logs need, see `parse_json_prefix`.
-        layout: as the user names it. A file that is no JSON has rows where its first line is one of a layout of such files.
-
-    A file that is no JSON has rows where its first line is one of a layout of such files, or `layout` names one.
+    A file that is no JSON has rows where its first line is one of a layout of such files, or `layout` names one. Errors and
+    rows call it `called`, by default `path`; `is_log` reads JSON with the indulgence that logs need, see `parse_json_prefix`.
 
     Raises:
         InputError: there is no such file, or, when its rows are read, one is malformed; the message names it.
@@ -193,37 +188,33 @@ def _rows_of_text(
         n_before += 1
     if not first.strip():
         raise InputError(f"{name}: is empty, expected one JSON object a line.")
-    if (of_text := _text_layout(first, layout)) is not None:
-        of_text.ask(name, layout)
-        yield from _rows_of_lines(of_text, itertools.chain([first], file), name, n_before)
+    layouts = text_layouts()
+    if layout is None:
+        layout_of_text = next((one for one in layouts.values() if one.rows and next(one.rows([first]), None) is not None), None)
+    else:
+        layout_of_text = layouts.get(layout)
+    if layout_of_text is not None:
+        layout_of_text.ask(name, layout)
+        yield from _rows_of_lines(layout_of_text, itertools.chain([first], file), name, n_before)
         return
     if first.lstrip()[:1] not in ("{", "["):
         raise InputError(
             f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
             """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, or a table that is called .csv or .tsv."""
         )
-    if _is_whole(first, name) and (rest := file.readline(LARGEST_ROW)) is not None:
-        second = rest
-        while second and not second.strip():
-            second = file.readline(LARGEST_ROW)
-        if second or first.lstrip().startswith("{"):
-            yield from _json_lines(
-                iter([first, *([rest] if rest != second else []), second]), file, name, n_before, is_log=is_log
-            )
-            return
-        yield from value_rows(first, name, n_before, is_log=is_log)
+    if _is_whole(first, name):
+        read = [first]
+        while (line := file.readline(LARGEST_ROW)) and not line.strip():
+            read.append(line)
+        if line or first.lstrip().startswith("{"):
+            yield from _json_lines([*read, line], file, name, n_before, is_log=is_log)
+        else:
+            yield from value_rows(first, name, n_before, is_log=is_log)
         return
     text = "\n" * n_before + first + file.read(MAX_FILE_BYTES)
     if file.read(1):
         raise InputError(f"{name}: holds more than {MAX_FILE_BYTES // 10**6} MB, the limit of a file. Split it.")
     yield from value_rows(text, name, is_log=is_log)
-
-
-def _text_layout(first: str, name: str | None) -> Layout | None:
-    """The layout of a file that is no JSON, by its first line with a text, or as the user names it."""
-    layouts = text_layouts()
-    found = (one for one in layouts.values() if one.rows is not None and next(one.rows([first]), None) is not None)
-    return layouts.get(name) if name is not None else next(found, None)
 
 
 def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: int) -> Iterator[Line]:
@@ -247,22 +238,16 @@ def _is_whole(line: str, name: str) -> bool:
     return True
 
 
-def _json_lines(first: Iterator[str], file: io.TextIOWrapper, name: str, n_before: int, *, is_log: bool) -> Iterator[Line]:
+def _json_lines(first: Iterable[str], file: io.TextIOWrapper, name: str, n_before: int, *, is_log: bool) -> Iterator[Line]:
     # Only "\n" ends a record: other ends of lines may be inside of a text.
     for number, text in enumerate(itertools.chain(first, iter(partial(file.readline, LARGEST_ROW), "")), start=n_before + 1):
+        where, position = f"{name}:{number}", _skip(text, 0)
         if len(text) >= LARGEST_ROW:
-            raise InputError(f"{name}:{number}: holds more than {LARGEST_ROW // 10**6} MB, the limit of a row. Split it.")
-        if text.strip():
-            yield from _objects(text, f"{name}:{number}", is_log=is_log)
-
-
-def _objects(text: str, where: str, *, is_log: bool) -> Iterator[Line]:
-    """The values of a line: one, or several that somebody joined."""
-    position = _skip(text, 0)
-    while position < len(text):
-        value, position = parse_json_prefix(text, position, where, is_log=is_log)
-        yield _row(value, where)
-        position = _skip(text, position)
+            raise InputError(f"{where}: holds more than {LARGEST_ROW // 10**6} MB, the limit of a row. Split it.")
+        while position < len(text):  # one value, or several that somebody joined
+            value, position = parse_json_prefix(text, position, where, is_log=is_log)
+            yield _row(value, where)
+            position = _skip(text, position)
 
 
 def _row(value: Any, where: str) -> Line:
@@ -335,7 +320,14 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
     delimiter = delimiter_of(first, delimiter)
     names: list[str] = []
     n_rows = 0
-    reader = csv.reader(_without_zero_bytes(first, lines, name), delimiter=delimiter, strict=True)
+
+    def checked() -> Iterator[str]:
+        for line in itertools.chain([first], lines):
+            if "\0" in line:
+                raise InputError(f"{name}: holds zero bytes, as UTF-16 does. Save the file as UTF-8.")
+            yield line
+
+    reader = csv.reader(checked(), delimiter=delimiter, strict=True)
     start = 1 + skipped
     try:
         for cells in reader:
@@ -361,13 +353,6 @@ def delimiter_of(header: str, usual: str) -> str:
     """Return what separates the names of a table's columns: the usual sign, a semicolon, a tab, or a comma."""
     bare = re.sub(r'"[^"]*"', "", header)
     return next((one for one in (usual, *";\t,") if one in bare), usual)
-
-
-def _without_zero_bytes(first: str, lines: Iterator[str], name: str) -> Iterator[str]:
-    for line in itertools.chain([first], lines):
-        if "\0" in line:
-            raise InputError(f"{name}: holds zero bytes, as UTF-16 does. Save the file as UTF-8.")
-        yield line
 
 
 def _parquet_rows(name: str) -> Iterator[Line]:

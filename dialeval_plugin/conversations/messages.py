@@ -33,7 +33,7 @@ _OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription"})
-_PHASES = {"phase": {"commentary", "analysis"}, "channel": {"commentary", "analysis"}}
+_ASIDES = {"commentary", "analysis"}
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
 _TOOL_TEXT = re.compile(
     r"<(tool_call|tool_calls|tool_response|tool_result|function_calls?|function=[^<>]{0,200})>.*?(?:</(?:\1|function)>|\Z)"
@@ -121,27 +121,23 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     if text is None or (not text.strip() and any(map(value.get, _CALLS))):
         left_out[TEXTLESS] += 1
         return None
-    return _said(text, SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given), left_out)
+    speaker = SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given)
+    if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
+        left_out["tool result"] += 1
+        return None
+    answer = _answer(text, left_out) if speaker == ASSISTANT else text
+    return None if answer is None else Turn(answer, speaker)
 
 
 def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> str | None:
     """What a message is that was said to nobody, "" where that is not worth a word; None of any other."""
     if given is not None and is_silent(given):
         return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # of a tree, nobody's message
-    if value.get("isThought") is True or value.get("thought") is True or _is_aside(value):
+    is_aside = any(isinstance(aside := value.get(name), str) and aside in _ASIDES for name in ("phase", "channel"))
+    if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
     kind = value.get("type")
     return f"{kind} message" if not is_named and isinstance(kind, str) and is_silent(kind) else None
-
-
-def _said(text: str, speaker: str | None, left_out: Counter[str]) -> Turn | None:
-    """What of a text was said to somebody; None where it is a tool's alone."""
-    if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
-        left_out["tool result"] += 1
-        return None
-    if speaker == ASSISTANT and (answer := _answer(text, left_out)) != text:
-        return None if answer is None else Turn(answer, speaker)
-    return Turn(text, speaker)
 
 
 _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
@@ -185,10 +181,6 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
     return None, False
 
 
-def _is_aside(value: Mapping[str, Any]) -> bool:
-    return any(value.get(name) in asides for name, asides in _PHASES.items() if isinstance(value.get(name), str))
-
-
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
     """What was said; None where the message has no text."""
     if fields.text is not None:
@@ -205,23 +197,24 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
             else "Give 'role' and 'content', as OpenAI's have them."
         )
         raise InputError(f"{where}: is no chat message, it has only {known}. {advice}")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     kinds: Counter[str] = Counter()
     for name in names:
         of_field: Counter[str] = Counter()
         text = _content(value[name], f"{where}: {name}", of_field)
         kinds |= of_field  # the message may be there twice, as a text and in parts
         if text is not None:
-            found[name] = text
+            texts[name] = text
     left_out.update(kinds)
-    said = {name: text for name, text in found.items() if text.strip()}
-    if len({" ".join(text.split()) for text in said.values()}) > 1:
-        first, second = list(said)[:2]
+    visible = {name: text for name, text in texts.items() if text.strip()}
+    if len({" ".join(text.split()) for text in visible.values()}) > 1:
+        first, second = list(visible)[:2]
         raise InputError(
             f"{where}: has a text in {first!r} and another in {second!r}. Say which was said by --columns text={first}."
         )
-    text = next(iter(said.values()), next(iter(found.values()), None))
-    return text if text is not None and text.strip() else (_spoken_elsewhere(value, where) or text)
+    if visible:
+        return next(iter(visible.values()))
+    return _spoken_elsewhere(value, where) or next(iter(texts.values()), None)
 
 
 def _spoken_elsewhere(value: Mapping[str, Any], where: str) -> str | None:
@@ -254,7 +247,7 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
             raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
         elif part.get("thought") is True or part.get("isThought") is True:
             left_out["thought part"] += 1
-        elif (kind := str(part.get("type") or part.get("content_type") or _kind_of(part))) in (_TEXT_PARTS):
+        elif (kind := str(part.get("type") or part.get("content_type") or _kind_of(part))) in _TEXT_PARTS:
             name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
             inner = part.get(name)
             if isinstance(inner, Mapping):  # {"value": ..., "annotations": [...]}
@@ -289,20 +282,14 @@ def _answer(text: str, left_out: Counter[str]) -> str | None:
 def numbered_turns(
     messages: Iterable[tuple[str, object]], left_out: Counter[str], fields: Fields = USUAL
 ) -> list[tuple[int, Turn]]:
-    """Return the turns of a conversation, each with the number of its message, from 1; see `speakers_told_apart`.
-
-    Args:
-        messages: each with the place that an error of it names.
-        left_out: counts what is no turn.
-        fields: names of a message's fields.
-    """
-    found = [(number, turn_of(value, where, left_out, fields)) for number, (where, value) in enumerate(messages, start=1)]
-    numbers = [number for number, turn in found if turn is not None]
-    turns = speakers_told_apart([turn for _, turn in found if turn is not None], left_out)
+    """Return the turns of messages, given with the place that an error names, each with the number of its message, from 1."""
+    read = [(number, turn_of(value, where, left_out, fields)) for number, (where, value) in enumerate(messages, start=1)]
+    numbers = [number for number, turn in read if turn is not None]
+    turns = _speakers_told_apart([turn for _, turn in read if turn is not None], left_out)
     return [(number, turn) for number, turn in zip(numbers, turns, strict=True) if turn is not None]
 
 
-def speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn | None]:
+def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn | None]:
     """Return turns with the speakers that the whole conversation tells; None for what is no turn.
 
     Texts that all begin with a role ("User: ") have it as their speaker. A `system` that answers, and the only one who talks
@@ -331,14 +318,12 @@ def speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn 
 
 def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
     """What stands before each text, where before every one a role does: that of its message, or, without one, any."""
-    found = [_PREFIX.match(turn.text) for turn in turns]
-    matches = [match for match in found if match is not None]
-    is_plain = all(turn.speaker is None for turn in turns)
+    matches = [match for turn in turns if (match := _PREFIX.match(turn.text)) is not None]
     if len(matches) < len(turns) or len(turns) < 2:
         return []
-    if is_plain:
-        return matches if len({speaker_of(match[1]) for match in matches}) > 1 else []
-    return matches if all(speaker_of(match[1]) == turn.speaker for match, turn in zip(matches, turns, strict=True)) else []
+    named, speakers = [speaker_of(match[1]) for match in matches], [turn.speaker for turn in turns]
+    are_speakers = len(set(named)) > 1 if set(speakers) == {None} else named == speakers
+    return matches if are_speakers else []
 
 
 def split_dialogue(text: str) -> list[dict[str, str]] | None:

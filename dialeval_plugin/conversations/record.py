@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -64,23 +63,22 @@ class Conversation:
         answerer = answering(self.turns)
         has_roles = answerer is not None or any(turn.speaker == USER for turn in self.turns)
         if self.choice == "assistant" and not has_roles and self.turns:
+            named = ", ".join(sorted({repr(turn.speaker) for turn in self.turns if turn.speaker is not None}))
             raise InputError(
-                f"conversation {self.id!r}: has neither a user nor an assistant, only {_named(self.turns)}. "
+                f"conversation {self.id!r}: has neither a user nor an assistant, only {named or 'turns of nobody'}. "
                 "Choose the turns all or last, or call the chatbot 'assistant'."
             )
-        of_anyone = range(max(1, self.n_history), len(self.turns))
+        places = list(range(max(1, self.n_history), len(self.turns)))
         if self.choice == "all" or (self.choice is None and not has_roles):
-            return list(of_anyone)
-        found: list[int] | range = of_anyone
+            return places
         if has_roles:
-            places = range(self.n_history, len(self.turns))
-            found = [place for place in places if answerer is not None and self.turns[place].speaker == answerer]
-        return list(found[-1:] if self.choice == "last" else found)
+            places = [
+                place
+                for place in range(self.n_history, len(self.turns))
+                if answerer is not None and self.turns[place].speaker == answerer
+            ]
+        return places[-1:] if self.choice == "last" else places
 
     def _origin(self, place: int) -> Origin:
         source = self.sources[place] if self.sources else None
         return Origin(self.id, self.numbers[place], source, self.kept[place] if self.kept else ())
-
-
-def _named(turns: Iterable[Turn]) -> str:
-    return ", ".join(sorted({repr(turn.speaker) for turn in turns if turn.speaker is not None})) or "turns of nobody"

@@ -17,8 +17,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import refuse_parts, score_block, scores_of
 from dialeval_plugin.core.scores import OUT_OF_SCOPE
 
-UNSCORED = "unscored"
-SIGNATURE = "signature"
+UNSCORED, SIGNATURE = "unscored", "signature"
 
 
 class ScoreBatches:
@@ -82,8 +81,8 @@ class ScoreBatches:
             Line(f"row {number} of a batch", {name: _plain(value) for name, value in zip(names, values, strict=True)})
             for number, values in enumerate(zip(*columns, strict=True), start=1)
         ]
-        found = read_rows(rows, Reading(), self._options, names=RowNames(), is_table=True)
-        items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in found if one is not None]
+        read = read_rows(rows, Reading(), self._options, names=RowNames(), is_table=True)
+        items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in read if one is not None]
         if len(items) != len(rows):
             raise InputError("a batch: its rows are turns of conversations. Give a response, or a whole conversation, a row.")
         for row, of_row in zip(rows, items, strict=True):
@@ -93,7 +92,6 @@ class ScoreBatches:
 
 
 def _plain(value: Any) -> Any:
-    """Lists of Arrow's are arrays in numpy's batches."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
+    """A value of a batch, in which lists of Arrow are arrays, as a list."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
     return [_plain(one) for one in value] if isinstance(value, list) else value

@@ -46,18 +46,15 @@ _OURS = frozenset(
 """Arguments of an executor that are no options: they follow from what is scored."""
 _COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from dialeval_plugin.cli.entry import main; main()"
 """`dialeval`, without the working directory, where Python would look for modules first: data may lie beside a tqdm.py."""
-_SECONDS_BETWEEN_LOOKS = 1.0
-_COMPLETED = "completions"
-"""datatrove's folder of an empty file for each task that is done."""
 
 
 @dataclass(frozen=True)
 class ShardedRun:
-    """What is scored, in how many parts, and where they lie until they are one file.
+    """What is scored, in how many parts, and where they are until they are one file.
 
     Attributes:
         words: what follows `dialeval score`, but for `--shard` and `--output`.
-        output: of the whole, JSON lines or Parquet.
+        output: of the whole.
         n_shards: how many parts, each a task.
         folder: of the parts and the executor's logs; every machine has to see it.
     """
@@ -69,14 +66,17 @@ class ShardedRun:
 
     @classmethod
     def of(cls, words: Sequence[str], scorer: Scorer, source: str, output: Path, n_shards: int) -> ShardedRun:
-        """A run whose folder no other scorer, options, version of the source or number of shards has.
+        """Return a run whose folder no other scorer, options, version of the source or number of shards has.
 
         Raises:
             InputError: the source cannot be found, or the scorer needs all rows at once.
         """
         refuse_parts(scorer)
         check_suffix(output)
-        identity = text_hash(*words, run_identity(scorer), _version(source), str(n_shards))
+        with reading(source):
+            files, path = files_of(source)
+            version = str(files.checksum(path))  # what changes when a source does, as far as its file system says so
+        identity = text_hash(*words, run_identity(scorer), version, str(n_shards))
         return cls(tuple(words), output.absolute(), n_shards, (output.parent / f"{output.name}.shards" / identity).resolve())
 
     @property
@@ -115,12 +115,7 @@ class ScoreShard:
     """Scores the shard of a task's rank by `dialeval score`: a step of a datatrove pipeline.
 
     It is a process of its own, so that one which the system kills fails its task; of a pool's own process the pool would never
-    hear again.
-
-    Attributes:
-        run: what is scored.
-        n_threads: of each process.
-        n_gpus: of this machine, which tasks take in turn; 0 where tasks are given theirs.
+    hear again. Each has `n_threads`. Tasks take the `n_gpus` of this machine in turn; 0 where tasks are given theirs.
     """
 
     run: ShardedRun
@@ -153,7 +148,7 @@ class ScoreShard:
             raise InputError(f"shard {shard}: ended with {ended.returncode}. What it said stands in {log}.")
 
     def _own_gpu(self, rank: int) -> dict[str, str]:
-        """What shows a task one GPU where there are several."""
+        """The variable that shows a task one GPU where there are several."""
         if self.n_gpus < 2:
             return {}
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -168,11 +163,7 @@ class MergeShards:
     run: ShardedRun
 
     def __call__(self, data: object, rank: int, world_size: int) -> None:
-        """Merge the parts.
-
-        Raises:
-            InputError: they are not of one run, or rows are missing; see `merge`.
-        """
+        """Merge the parts; raises as `merge`."""
         merge(self.run.parts, self.run.output)
         for part in self.run.parts:
             part.unlink()
@@ -217,7 +208,9 @@ def launch(
 
 def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
     logs = run.folder / "logs"
-    _forget_lost(run, logs)
+    # datatrove would never do a task again that it marks as complete, whether or not its file is there.
+    for mark in (*(logs / f"completions/{rank:05d}" for rank in run.unfinished), run.folder / "merge/completions/00000"):
+        mark.unlink(missing_ok=True)
     at_once = min(workers, run.n_shards)
     cores = max(1, n_cores() // at_once) if executor == "local" else int(options.get("cpus_per_task", 1))
     kind = _executor(executor)
@@ -228,7 +221,11 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
         kind([MergeShards(run)], tasks=1, logging_dir=str(run.folder / "merge"), depends=tasks, **last).run()
         return None
     if executor == "ray":
-        _connect()
+        import ray
+
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # its own statistics of use go to a server, unasked
+        if not ray.is_initialized():
+            ray.init()  # the cluster of RAY_ADDRESS, or that runs here, or a new one
     if run.unfinished:
         tasks.run()
     if unfinished := run.unfinished:
@@ -264,7 +261,7 @@ def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:
     if run.unfinished:
         say(f"{run.folder}: waiting for the other processes, {len(run.unfinished)} of {shard.of} are at work")
     while run.unfinished:  # whoever started them ends all when one fails
-        time.sleep(_SECONDS_BETWEEN_LOOKS)
+        time.sleep(1.0)
     return run.finish()
 
 
@@ -290,29 +287,6 @@ def _executor(name: Executor) -> Any:
     if name == "ray":
         optional("ray", "--executor ray")
     return getattr(optional(module, f"--executor {name}"), attribute)
-
-
-def _connect() -> None:
-    import ray
-
-    # Its own statistics of use go to a server, unasked.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if not ray.is_initialized():
-        ray.init()  # the cluster of RAY_ADDRESS, or that runs here, or a new one
-
-
-def _version(source: str) -> str:
-    """What changes when a source does, as far as its file system says so."""
-    with reading(source):
-        files, path = files_of(source)
-        return str(files.checksum(path))
-
-
-def _forget_lost(run: ShardedRun, logs: Path) -> None:
-    """Take the mark of completion from tasks whose files are not there: datatrove would never do them again."""
-    for rank in run.unfinished:
-        (logs / _COMPLETED / f"{rank:05d}").unlink(missing_ok=True)
-    (run.folder / "merge" / _COMPLETED / f"{0:05d}").unlink(missing_ok=True)
 
 
 def _last_words(run: ShardedRun, rank: int) -> str:

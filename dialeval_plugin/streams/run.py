@@ -53,13 +53,12 @@ MOST_AT_ONCE = 500_000
 
 
 class _Block(NamedTuple):
-    """Items that are scored together, and where they stand among all of the source."""
+    """Items that are scored together, their places among all of the source, and a digest of both."""
 
     number: int
     places: list[int]
     items: list[Item]
     digest: str
-    """Of the places and the items."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ class ScoreRun:
 
     Attributes:
         scorer: one that needs all items at once has them all, at most `MOST_AT_ONCE`.
-        source: what is scored.
         output: JSON lines, CSV or Parquet, by its name; None keeps nothing, and what is no file gets all rows at the end.
         shard: the part that is scored.
         with_text: rows have what was said.
@@ -106,13 +104,11 @@ class ScoreRun:
         total: int | None = None,
         collectors: Sequence[Callable[[Scores], None]] = (),
     ) -> RunningSummary:
-        """Score in constant memory, and return what is said of the scores, with the worst `n_worst` rows.
+        """Score in constant memory, and return a summary of the scores, with the worst `n_worst` rows.
 
-        A bar shows the progress, of `total` items where that is known; `collectors` get the final scores as they come.
-
-        Until the end each block lies in the folder `<output>.blocks`. Called again, it reads the blocks that are there and
-        scores the others, and the rows of an API that failed; the file then has the same bytes. Beside it comes
-        `<output>.meta.json`.
+        A bar shows the progress, of `total` items where that is known; `collectors` get the final scores as they come. Until
+        the end each block is kept in the folder `<output>.blocks`. Called again, it reads the blocks that are there and scores
+        the others, and the rows of an API that failed; the file then has the same bytes.
 
         Raises:
             InputError: a row is malformed, there are too many for the scorer, another process writes the output, it cannot be
@@ -175,7 +171,7 @@ class ScoreRun:
         self, blocks: Iterable[_Block], store: _BlockFolder | None, advance: Callable[[int], object]
     ) -> Iterator[Scores]:
         """The final scores, a block's at a time, or those of all where the scorer looks at all; their rows are stored."""
-        is_whole, scorer = self.scorer.needs_whole_run, self.scorer
+        scorer = self.scorer
         items: list[Item] = []
         rows: list[Row] = []
         for block in blocks:
@@ -183,12 +179,12 @@ class ScoreRun:
             scores = scores_of(scorer, block.items, of_block)
             if store is not None:
                 store.keep(scores, block)
-            if is_whole:
+            if scorer.needs_whole_run:
                 items += block.items
                 rows += of_block
             else:
                 yield scores
-        if is_whole and items:
+        if items:
             scores = scores_of(scorer, items, scorer.normalise_rows(rows))
             if store is not None:
                 store.keep(scores)
@@ -231,8 +227,8 @@ class ScoreRun:
 
 def run_identity(scorer: Scorer) -> str:
     """Return what tells scores of one scorer from those of another: its signature, its table of percentiles, and its scope."""
-    beside = {"percentiles": scorer.percentiles, "scope": scorer.scope}
-    return "|".join([str(run_signature(scorer)), *(f"{name}:{found.digest}" for name, found in beside.items() if found)])
+    tables = {"percentiles": scorer.percentiles, "scope": scorer.scope}
+    return "|".join([str(run_signature(scorer)), *(f"{name}:{table.digest}" for name, table in tables.items() if table)])
 
 
 def _of_source(source: Source) -> dict[str, Any]:
@@ -256,15 +252,15 @@ def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Bl
 
 
 def _all_at_once(scorer: Scorer, blocks: Iterator[_Block]) -> list[_Block]:
-    found: list[_Block] = []
+    taken: list[_Block] = []
     for block in blocks:
-        found.append(block)
+        taken.append(block)
         if block.places[-1] >= MOST_AT_ONCE:
             raise InputError(
                 f"{scorer.name}: with these options it looks at all examples at once, and here are more than {MOST_AT_ONCE:,}. "
                 "Part the input, or choose other options."
             )
-    return found
+    return taken
 
 
 def _rows_of(block: _Block, scorer: Scorer, store: _BlockFolder | None, advance: Callable[[int], object]) -> list[Row]:
