@@ -116,11 +116,11 @@ def published_items(path: Path, options: ReadingOptions) -> Sequence[Item] | Non
         corpus = identify(path)
     except InputError:
         return None  # packed, or no text of UTF-8: what reads it as a log knows the first and names the second
-    if corpus is not None and corpus.read_items is not None:
-        if options.choice is not None:
-            raise InputError(f"{path}: is of the corpus {corpus.name}, which says what is scored. Leave --turns out.")
-        return corpus.read_items(path)
-    return None
+    if corpus is None or corpus.read_items is None:
+        return None
+    if options.choice is not None:
+        raise InputError(f"{path}: is of the corpus {corpus.name}, which says what is scored. Leave --turns out.")
+    return corpus.read_items(path)
 
 
 def read_dialogues(path: Path) -> list[Dialogue]:
@@ -149,8 +149,7 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
         raise InputError(f"{path}: is of the corpus {corpus.name}, which is rated and not trained on. Name plain dialogues.")
     if every_response and corpus is dailydialog_pp.CORPUS:
         return dailydialog_pp.read_grounded(path)
-    found = corpus.read_dialogues(path)
-    return [one if isinstance(one, GroundedDialogue) else GroundedDialogue(one) for one in found]
+    return [one if isinstance(one, GroundedDialogue) else GroundedDialogue(one) for one in corpus.read_dialogues(path)]
 
 
 class ReportedSets(NamedTuple):
@@ -170,23 +169,22 @@ def read_reported(sources: Iterable[str]) -> ReportedSets:
     sets: dict[str, list[Item]] = {}
     absent: list[str] = []
     for source in sources:
+        names = list(CORPORA[source].sets) if source in CORPORA else []
         if Path(source).is_file():
             sets[source] = _read_reported_file(Path(source))
-        elif source in CORPORA and len(CORPORA[source].sets) > 1:
-            present: dict[str, list[Item]] = {}
-            for name in CORPORA[source].sets:
+        elif len(names) < 2:
+            sets |= read_set(source)
+        else:
+            n_before = len(absent)
+            for name in names:
                 try:
-                    present |= read_set(name)
+                    sets |= read_set(name)
                 except MissingPrerequisite:
                     absent.append(name)
-            if not present:
+            if len(absent) == n_before + len(names):
                 raise MissingPrerequisite(
-                    f"{source}: none of its sets ({', '.join(CORPORA[source].sets)}) is on this machine. "
-                    f"Type `dialeval data fetch {source}`."
+                    f"{source}: none of its sets ({', '.join(names)}) is on this machine. Type `dialeval data fetch {source}`."
                 )
-            sets |= present
-        else:
-            sets |= read_set(source)
     return ReportedSets(sets, tuple(absent))
 
 

@@ -88,17 +88,15 @@ class ItemKey(NamedTuple):
 
     @classmethod
     def of(cls, item: Item) -> ItemKey:
-        """The key of an item."""
+        """Return the key of an item."""
         return cls("dialogue" if isinstance(item, Dialogue) else "turn", text_key(item))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdicts:
-    """What a judge said of items about one quality.
+    """What a judge said of items about one quality, with the lowest and highest possible answer.
 
-    Attributes:
-        scale: lowest and highest answer.
-        by_item: every answer about an item: several where the judge was asked more than once, or items have one text.
+    An item has several answers where the judge was asked more than once, or items have one text.
     """
 
     scale: tuple[float, float]
@@ -126,7 +124,7 @@ class StoredJudge:
     Attributes:
         name: of the judge, where its verdicts are from, and how it was asked.
         origin: the commits of the files that the verdicts were published in, or a hash of the recording.
-        readers: what gives the verdicts about each quality; the sets that they are about are read when they are asked for.
+        readers: what reads the verdicts about each quality, with the sets that they are about.
     """
 
     name: str
@@ -168,26 +166,24 @@ def _collection() -> Path:
 
 def _of_recording(path: Path) -> list[StoredJudge]:
     lines = [line.value for line in read_json_lines(path)]
-    kept: dict[str, dict[str, list[RecordedVerdict]]] = {}
+    by_judge: dict[str, dict[str, list[RecordedVerdict]]] = {}
     for verdict in checked(lines, list[RecordedVerdict], str(path), advice=_ADVICE):
-        kept.setdefault(verdict["judge"], {}).setdefault(verdict["quality"], []).append(verdict)
-    origin = file_hash(path)[:_DIGITS]
-    return [
-        StoredJudge(
-            name, origin, {quality: cache(partial(_recorded, path, quality, own)) for quality, own in qualities.items()}
-        )
-        for name, qualities in kept.items()
-    ]
+        by_judge.setdefault(verdict["judge"], {}).setdefault(verdict["quality"], []).append(verdict)
+    origin, judges = file_hash(path)[:_DIGITS], []
+    for name, about in by_judge.items():
+        readers = {quality: cache(partial(_recorded, path, quality, own)) for quality, own in about.items()}
+        judges.append(StoredJudge(name, origin, readers))
+    return judges
 
 
 def _recorded(path: Path, quality: str, verdicts: Sequence[RecordedVerdict]) -> StoredVerdicts:
     scales = {verdict["scale"] for verdict in verdicts}
     if len(scales) > 1:
         raise InputError(f"{path}: has {quality!r} on {len(scales)} scales. Record each in a file of its own.")
-    answers = [(ItemKey(verdict["level"], verdict["item"]), verdict["score"]) for verdict in verdicts]
     low, high = scales.pop()
     if not low < high:
         raise InputError(f"{path}: has {quality!r} on the scale {low:g} to {high:g}, which does not rise. Record it again.")
+    answers = ((ItemKey(verdict["level"], verdict["item"]), verdict["score"]) for verdict in verdicts)
     return StoredVerdicts((low, high), _by_item(answers))
 
 
@@ -200,7 +196,7 @@ def read_collection(path: Path | None = None) -> list[StoredColumn]:
     sets = checked(content["sets"], dict[str, _Set], f"{path}: sets", advice=_ADVICE)
     orders = checked(content.get("orders", {}), dict[str, list[int | None]], f"{path}: orders", advice=_ADVICE)
     commits = {file.path: file.url.split("/")[5] for file in CORPUS.published.files}
-    own_hash, found = file_hash(path), []
+    own_hash, read = file_hash(path), []
     for number, column in enumerate(checked(content["columns"], list[_Column], f"{path}: columns", advice=_ADVICE)):
         where = f"{path}: columns[{number}]"
         file = column.get("file", "").removeprefix(f"{CORPUS.name}/")
@@ -215,8 +211,8 @@ def read_collection(path: Path | None = None) -> list[StoredColumn]:
         way = way.removeprefix(PROBABILITY).removeprefix("prompt").strip(" ,")
         name = "/".join(filter(None, (column["judge"].partition(" (")[0], column["source"], way)))
         scale, origin = _scale(column["range"], where), commits.get(file, own_hash)[:_DIGITS]
-        found.append(StoredColumn(name, quality, column["set"], column["level"], scale, tuple(scores), origin))
-    return found
+        read.append(StoredColumn(name, quality, column["set"], column["level"], scale, tuple(scores), origin))
+    return read
 
 
 def _published(name: str, column: _Column, order: Sequence[int | None], n_rows: int) -> list[float | None]:
@@ -246,16 +242,16 @@ def _entries(content: Any, field: str) -> list[Any]:
 
 def _numbers(answer: Any) -> list[float]:
     """The first number of each of a judge's answers; some have none."""
-    found = (re.search(r"\d+(\.\d+)?(e-?\d+)?", str(one)) for one in (answer if isinstance(answer, list) else [answer]))
-    return [float(one[0]) for one in found if one]
+    matches = (re.search(r"\d+(\.\d+)?(e-?\d+)?", str(one)) for one in (answer if isinstance(answer, list) else [answer]))
+    return [float(match[0]) for match in matches if match]
 
 
 def _of_collection(path: Path) -> list[StoredJudge]:
-    kept: dict[str, dict[str, list[StoredColumn]]] = {}
+    by_judge: dict[str, dict[str, list[StoredColumn]]] = {}
     for column in read_collection(path):
-        kept.setdefault(column.judge, {}).setdefault(column.quality, []).append(column)
+        by_judge.setdefault(column.judge, {}).setdefault(column.quality, []).append(column)
     judges = []
-    for name, about in kept.items():
+    for name, about in by_judge.items():
         origin = ",".join(sorted({column.origin for own in about.values() for column in own}))
         readers = {quality: cache(partial(_joined, path, own)) for quality, own in about.items()}
         judges.append(StoredJudge(name, origin, readers))
@@ -290,10 +286,10 @@ def _joined(path: Path, columns: Sequence[StoredColumn]) -> StoredVerdicts:
 
 
 def _by_item(answers: Iterable[tuple[ItemKey, float]]) -> dict[ItemKey, tuple[float, ...]]:
-    found: dict[ItemKey, list[float]] = {}
+    by_item: dict[ItemKey, list[float]] = {}
     for key, answer in answers:
-        found.setdefault(key, []).append(answer)
-    return {key: tuple(values) for key, values in found.items()}
+        by_item.setdefault(key, []).append(answer)
+    return {key: tuple(values) for key, values in by_item.items()}
 
 
 def _scale(text: str, where: str) -> tuple[float, float]:
