@@ -23,31 +23,14 @@ OASST = {"message_tree_id": "t", "tree_state": "ready", "prompt": {
 
 FOUR_TURNS = {
     "ultrachat, messages": {"prompt": FIRST, "prompt_id": "p", "messages": CHAT},
-    "sharegpt": {"id": "c", "conversations": [
-        {"from": ("human", "gpt")[n % 2], "value": text} for n, (_, text) in enumerate(TEA)]},
     "wildchat": {"conversation_hash": "c", "model": "m", "conversation": CHAT, "turn": 2, "language": "English"},
-    "multiwoz 2.1": {"MUL1.json": {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in TEA]}},
     "multiwoz 2.1, a dialogue": {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in TEA]},
     "multiwoz 2.2": {"dialogue_id": "c", "services": [], "turns": [
         {"turn_id": str(n), "speaker": ("USER", "SYSTEM")[n % 2], "utterance": text, "frames": []}
         for n, (_, text) in enumerate(TEA)]},
     "taskmaster": {"conversation_id": "c", "instruction_id": "i", "utterances": [
         {"index": n, "speaker": ("USER", "ASSISTANT")[n % 2], "text": text} for n, (_, text) in enumerate(TEA)]},
-    "wizard of wikipedia": {"chosen_topic": "Tea", "persona": "p", "wizard_eval": 5, "dialog": [
-        {"speaker": ("1_Apprentice", "0_Wizard")[n % 2], "text": text} for n, (_, text) in enumerate(TEA)]},
-    "parlai, conversations": {"dialog": [
-        [{"id": "human", "text": FIRST}, {"id": "model", "text": SAID}],
-        [{"id": "human", "text": MORE}, {"id": "model", "text": LATER}]], "context": [], "metadata_path": "p"},
     "oasst, a tree without branches": OASST,
-    "prism": {"conversation_id": "c", "user_id": "u", "conversation_history": [
-        {"turn": n // 2, "role": ("user", "model")[n % 2], "content": text} for n, (_, text) in enumerate(TEA)]},
-    "baize": {"topic": "Tea", "input": "The conversation between human and AI assistant.\n" + "\n".join(
-        f"[|{('Human', 'AI')[n % 2]}|] {text}" for n, (_, text) in enumerate(TEA)) + "\n[|Human|] "},
-    "guanaco": {"text": "".join(f"### {('Human', 'Assistant')[n % 2]}: {text}" for n, (_, text) in enumerate(TEA))},
-    "text of a template": {"text": "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in TEA)},
-    "text of Llama 2": {"text": f"<s>[INST] {FIRST} [/INST] {SAID} </s><s>[INST] {MORE} [/INST] {LATER} </s>"},
-    "firefly, moss": {"conversation_id": "c", "conversation": [
-        {"human": FIRST, "assistant": SAID}, {"human": MORE, "assistant": LATER}]},
     "xtuner": {"conversation": [{"system": "Be kind.", "input": FIRST, "output": SAID}, {"input": MORE, "output": LATER}]},
     "red team attempts": {"transcript": HH + SAID + f"\n\nHuman: {MORE}\n\nAssistant: {LATER}", "rating": 1},
     "open-orca of conversations": {"id": "c", "conversations": [

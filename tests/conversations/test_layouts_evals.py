@@ -41,28 +41,16 @@ def arguments(prompt):
 
 
 READ_AS_THEY_ARE = {
-    "inspect, sample": INSPECT_SAMPLE,
     "inspect, log": {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": [INSPECT_SAMPLE]},
     "promptfoo, results": {"evalId": "e", "results": {"version": 3, "prompts": [], "results": [PROMPTFOO], "stats": {}}},
     "promptfoo, row": PROMPTFOO,
     "promptfoo, chat": {**PROMPTFOO, "prompt": {"raw": json.dumps([{"role": "system", "content": "Be kind."}, ASKED])}},
-    "openai evals": {"run_id": "r", "event_id": 0, "sample_id": "s.0", "type": "sampling",
-                     "data": {"prompt": [ASKED], "sampled": [SAID]}, "created_at": "2025"},
-    "openai's hosted evals": {"object": "eval.run.output_item", "id": "c",
-                              "sample": {"input": [ASKED], "output": [ANSWER], "error": None}},
-    "simple-evals": {"score": 1, "metrics": {}, "htmls": [""], "convos": [[ASKED, ANSWER]]},
-    "deepeval's run": {"testCases": [], "conversationalTestCases": [{"name": "t", "turns": [ASKED, ANSWER]}]},
-    "ragas, several turns": {"user_input": [{"type": "human", "content": FIRST}, {"type": "ai", "content": SAID}]},
-    "wildbench": {"session_id": "c", "conversation_input": [ASKED], "output": [SAID], "generator": "m"},
-    "arena-hard answer": {"uid": "u", "model": "m", "messages": [ASKED, {"role": "assistant", "content": {"answer": SAID}}]},
     "helm": {"request_states": [{"instance": {"id": "i", "input": {"text": FIRST}}, "request": {"prompt": FIRST},
                                 "result": {"completions": [{"text": SAID}]}}]},
-    "opencompass": {"0": {"origin_prompt": [{"role": "HUMAN", "prompt": FIRST}], "prediction": SAID, "gold": ""}},
 }  # fmt: skip
 READ_BY_NAME = {
     "lm-eval, text": ("lm-eval-samples", sample(arguments(FIRST))),
     "lm-eval, list": ("lm-eval-samples", sample([[FIRST, {"until": []}]])),
-    "lm-eval, messages": ("lm-eval-samples", sample(arguments(json.dumps([ASKED])))),
     "lm-eval, messages in a list": ("lm-eval-samples", sample(arguments([json.dumps([ASKED])]))),
     "lm-eval, ChatML": ("lm-eval-samples", sample(arguments(CHATML))),
     "lm-eval, Llama": ("lm-eval-samples", sample(arguments(LLAMA))),

@@ -122,20 +122,6 @@ def ai_studio(turns: Turns, id: str) -> Written:
     return {"id": id, "chunkedPrompt": {"chunks": chunks}}
 
 
-def gemini_activity(turns: Turns, id: str) -> Written:
-    rows = [{"header": "Gemini Apps", "title": f"Prompted {asked}", "titleUrl": f"https://gemini.google.com/app/{id}",
-             "time": f"2025-01-02T10:{n:02d}:00.123Z", "safeHtmlItem": [{"html": f"<p>{html.escape(answer)}</p>"}]}
-            for n, (asked, answer) in enumerate(pairs(turns))]  # fmt: skip
-    return rows[::-1]
-
-
-def gemini_details(turns: Turns, id: str) -> Written:
-    return [{"header": "Gemini", "title": "Used Gemini Apps", "titleUrl": f"https://gemini.google.com/app/c/{id}",
-             "time": f"2025-01-02T10:{n:02d}:00.123Z",
-             "details": [{"name": "Request", "value": asked}, {"name": "Response", "value": answer}]}
-            for n, (asked, answer) in enumerate(pairs(turns))]  # fmt: skip
-
-
 def gemini_takeout(turns: Turns, id: str) -> Written:
     found: list[dict[str, Any]] = []
     for number, (role, text) in enumerate(turns):
@@ -147,35 +133,9 @@ def gemini_takeout(turns: Turns, id: str) -> Written:
     return {"title": "Tea", "id": id, "conversation_turns": found}
 
 
-def copilot(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="Human", assistant="AI")
-    return [{"Conversation": id, "Time": _TIME.format(n), "Author": role, "Message": text}
-            for n, (role, text) in enumerate(said)]  # fmt: skip
-
-
-def copilot_chat(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="user", assistant="Copilot")
-    return [{"CreatedAt": f"1/2/2025 10:{n:02d}:00 +00:00", "MessageContent": text, "Author": role, "ChatName": id}
-            for n, (role, text) in enumerate(said)]  # fmt: skip
-
-
-def perplexity(turns: Turns, id: str) -> Written:
-    return {"id": id, "entries": [{"query": asked, "answer": answer} for asked, answer in pairs(turns)]}
-
-
-def grok(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="human", assistant="ASSISTANT")
-    responses = [{"response": {"_id": f"r{n}", "sender": role, "message": text}} for n, (role, text) in enumerate(said)]
-    return {"conversations": [{"conversation": {"id": id}, "responses": responses}]}
-
-
 def _librechat(key: str, parent: str | None, role: str, text: str) -> dict[str, Any]:
     return {"messageId": key, "parentMessageId": parent or "00000000-0000-0000-0000-000000000000", "sender": "GPT",
             "isCreatedByUser": role == "user", "text": text}  # fmt: skip
-
-
-def librechat(turns: Turns, id: str) -> Written:
-    return {"conversationId": id, "recursive": False, "messages": [_librechat(*one) for one in _chain(spoken(turns))]}
 
 
 def librechat_tree(turns: Turns, id: str) -> Written:
@@ -190,11 +150,6 @@ def llama_cpp(turns: Turns, id: str) -> Written:
     for key, parent, role, text in _chain([one for one in turns if one[0] in (*SPOKEN, "system")]):
         messages.append({"id": key, "convId": id, "type": "text", "role": role, "content": text, "parent": parent or "root"})
     return {"conv": {"id": id, "name": "Tea", "currNode": messages[-1]["id"]}, "messages": messages}
-
-
-def chatbot_ui(turns: Turns, id: str) -> Written:
-    messages = [{"role": role, "content": text} for role, text in spoken(turns)]
-    return {"version": 4, "history": [{"id": id, "name": "Tea", "messages": messages, "prompt": "Be kind."}], "folders": []}
 
 
 def lm_studio(turns: Turns, id: str) -> Written:
@@ -216,18 +171,6 @@ def lm_studio(turns: Turns, id: str) -> Written:
     return {"id": id, "name": "Tea", "messages": messages}
 
 
-def sillytavern(turns: Turns, id: str) -> Written:
-    rows = [{"name": "Ann" if role == "user" else "Seraphina", "is_user": role == "user", "is_system": False, "mes": text,
-             "swipes": ["Another.", text], "swipe_id": 1} for role, text in spoken(turns)]  # fmt: skip
-    return [{"user_name": "Ann", "character_name": "Seraphina", "chat_metadata": {}}, *rows]
-
-
-def jan(turns: Turns, id: str) -> Written:
-    return [{"object": "thread.message", "thread_id": id, "id": f"m{n}", "role": role, "created_at": n,
-             "content": [{"type": "text", "text": {"value": text, "annotations": []}}]}
-            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-
-
 def cherry_studio(turns: Turns, id: str) -> Written:
     messages: list[dict[str, Any]] = []
     blocks: list[dict[str, Any]] = []
@@ -241,26 +184,9 @@ def cherry_studio(turns: Turns, id: str) -> Written:
             "message_blocks": blocks}}  # fmt: skip
 
 
-def cursor(turns: Turns, id: str) -> Written:
-    bubbles = [{"bubbleId": f"b{n}", "type": 1 if role == "user" else 2, "text": text}
-               for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-    return {"composerId": id, "conversation": bubbles}
-
-
 def cursor_headers(turns: Turns, id: str) -> Written:
     bubbles = {f"b{n}": {"type": 1 if role == "user" else 2, "text": text} for n, (role, text) in enumerate(spoken(turns))}
     return {"composerId": id, "conversationMap": bubbles, "fullConversationHeadersOnly": [{"bubbleId": one} for one in bubbles]}
-
-
-def cursor_tabs(turns: Turns, id: str) -> Written:
-    bubbles = [{"type": role, "text": text} for role, text in _by_role(turns, user="user", assistant="ai")]
-    return {"tabs": [{"tabId": id, "bubbles": bubbles}]}
-
-
-def vscode_chat(turns: Turns, id: str) -> Written:
-    requests = [{"requestId": f"r{n}", "message": {"text": asked, "parts": []}, "response": [{"value": answer}]}
-                for n, (asked, answer) in enumerate(pairs(turns))]  # fmt: skip
-    return {"sessionId": id, "requesterUsername": "ann", "responderUsername": "GitHub Copilot", "requests": requests}
 
 
 def claude_code(turns: Turns, id: str) -> Written:
@@ -286,56 +212,10 @@ def codex(turns: Turns, id: str) -> Written:
     return [{"timestamp": _TIME.format(0), "type": "session_meta", "payload": {"id": id}}, *rows]
 
 
-def discord(turns: Turns, id: str) -> Written:
-    messages = [{"id": f"m{n}", "type": "Default", "content": text, "author": {"name": role, "isBot": role != "user"}}
-                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-    return {"guild": {"id": "1"}, "channel": {"id": id}, "messages": messages}
-
-
-def meta(turns: Turns, id: str) -> Written:
-    messages = [{"sender_name": role, "timestamp_ms": n, "content": text.encode().decode("latin-1")}
-                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-    return {"participants": [{"name": "user"}], "messages": messages[::-1], "thread_path": id}
-
-
-def telegram(turns: Turns, id: str) -> Written:
-    messages = [{"id": n, "type": "message", "from": role, "text": [text[:1], {"type": "bold", "text": text[1:]}]}
-                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-    return {"name": "Ann", "type": "personal_chat", "id": id, "messages": messages}
-
-
-def whatsapp(turns: Turns, id: str) -> Written:
-    return "".join(f"1/2/25, 10:{n:02d} - {role}: {text}\n" for n, (role, text) in enumerate(spoken(turns)))
-
-
-def whatsapp_phone(turns: Turns, id: str) -> Written:
-    return "".join(f"[02.01.25, 10:{n:02d}:00] {role}: {text}\n" for n, (role, text) in enumerate(spoken(turns)))
-
-
 def slack(turns: Turns, id: str) -> Written:
     return [{"type": "message", **({"user": "U1"} if role == "user" else {"bot_id": "B1", "subtype": "bot_message"}),
              "user_profile": {"real_name": role}, "text": text, "ts": f"{n}.0", "thread_ts": "0.0"}
             for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-
-
-def slack_api(turns: Turns, id: str) -> Written:
-    return {"ok": True, "messages": list(reversed(slack(turns, id)))}
-
-
-def signal(turns: Turns, id: str) -> Written:
-    return [{"conversationId": id, "type": "incoming", "source": role, "body": text, "sent_at": n}
-            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-
-
-def imessage(turns: Turns, id: str) -> Written:
-    return [{"is_from_me": 0, "handle_id": role, "text": text, "date": n, "chat_identifier": id}
-            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-
-
-def rasa(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="user", assistant="bot")
-    events = [{"event": kind, "text": text, "timestamp": n} for n, (kind, text) in enumerate(said)]
-    return {"sender_id": id, "events": [{"event": "action", "name": "action_listen"}, *events]}
 
 
 def botpress(turns: Turns, id: str) -> Written:
@@ -344,92 +224,11 @@ def botpress(turns: Turns, id: str) -> Written:
             for n, (side, text) in enumerate(said)]  # fmt: skip
 
 
-def botpress_list(turns: Turns, id: str) -> Written:
-    return {"id": id, "messages": botpress(turns, id)}
-
-
-def voiceflow(turns: Turns, id: str) -> Written:
-    return [{"turnID": f"t{n}", "type": "request" if role == "user" else "text", "format": "trace",
-             "payload": {"type": "text", "payload": text if role == "user" else {"message": text}}}
-            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-
-
-def ccai(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="CUSTOMER", assistant="AUTOMATED_AGENT")
-    return {"id": id, "entries": [{"text": text, "role": role, "user_id": 1} for role, text in said]}
-
-
-def ccai_segments(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="END_USER", assistant="AUTOMATED_AGENT")
-    segments = [{"text": text, "segmentParticipant": {"role": role}} for role, text in said]
-    return {"id": id, "transcript": {"transcriptSegments": segments}}
-
-
-def dialogflow(turns: Turns, id: str) -> Written:
-    return [{"session": id, "queryResult": {"queryText": asked, "fulfillmentText": answer}} for asked, answer in pairs(turns)]
-
-
-def lex(turns: Turns, id: str) -> Written:
-    return [{"sessionId": id, "inputTranscript": asked, "messages": [{"contentType": "PlainText", "content": answer}]}
-            for asked, answer in pairs(turns)]  # fmt: skip
-
-
-def connect(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="CUSTOMER", assistant="CUSTOM_BOT")
-    transcript = [{"ParticipantId": role, "ParticipantRole": role, "Type": "MESSAGE", "Content": text} for role, text in said]
-    return {"ContactId": id, "Participants": [], "Transcript": transcript}
-
-
-def elevenlabs(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="user", assistant="agent")
-    return {"conversation_id": id, "agent_id": "a", "transcript": [{"role": role, "message": text} for role, text in said]}
-
-
-def retell(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="user", assistant="agent", tool="tool_call_invocation")
-    return {"call_id": id, "transcript": "Agent: ...", "transcript_with_tool_calls": [
-        {"role": role, "content": text} for role, text in said]}  # fmt: skip
-
-
-def retell_object(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="user", assistant="agent")
-    return {"call_id": id, "transcript_object": [{"role": role, "content": text, "words": []} for role, text in said]}
-
-
-def vapi(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="user", assistant="bot", system="system", tool="tool_call_result")
-    return {"id": id, "artifact": {"messages": [{"role": role, "message": text} for role, text in said]}}
-
-
 def intercom(turns: Turns, id: str) -> Written:
     said = _by_role(turns, user="user", assistant="bot")
     found = [{"author": {"type": kind}, "body": f"<p>{html.escape(text)}</p>"} for kind, text in said]
     parts = [{**one, "part_type": "comment"} for one in found[1:]]
     return {"type": "conversation", "id": id, "source": found[0], "conversation_parts": {"conversation_parts": parts}}
-
-
-def zendesk(turns: Turns, id: str) -> Written:
-    comments = [{"id": n, "author_id": 1 if role == "user" else 2, "body": text, "public": True}
-                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-    return {"ticket": {"id": id, "requester_id": 1}, "comments": comments}
-
-
-def zendesk_chat(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="Visitor", assistant="Agent")
-    history = [{"type": "chat.msg", "channel": "#tea", "sender_type": kind, "msg": text} for kind, text in said]
-    return {"id": id, "history": history}
-
-
-def twilio(turns: Turns, id: str) -> Written:
-    directions = {"user": ("+1", id, "inbound"), "assistant": (id, "+1", "outbound-api")}
-    return [{"sid": f"SM{n}", "body": text, **dict(zip(("from", "to", "direction"), directions[role], strict=True))}
-            for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-
-
-def twilio_conversations(turns: Turns, id: str) -> Written:
-    messages = [{"sid": f"IM{n}", "conversation_sid": id, "author": role, "body": text, "index": n}
-                for n, (role, text) in enumerate(spoken(turns))]  # fmt: skip
-    return {"id": id, "messages": messages, "meta": {}}
 
 
 def cohere(turns: Turns, id: str) -> Written:
@@ -447,12 +246,6 @@ def bot_framework(turns: Turns, id: str) -> Written:
     return [{"type": "conversationUpdate", "id": "a", **place}, *activities]
 
 
-def copilot_studio(turns: Turns, id: str) -> Written:
-    said = _by_role(turns, user="1", assistant="0")
-    activities = [{"type": "message", "from": {"id": "x", "role": int(role)}, "text": text} for role, text in said]
-    return {"id": id, "activities": [{"type": "trace"}, *activities]}
-
-
 WRITERS: dict[str, Writer] = {
     "chatgpt": chatgpt,
     "claude": claude,
@@ -461,58 +254,111 @@ WRITERS: dict[str, Writer] = {
     "open-webui": open_webui,
     "open-webui of Qwen": qwen,
     "ai-studio": ai_studio,
-    "gemini-activity": gemini_activity,
-    "gemini-activity in details": gemini_details,
+    "gemini-activity": lambda turns, id: [{"header": "Gemini Apps", "title": f"Prompted {asked}",
+        "titleUrl": f"https://gemini.google.com/app/{id}", "time": f"2025-01-02T10:{n:02d}:00.123Z",
+        "safeHtmlItem": [{"html": f"<p>{html.escape(answer)}</p>"}]}
+        for n, (asked, answer) in enumerate(pairs(turns))][::-1],
+    "gemini-activity in details": lambda turns, id: [{"header": "Gemini", "title": "Used Gemini Apps",
+        "titleUrl": f"https://gemini.google.com/app/c/{id}", "time": f"2025-01-02T10:{n:02d}:00.123Z",
+        "details": [{"name": "Request", "value": asked}, {"name": "Response", "value": answer}]}
+        for n, (asked, answer) in enumerate(pairs(turns))],
     "gemini-takeout": gemini_takeout,
-    "copilot": copilot,
-    "copilot, a chat": copilot_chat,
-    "perplexity": perplexity,
-    "grok in a list": grok,
-    "librechat": librechat,
+    "copilot": lambda turns, id: [{"Conversation": id, "Time": _TIME.format(n), "Author": role, "Message": text}
+        for n, (role, text) in enumerate(_by_role(turns, user="Human", assistant="AI"))],
+    "copilot, a chat": lambda turns, id: [{"CreatedAt": f"1/2/2025 10:{n:02d}:00 +00:00", "MessageContent": text,
+        "Author": role, "ChatName": id}
+        for n, (role, text) in enumerate(_by_role(turns, user="user", assistant="Copilot"))],
+    "perplexity": lambda turns, id: {"id": id, "entries": [{"query": asked, "answer": answer}
+        for asked, answer in pairs(turns)]},
+    "grok in a list": lambda turns, id: {"conversations": [{"conversation": {"id": id},
+        "responses": [{"response": {"_id": f"r{n}", "sender": role, "message": text}}
+        for n, (role, text) in enumerate(_by_role(turns, user="human", assistant="ASSISTANT"))]}]},
+    "librechat": lambda turns, id: {"conversationId": id, "recursive": False, "messages": [_librechat(*one)
+        for one in _chain(spoken(turns))]},
     "librechat as a tree": librechat_tree,
     "llama.cpp": llama_cpp,
-    "chatbot-ui": chatbot_ui,
+    "chatbot-ui": lambda turns, id: {"version": 4, "history": [{"id": id, "name": "Tea", "messages": [{"role": role,
+        "content": text} for role, text in spoken(turns)], "prompt": "Be kind."}], "folders": []},
     "lm-studio": lm_studio,
-    "sillytavern": sillytavern,
+    "sillytavern": lambda turns, id: [{"user_name": "Ann", "character_name": "Seraphina", "chat_metadata": {}},
+        *[{"name": "Ann" if role == "user" else "Seraphina", "is_user": role == "user", "is_system": False, "mes": text,
+        "swipes": ["Another.", text], "swipe_id": 1} for role, text in spoken(turns)]],
     "cherry-studio": cherry_studio,
-    "cursor": cursor,
+    "cursor": lambda turns, id: {"composerId": id, "conversation": [{"bubbleId": f"b{n}",
+        "type": 1 if role == "user" else 2, "text": text} for n, (role, text) in enumerate(spoken(turns))]},
     "cursor with headers": cursor_headers,
-    "cursor-tabs": cursor_tabs,
-    "vscode-chat": vscode_chat,
+    "cursor-tabs": lambda turns, id: {"tabs": [{"tabId": id, "bubbles": [{"type": role, "text": text}
+        for role, text in _by_role(turns, user="user", assistant="ai")]}]},
+    "vscode-chat": lambda turns, id: {"sessionId": id, "requesterUsername": "ann", "responderUsername": "GitHub Copilot",
+        "requests": [{"requestId": f"r{n}", "message": {"text": asked, "parts": []}, "response": [{"value": answer}]}
+        for n, (asked, answer) in enumerate(pairs(turns))]},
     "claude-code": claude_code,
     "codex": codex,
-    "discord": discord,
-    "meta": meta,
-    "telegram": telegram,
-    "whatsapp": whatsapp,
-    "whatsapp of a phone": whatsapp_phone,
+    "discord": lambda turns, id: {"guild": {"id": "1"}, "channel": {"id": id}, "messages": [{"id": f"m{n}",
+        "type": "Default", "content": text, "author": {"name": role, "isBot": role != "user"}}
+        for n, (role, text) in enumerate(spoken(turns))]},
+    "meta": lambda turns, id: {"participants": [{"name": "user"}], "messages": [{"sender_name": role, "timestamp_ms": n,
+        "content": text.encode().decode("latin-1")} for n, (role, text) in enumerate(spoken(turns))][::-1],
+        "thread_path": id},
+    "telegram": lambda turns, id: {"name": "Ann", "type": "personal_chat", "id": id, "messages": [{"id": n,
+        "type": "message", "from": role, "text": [text[:1], {"type": "bold", "text": text[1:]}]}
+        for n, (role, text) in enumerate(spoken(turns))]},
+    "whatsapp": lambda turns, id: "".join(f"1/2/25, 10:{n:02d} - {role}: {text}\n"
+        for n, (role, text) in enumerate(spoken(turns))),
+    "whatsapp of a phone": lambda turns, id: "".join(f"[02.01.25, 10:{n:02d}:00] {role}: {text}\n"
+        for n, (role, text) in enumerate(spoken(turns))),
     "slack": slack,
-    "slack of the API": slack_api,
-    "signal": signal,
-    "imessage": imessage,
-    "rasa": rasa,
+    "slack of the API": lambda turns, id: {"ok": True, "messages": list(reversed(slack(turns, id)))},
+    "signal": lambda turns, id: [{"conversationId": id, "type": "incoming", "source": role, "body": text, "sent_at": n}
+        for n, (role, text) in enumerate(spoken(turns))],
+    "imessage": lambda turns, id: [{"is_from_me": 0, "handle_id": role, "text": text, "date": n, "chat_identifier": id}
+        for n, (role, text) in enumerate(spoken(turns))],
+    "rasa": lambda turns, id: {"sender_id": id, "events": [{"event": "action", "name": "action_listen"}, *[{"event": kind,
+        "text": text, "timestamp": n} for n, (kind, text) in enumerate(_by_role(turns, user="user", assistant="bot"))]]},
     "botpress": botpress,
-    "botpress as a list": botpress_list,
-    "voiceflow": voiceflow,
-    "ccai": ccai,
-    "ccai in segments": ccai_segments,
-    "dialogflow": dialogflow,
-    "lex": lex,
-    "connect": connect,
-    "elevenlabs": elevenlabs,
-    "retell": retell,
-    "retell without tools": retell_object,
-    "vapi": vapi,
+    "botpress as a list": lambda turns, id: {"id": id, "messages": botpress(turns, id)},
+    "voiceflow": lambda turns, id: [{"turnID": f"t{n}", "type": "request" if role == "user" else "text", "format": "trace",
+        "payload": {"type": "text", "payload": text if role == "user" else {"message": text}}}
+        for n, (role, text) in enumerate(spoken(turns))],
+    "ccai": lambda turns, id: {"id": id, "entries": [{"text": text, "role": role, "user_id": 1}
+        for role, text in _by_role(turns, user="CUSTOMER", assistant="AUTOMATED_AGENT")]},
+    "ccai in segments": lambda turns, id: {"id": id, "transcript": {"transcriptSegments": [{"text": text,
+        "segmentParticipant": {"role": role}}
+        for role, text in _by_role(turns, user="END_USER", assistant="AUTOMATED_AGENT")]}},
+    "dialogflow": lambda turns, id: [{"session": id, "queryResult": {"queryText": asked, "fulfillmentText": answer}}
+        for asked, answer in pairs(turns)],
+    "lex": lambda turns, id: [{"sessionId": id, "inputTranscript": asked, "messages": [{"contentType": "PlainText",
+        "content": answer}]} for asked, answer in pairs(turns)],
+    "connect": lambda turns, id: {"ContactId": id, "Participants": [], "Transcript": [{"ParticipantId": role,
+        "ParticipantRole": role, "Type": "MESSAGE", "Content": text}
+        for role, text in _by_role(turns, user="CUSTOMER", assistant="CUSTOM_BOT")]},
+    "elevenlabs": lambda turns, id: {"conversation_id": id, "agent_id": "a", "transcript": [{"role": role, "message": text}
+        for role, text in _by_role(turns, user="user", assistant="agent")]},
+    "retell": lambda turns, id: {"call_id": id, "transcript": "Agent: ...", "transcript_with_tool_calls": [{"role": role,
+        "content": text} for role, text in _by_role(turns, user="user", assistant="agent", tool="tool_call_invocation")]},
+    "retell without tools": lambda turns, id: {"call_id": id, "transcript_object": [{"role": role, "content": text,
+        "words": []} for role, text in _by_role(turns, user="user", assistant="agent")]},
+    "vapi": lambda turns, id: {"id": id, "artifact": {"messages": [{"role": role, "message": text}
+        for role, text in _by_role(turns, user="user", assistant="bot", system="system", tool="tool_call_result")]}},
     "intercom": intercom,
-    "zendesk": zendesk,
-    "zendesk-chat": zendesk_chat,
-    "twilio": twilio,
-    "twilio-conversations": twilio_conversations,
+    "zendesk": lambda turns, id: {"ticket": {"id": id, "requester_id": 1}, "comments": [{"id": n,
+        "author_id": 1 if role == "user" else 2, "body": text, "public": True}
+        for n, (role, text) in enumerate(spoken(turns))]},
+    "zendesk-chat": lambda turns, id: {"id": id, "history": [{"type": "chat.msg", "channel": "#tea", "sender_type": kind,
+        "msg": text} for kind, text in _by_role(turns, user="Visitor", assistant="Agent")]},
+    "twilio": lambda turns, id: [{"sid": f"SM{n}", "body": text, **dict(zip(("from", "to", "direction"), {"user": ("+1", id,
+        "inbound"), "assistant": (id, "+1", "outbound-api")}[role], strict=True))}
+        for n, (role, text) in enumerate(spoken(turns))],
+    "twilio-conversations": lambda turns, id: {"id": id, "messages": [{"sid": f"IM{n}", "conversation_sid": id,
+        "author": role, "body": text, "index": n} for n, (role, text) in enumerate(spoken(turns))], "meta": {}},
     "cohere": cohere,
     "bot-framework": bot_framework,
-    "bot-framework of Copilot Studio": copilot_studio,
-    "message rows of Jan": jan,
-}
+    "bot-framework of Copilot Studio": lambda turns, id: {"id": id, "activities": [{"type": "trace"}, *[{"type": "message",
+        "from": {"id": "x", "role": int(role)}, "text": text} for role, text in _by_role(turns, user="1", assistant="0")]]},
+    "message rows of Jan": lambda turns, id: [{"object": "thread.message", "thread_id": id, "id": f"m{n}", "role": role,
+        "created_at": n, "content": [{"type": "text", "text": {"value": text, "annotations": []}}]}
+        for n, (role, text) in enumerate(spoken(turns))],
+}  # fmt: skip
 """By the name of the layout, and, after a space, of its shape."""
 
 
