@@ -58,17 +58,16 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
     n_unscored = int(np.isnan(paired).sum())
     unscored = scores.unscored if n_unscored == sum(scores.unscored.values()) else {UNKNOWN: n_unscored}
     chosen = replace(
-        _rows(labels, kept),
+        labels,
+        ids=[labels.ids[row] for row in kept],
+        labels=labels.labels[kept],
+        items=_taken(labels.items, kept),
+        texts=_taken(labels.texts, kept),
         clusters=_taken(scores.clusters, of_scores) if labels.clusters is None else _taken(labels.clusters, kept),
         systems=_taken(labels.systems, kept) or _taken(scores.systems, of_scores),
     )
     return JudgedLabels(
-        evaluator=scores.evaluator,
-        scores=paired,
-        labels=chosen,
-        scale=scale,
-        unscored=unscored,
-        signature=scores.signature,
+        evaluator=scores.evaluator, scores=paired, labels=chosen, scale=scale, unscored=unscored, signature=scores.signature
     )
 
 
@@ -76,23 +75,13 @@ def pair_files(
     files: Sequence[Path], labels: LabelTable, *, columns: Sequence[str] = (), is_partial: bool = False
 ) -> list[JudgedLabels]:
     """Return `pair` of each file of scores, and of each of its `columns` where they are named; errors are those of both."""
-    found = []
+    pairs = []
     for path in files:
-        beside = labels.raters if str(path) == labels.source else ()
+        raters = labels.raters if str(path) == labels.source else ()
         for column in columns or (None,):
-            scores = read_scores(path, column=column, scale=labels.scale, raters=beside)
-            found.append(pair(scores, labels, is_partial=is_partial))
-    return found
-
-
-def _rows(labels: LabelTable, rows: Sequence[int]) -> LabelTable:
-    return replace(
-        labels,
-        ids=[labels.ids[row] for row in rows],
-        labels=labels.labels[rows],
-        items=_taken(labels.items, rows),
-        texts=_taken(labels.texts, rows),
-    )
+            scores = read_scores(path, column=column, scale=labels.scale, raters=raters)
+            pairs.append(pair(scores, labels, is_partial=is_partial))
+    return pairs
 
 
 def _taken(values: Sequence[T] | None, rows: Sequence[int]) -> list[T] | None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from typing_extensions import Unpack
@@ -45,34 +45,35 @@ _CONTEXT = ("context", "preceding", "prompt", "question", "input")
 _RESPONSE = ("response", "text", "answer", "output", "completion")
 
 
-def read_labels(
-    source: str | Path,
-    *,
-    raters: Sequence[str] = (),
-    order: Sequence[str] = (),
-    positive: str | None = None,
-    quality: str | None = None,
-    level: Level | None = None,
-) -> LabelTable:
-    """Read the labels of one quality.
+class LabelOptions(TypedDict, total=False):
+    """Options of `read_labels`.
 
-    Args:
-        source: a file (.csv, .tsv, .json, .jsonl, .parquet, .xlsx), or the name of a set.
+    Attributes:
+        quality: column, or quality, of the labels; without it the only one, or the one called `label` or overall.
         raters: columns of single people.
         order: the labels in ascending order, where they have one.
         positive: of two labels the one that counts as positive, where they are none of the usual pairs (pass and fail, ...).
-        quality: column, or quality, of the labels; without it the only one, or the one called `label` or overall.
         level: which rows, where a set has ratings of responses and of dialogues.
+    """
+
+    quality: str | None
+    raters: Sequence[str]
+    order: Sequence[str]
+    positive: str | None
+    level: Level | None
+
+
+def read_labels(source: str | Path, **options: Unpack[LabelOptions]) -> LabelTable:
+    """Read the labels of one quality of a file (.csv, .tsv, .json, .jsonl, .parquet, .xlsx), or of a set by its name.
 
     Raises:
         InputError: the file is malformed, or can be read in two ways; the message names the option that settles it.
         MissingPrerequisite: a set is not on this machine, or openpyxl, which reads a workbook.
     """
-    asked = _Asked(tuple(raters), tuple(order), positive, quality)
     rows = _own_rows(Path(source))
     if rows is None:
-        return _of_items(read_rated_items(str(source)), str(source), asked, level)
-    return _of_rows(rows, str(source), asked)
+        return _of_items(read_rated_items(str(source)), str(source), **options)
+    return _of_rows(rows, str(source), **options)
 
 
 def has_words(source: str | Path, quality: str | None = None, raters: Sequence[str] = ()) -> bool:
@@ -114,28 +115,13 @@ def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
     return person_rows(list(islice(open_rows(str(path), is_log=False).lines, _ROWS_SEEN)), str(path), is_logged=False)
 
 
-class LabelOptions(TypedDict, total=False):
-    """Options of `read_labels`."""
-
-    quality: str | None
-    raters: Sequence[str]
-    order: Sequence[str]
-    positive: str | None
-    level: Level | None
-
-
-def labels_from(labels: Any, **asked: Unpack[LabelOptions]) -> LabelTable:
-    """Return labels that are a `LabelTable` already, a file or a set, a frame of pandas, rows, or an object of id to labels.
-
-    `asked` is as in `read_labels`.
-    """
+def labels_from(labels: Any, **options: Unpack[LabelOptions]) -> LabelTable:
+    """Return labels that are a `LabelTable` already, a file or a set, a frame of pandas, rows, or an object of id to labels."""
     if isinstance(labels, LabelTable):
         return labels
     if isinstance(labels, (str, Path)):
-        return read_labels(labels, **asked)
-    rows, options = person_rows(rows_from(labels, "labels", "label"), "labels"), dict[str, Any](asked)
-    options.pop("level", None)
-    return _of_rows(rows, "labels", _Asked(**options))
+        return read_labels(labels, **options)
+    return _of_rows(person_rows(rows_from(labels, "labels", "label"), "labels"), "labels", **options)
 
 
 def rows_from(given: Any, what: str, column: str) -> list[Line]:
@@ -148,13 +134,6 @@ def rows_from(given: Any, what: str, column: str) -> list[Line]:
     if not rows:
         raise InputError(f"{what}: has no rows. Give one a response.")
     return rows
-
-
-class _Asked(NamedTuple):
-    raters: Sequence[str] = ()
-    order: Sequence[str] = ()
-    positive: str | None = None
-    quality: str | None = None
 
 
 def _workbook(path: Path) -> list[Line]:
@@ -231,22 +210,31 @@ def chosen_columns(
     return named[0], there[named[0]]
 
 
-def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
+def _of_rows(
+    rows: Sequence[Line],
+    source: str,
+    *,
+    quality: str | None = None,
+    raters: Sequence[str] = (),
+    order: Sequence[str] = (),
+    positive: str | None = None,
+    level: Level | None = None,  # of sets alone
+) -> LabelTable:
     names = list(dict.fromkeys(name for row in rows for name in row.value))
-    for name in asked.raters:
+    for name in raters:
         if name not in names:
             raise unknown_name(f"--raters: {source} has no column {name!r}", name, names)
     nested = [name for name in _NESTED if any(isinstance(row.value.get(name), (list, dict)) for row in rows)]
-    columns = label_columns(rows, source, [*asked.raters, *nested])
-    if asked.raters:
-        quality, of_people = asked.quality or "label", list(asked.raters)
+    columns = label_columns(rows, source, [*raters, *nested])
+    if raters:
+        quality, of_people = quality or "label", list(raters)
     elif nested:
-        quality, of_people = _nested_quality(rows, nested[0], source, asked.quality), nested[:1]
+        quality, of_people = _nested_quality(rows, nested[0], source, quality), nested[:1]
     else:
-        quality, of_people = chosen_columns(columns, source, asked.quality, names, "--quality")
+        quality, of_people = chosen_columns(columns, source, quality, names, "--quality")
     is_nested = of_people == nested[:1]
     cells, places = Cells(quality), dict[tuple[int, int], None]()
-    ids, raters = dict[str, int](), dict[str, int]()
+    ids, people = dict[str, int](), dict[str, int]()
     first: list[Line] = []
     for number, row in enumerate(rows):
         id = columns.label(row, "id") or (str(number) if "id" not in names and {*_CONTEXT} & {*names} else None)
@@ -257,7 +245,7 @@ def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
         place, person = ids.setdefault(id, len(ids)), columns.label(row, "rater")
         for name, cell in _given(row, of_people, quality, is_nested=is_nested):
             rater = name if person is None else person if len(of_people) == 1 and not is_nested else f"{person} {name}"
-            at = place, raters.setdefault(rater, len(raters))
+            at = place, people.setdefault(rater, len(people))
             if at in places:
                 who = "" if person is None else f" by {person!r}"
                 raise InputError(
@@ -266,8 +254,8 @@ def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
                 )
             places[at] = None
             cells.add(cell, row.where)
-    values, scale = cells.on_scale(source, asked.order, asked.positive)
-    labels = np.full((len(ids), len(raters)), np.nan)
+    values, scale = cells.on_scale(source, order, positive)
+    labels = np.full((len(ids), len(people)), np.nan)
     at_row, at_rater = np.array(list(places), dtype=np.int64).reshape(-1, 2).T
     labels[at_row, at_rater] = values
     if not len(values) or np.isnan(values).all():
@@ -283,7 +271,7 @@ def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
         ids=list(ids),
         labels=labels,
         scale=scale,
-        raters=tuple(raters),
+        raters=tuple(people),
         clusters=None if conversations == list(ids) and "cluster" not in columns.labels else conversations,
         systems=_known([columns.label(row, "system") for row in first]),
         items=_known([columns.label(row, "item") or context or None for row, (context, _) in zip(first, texts, strict=True)]),
@@ -294,11 +282,11 @@ def _of_rows(rows: Sequence[Line], source: str, asked: _Asked) -> LabelTable:
     )
 
 
-def _nested_quality(rows: Sequence[Line], name: str, source: str, asked: str | None) -> str:
+def _nested_quality(rows: Sequence[Line], name: str, source: str, quality: str | None) -> str:
     there = dict.fromkeys(key for row in rows if isinstance(given := row.value.get(name), dict) for key in given)
     if not there:
-        return asked or name.rstrip("s")
-    return chosen_columns(Columns({}, list(there), {}, [], []), source, asked, there, "--quality")[0]
+        return quality or name.rstrip("s")
+    return chosen_columns(Columns({}, list(there), {}, [], []), source, quality, there, "--quality")[0]
 
 
 def _given(row: Line, columns: Sequence[str], quality: str, *, is_nested: bool) -> Iterator[tuple[str, Any]]:
@@ -338,15 +326,24 @@ def _known(values: Sequence[str | None]) -> list[str] | None:
     return there if len(there) == len(values) else None
 
 
-def _of_items(items: Sequence[RatedItem], source: str, asked: _Asked, level: Level | None) -> LabelTable:
+def _of_items(
+    items: Sequence[RatedItem],
+    source: str,
+    *,
+    quality: str | None = None,
+    raters: Sequence[str] = (),
+    order: Sequence[str] = (),
+    positive: str | None = None,
+    level: Level | None = None,
+) -> LabelTable:
     items = [item for item in items if level in {None, item.level}]
     if len({item.level for item in items}) != 1:
         problem = "has ratings of responses and of whole dialogues" if items else f"has no ratings at {level} level"
         raise InputError(f"{source}: {problem}. Choose with level 'turn' or 'dialogue'.")
-    if asked.raters:
+    if raters:
         raise InputError(f"--raters: {source} is a published set, whose raters have no columns. Leave it out.")
     rated = qualities(items)
-    quality, _ = chosen_columns(Columns({}, rated, {}, [], []), source, asked.quality, rated, "--quality")
+    quality, _ = chosen_columns(Columns({}, rated, {}, [], []), source, quality, rated, "--quality")
     quality = next(name for name in rated if name.casefold() == quality.casefold())
     given = [item.ratings.get(quality, ()) for item in items]
     width = max(map(len, given))
@@ -354,7 +351,7 @@ def _of_items(items: Sequence[RatedItem], source: str, asked: _Asked, level: Lev
     for item, values in zip(items, given, strict=True):
         for place in range(width):
             cells.add(values[place] if place < len(values) else None, f"{source}: {item.id}")
-    numbers, scale = cells.on_scale(source, asked.order, asked.positive)
+    numbers, scale = cells.on_scale(source, order, positive)
     return LabelTable(
         is_of_dialogues=items[0].level == "dialogue",
         source=source,
