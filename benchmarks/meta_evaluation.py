@@ -14,27 +14,27 @@ from measuring import options_of, peak_mb
 
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import level_correlations
-from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.levels import ScoredRatings
 
 COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 RESPONSES = 10
 
 
-def clustered(n: int) -> Rated:
+def clustered(n: int) -> ScoredRatings:
     generator = np.random.default_rng(0)
     clusters = np.arange(n) // RESPONSES
     quality = generator.normal(size=n // RESPONSES + 1)[clusters] + generator.normal(size=n)
     ratings = np.clip((quality + 3).round(), 1, 5)
-    return Rated(scores=quality + generator.normal(size=n), ratings=ratings, clusters=clusters)
+    return ScoredRatings(scores=quality + generator.normal(size=n), ratings=ratings, clusters=clusters)
 
 
-def continuous(n: int) -> Rated:
+def continuous(n: int) -> ScoredRatings:
     generator = np.random.default_rng(0)
     ratings = generator.normal(size=n)
-    return Rated(scores=ratings + generator.normal(size=n), ratings=ratings)
+    return ScoredRatings(scores=ratings + generator.normal(size=n), ratings=ratings)
 
 
-def measure(name: str, rated: Rated, bootstrap: Bootstrap) -> None:
+def measure(name: str, rated: ScoredRatings, bootstrap: Bootstrap) -> None:
     started, cpu = time.perf_counter(), time.process_time()
     results = []
     peak = peak_mb(

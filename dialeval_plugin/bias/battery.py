@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,8 @@ from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.llm.language_model import judge_of
 from dialeval_plugin.methods.assistant.rules import language_of
 from dialeval_plugin.methods.judging.rubric import RubricJudge, rubric_prompt
-from dialeval_plugin.reports.tables import Table, TableColumn, TableRow, figure, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, figure, interval_column, named_column
 from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Computed, Counts, Estimate, Resampled
-from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.means import difference_of_means_interval
 from dialeval_plugin.statistics.reliability import intraclass_correlation
 
@@ -40,6 +39,10 @@ _FEWEST_WORDS = 8
 """Of an answer whose language is told."""
 _STORED = "stored verdicts are the same whatever is asked"
 _SAME = "same to the bit"
+_INTERVALS = (
+    interval_column("shift (SD)", "shift", "shift_", missing=""),
+    interval_column("flips", "flips", "flips_", missing=""),
+)
 _FIELDS = {"": "value", "_ci_low": "ci_low", "_ci_high": "ci_high", "_reason": "reason"}
 
 
@@ -93,7 +96,7 @@ class BiasReport:
     def table(self) -> Table:
         """Return a row an effect, and below what was not tested."""
         columns = [named_column(name, is_number=False) for name in ("test", "change")]
-        columns += [named_column("pairs"), _figures("shift", "shift (SD)"), _figures("flips", "flips"), named_column(_SAME)]
+        columns += [named_column("pairs"), *_INTERVALS, named_column(_SAME)]
         spread = "no two of them differ" if self.spread is None else f"their standard deviation is {self.spread:.4g}"
         notes = [f"{self.scorer}: {self.n_scored} of {self.n_answers} answers have a score; {spread}."]
         if self.line is not None:
@@ -109,14 +112,6 @@ def _row(effect: Effect) -> TableRow:
     for name, found in (("shift", effect.shift), ("flips", effect.flips)):
         row |= {f"{name}{end}": None if found is None else getattr(found, key) for end, key in _FIELDS.items()}
     return {**row, _SAME: "all" if effect.n_equal == effect.shift.n_scored else figure(effect.n_equal, 0)}
-
-
-def _figures(name: str, title: str) -> TableColumn:
-    def text(row: TableRow) -> str:
-        value, low, high = (cast("float | None", row[name + end]) for end in ("", "_ci_low", "_ci_high"))
-        return "" if value is None else interval_text(value, low, high)
-
-    return TableColumn(title, text)
 
 
 def run(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dialeval_plugin.labels.table import JudgedLabels, LabelTable
-    from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
+    from dialeval_plugin.reports.correlation_report import AgreementResult, ReportOptions
     from dialeval_plugin.reports.tables import Table
     from dialeval_plugin.results.agreement import Agreement, Human
     from dialeval_plugin.statistics.annotators.alternative_annotator_test import AlternativeAnnotatorTest, Calibration
@@ -120,7 +120,7 @@ class AgreementOptions:
 
     def report(
         self,
-        findings: Sequence[Finding],
+        findings: Sequence[AgreementResult],
         asked: ReportOptions,
         tests: Sequence[AlternativeAnnotatorTest] = (),
         notes: Sequence[str] = (),
@@ -131,7 +131,7 @@ class AgreementOptions:
         from dialeval_plugin.reports.people import with_tests
 
         self.show(with_tests(report_table(findings, asked), tests, notes))
-        worst: dict[tuple[str, str, str], Finding] = {}
+        worst: dict[tuple[str, str, str], AgreementResult] = {}
         for one in findings:
             place = one.dataset, one.quality, one.evaluator
             if place not in worst or one.estimate.n_unscored > worst[place].estimate.n_unscored:
@@ -172,7 +172,7 @@ def takes_agreement_options(command: Callable[..., None]) -> Callable[..., None]
     return run
 
 
-def _is_not_for(one: Finding) -> bool:
+def _is_not_for(one: AgreementResult) -> bool:
     """Whether nothing has a score because the evaluator is not for such data: nothing failed."""
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)
@@ -243,11 +243,11 @@ def meta_eval(
     """
     from dialeval_plugin.labels.pairing import pair_files
     from dialeval_plugin.labels.reading import LabelOptions, has_words, read_labels
-    from dialeval_plugin.reports.correlation_report import find
-    from dialeval_plugin.reports.people import PEOPLE, alternative_annotator_tests, find_people
-    from dialeval_plugin.reports.plans import agreement_plan
+    from dialeval_plugin.reports.correlation_report import evaluate_agreement
+    from dialeval_plugin.reports.people import PEOPLE, alternative_annotator_tests, evaluate_people
     from dialeval_plugin.reports.rating_report import examine, rating_table
     from dialeval_plugin.reports.score_alignment import AlignedScores, align, rated_items
+    from dialeval_plugin.results.plans import agreement_plan
 
     of_people = tuple(raters.split(",")) if raters else ()
     labels = ratings or (str(scores[0]) if scores and len(scores) == 1 else None)
@@ -302,9 +302,9 @@ def meta_eval(
     if alt_test is not None:
         tests = alternative_annotator_tests(judgements, epsilon=alt_test, calibration=calibrate, bootstrap=asked.bootstrap)
     if people:
-        agreement.report(find_people(judgements, asked), asked, tests, [PEOPLE])
+        agreement.report(evaluate_people(judgements, asked), asked, tests, [PEOPLE])
     else:
-        agreement.report(find(judgements, asked), asked, tests)
+        agreement.report(evaluate_agreement(judgements, asked), asked, tests)
 
 
 def _compare_labels(

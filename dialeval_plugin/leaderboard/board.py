@@ -469,10 +469,5 @@ def _with_detail(name: str, detail: str) -> str:
 
 
 def _in_words(reason: str) -> str:
-    """A reason of `Reason`, or of a scorer of others.
-
-    Example:
-        >>> _in_words(Reason.NEEDS_REFERENCES)
-        'needs references'
-    """
+    """A reason of `Reason`, or of a scorer of others."""
     return str(getattr(reason, "value", reason)).replace("_", " ")

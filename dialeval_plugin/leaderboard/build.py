@@ -17,7 +17,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOUNDS, COUNTS
 from dialeval_plugin.terminal.plain_text import for_markdown
 
 from .board import Cell, Column, Cost, DataSet, Figure, Leaderboard, Reference
-from .evidence import Evidence, has_references, human_references, ranked
+from .evidence import EvaluatorRows, has_references, human_references, ranked
 from .identities import identity_of, with_passports
 from .page import TITLE, render
 from .result_files import check_one_scorer, read_runs
@@ -28,20 +28,24 @@ logger = logging.getLogger(__name__)
 JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE = "leaderboard.json", "leaderboard.csv", "leaderboard.md", "index.html"
 FILES = (JSON_FILE, CSV_FILE, MARKDOWN_FILE, PAGE_FILE)
 
-_BESIDE = {"always_breakdown_": "every turn called a breakdown", "_floor": "coin flips", "_ceiling": "what most people said"}
+_BASELINE_NAMES = {
+    "always_breakdown_": "every turn called a breakdown",
+    "_floor": "coin flips",
+    "_ceiling": "what most people said",
+}
 """With what the names of metrics begin or end that a task prints beside the evaluator's own, and what they are of."""
 
 
-class Built(NamedTuple):
+class BuildResult(NamedTuple):
     """What was made of the files."""
 
     board: Leaderboard
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[EvaluatorRows, ...]
 
 
 def build(
     paths: Iterable[Path | str], *, rank_rounds: int = 1000, passports: Sequence[Path] = (), folder: Path = Path()
-) -> Built:
+) -> BuildResult:
     """Read result files and folders of them; of several runs of one cell the newest counts.
 
     `rank_rounds` are the least permutations of each test behind the rank clusters; 0 for no ranks. `passports` are linked from
@@ -49,7 +53,7 @@ def build(
     """
     cells: dict[tuple[str, Column], Cell] = {}
     runs: dict[str, list[TaskRun]] = defaultdict(list)
-    evidence: dict[tuple[str, Column], Evidence] = {}
+    evidence: dict[tuple[str, Column], EvaluatorRows] = {}
     beside: dict[tuple[str, Column, str], Reference] = {}
     n_older = 0
     for run in read_runs(paths):
@@ -63,7 +67,7 @@ def build(
             cells[place] = cell
             runs[cell.evaluator].append(run)
             if run.rows:
-                evidence[place] = Evidence(cell.evaluator, cell.column, run.rows)
+                evidence[place] = EvaluatorRows(cell.evaluator, cell.column, run.rows)
     check_one_scorer(run for of_evaluator in runs.values() for run in of_evaluator)
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
@@ -77,10 +81,10 @@ def build(
         identities=with_passports(identities, signatures, passports, folder),
         data_sets={name: DataSet(**describe_set(name)._asdict(), has_references=has_references(rows, name)) for name in names},
     )
-    return Built(ranked(board, rows, rounds=rank_rounds), rows)
+    return BuildResult(ranked(board, rows, rounds=rank_rounds), rows)
 
 
-def write(built: Built, folder: Path, *, title: str = TITLE) -> list[Path]:
+def write(built: BuildResult, folder: Path, *, title: str = TITLE) -> list[Path]:
     """Write the table as JSON, CSV, Markdown and HTML; return the paths."""
     board = built.board
     texts = {
@@ -126,7 +130,7 @@ def references_of(run: TaskRun) -> Iterator[Reference]:
     for column, names in _columns(run).items():
         for short, name in names.items():
             value = run.metrics[name]
-            for part, reference in _BESIDE.items():
+            for part, reference in _BASELINE_NAMES.items():
                 if value is not None and (name.startswith(part) or name.endswith(part)):
                     coefficient = short.removeprefix(part).removesuffix(part)
                     yield Reference(name=reference, column=column, coefficient=coefficient, value=value)
@@ -148,7 +152,7 @@ def _columns(run: TaskRun) -> dict[Column, dict[str, str]]:
 
 
 def _is_coefficient(name: str) -> bool:
-    is_beside = any(name.startswith(part) or name.endswith(part) for part in _BESIDE)
+    is_beside = any(name.startswith(part) or name.endswith(part) for part in _BASELINE_NAMES)
     return not (is_beside or name in COUNTS or name.endswith((*BOUNDS, "_deviation")))
 
 

@@ -75,12 +75,7 @@ def forest_axis(people: Sequence[float], scale: Scale) -> str:
 
 
 def _anchor(place: float) -> str:
-    """Which part of a number stands at its place, in percent: one at an end would stand over the border of its table.
-
-    Example:
-        >>> [_anchor(place) for place in (1.9, 50.0, 99.2)]
-        ['start', 'middle', 'end']
-    """
+    """Which part of a number stands at its place, in percent: one at an end would stand over the border of its table."""
     return "end" if place > 95 else "start" if place < 5 else "middle"
 
 

@@ -42,7 +42,7 @@ LOWEST, HIGHEST = 1.0, 5.0
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EvaluatorRows:
     """The rows of one evaluator on one column."""
 
     evaluator: str
@@ -67,7 +67,7 @@ class Cases(NamedTuple):
     """A column each: its `name`, `column`, number of rows, evaluators with their lowest and highest score, and cases."""
 
 
-def cases(evidence: Sequence[Evidence], board: Leaderboard) -> Cases:
+def cases(evidence: Sequence[EvaluatorRows], board: Leaderboard) -> Cases:
     """Return the cases of every column, of the rows that most evaluators were asked about, in their order.
 
     They are evenly spaced ones, and those on which pairs of evaluators differ most by the places that a response has among all
@@ -161,7 +161,7 @@ def _rounded(score: float | None) -> float | None:
     return None if score is None else float(f"{score:.4g}")
 
 
-def differences(board: Leaderboard, evidence: Sequence[Evidence]) -> dict[Column, dict[tuple[str, str], Estimate]]:
+def differences(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[Column, dict[tuple[str, str], Estimate]]:
     """Return by column how far apart the Spearman coefficients of each pair of evaluators are, with intervals.
 
     Each pair is compared on the rows that both have scored; see `difference_intervals`.
@@ -192,13 +192,13 @@ def _stretch(value: float, ends: tuple[float, float] | None) -> float | None:
     return LOWEST + (HIGHEST - LOWEST) * (value - low) / (high - low)
 
 
-def has_references(evidence: Sequence[Evidence], dataset: str) -> bool | None:
+def has_references(evidence: Sequence[EvaluatorRows], dataset: str) -> bool | None:
     """Whether any response of a data set has a reference; None where no row of it was logged."""
     rows = {row.id: row for item in evidence if item.column.dataset == dataset for row in item.rows}
     return any(row.document().get("references") for row in rows.values()) if rows else None
 
 
-def human_references(evidence: Sequence[Evidence]) -> list[Reference]:
+def human_references(evidence: Sequence[EvaluatorRows]) -> list[Reference]:
     """Return the human ceiling of each column whose rows have several raters; see `human_ceiling`."""
     found = []
     for column in sorted({item.column for item in evidence}):
@@ -212,7 +212,7 @@ def human_references(evidence: Sequence[Evidence]) -> list[Reference]:
     return found
 
 
-def ranked(board: Leaderboard, evidence: Sequence[Evidence], *, rounds: int = 1000, seed: int = 0) -> Leaderboard:
+def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int = 1000, seed: int = 0) -> Leaderboard:
     """Return the leaderboard with ranks of Spearman's rho, in the columns that have rows of two evaluators or more.
 
     Tests: `rank_permutation_tests` of all pairs of a column, each on the rows that both have scored; clusters:
@@ -254,7 +254,7 @@ def ranked(board: Leaderboard, evidence: Sequence[Evidence], *, rounds: int = 10
     return replace(board.with_ranks(ranks), tests=tuple(tests))
 
 
-def _align(evidence: Sequence[Evidence]) -> tuple[dict[str, list[float | None]], list[float], list[str]] | None:
+def _align(evidence: Sequence[EvaluatorRows]) -> tuple[dict[str, list[float | None]], list[float], list[str]] | None:
     """Each evaluator's scores, ratings and dialogues of all rows; None where two runs do not agree on how people rated one."""
     tables = {item.evaluator: {(row.id, row.seed): row for row in item.rows} for item in evidence}
     rows: dict[tuple[str, int | None], RatedRow] = {}

@@ -43,9 +43,9 @@ def identity_of(runs: Sequence[TaskRun]) -> Identity:
     newest = max(runs, key=lambda run: run.date)
     setup, card = newest.setup, _card(newest.setup)
     method, level = _method(setup, card), _LEVEL.search(newest.scorer_signature)
-    model = next((name for name in pretrained_names() if _in_the_box(name).identity in newest.scorer_signature), "")
-    boxed = _in_the_box(model) if model else None
-    n_parameters = setup.n_parameters or (boxed.n_parameters if boxed else _of_encoder(setup, card))
+    model = next((name for name in pretrained_names() if _packaged_model(name).identity in newest.scorer_signature), "")
+    packaged = _packaged_model(model) if model else None
+    n_parameters = setup.n_parameters or (packaged.n_parameters if packaged else _of_encoder(setup, card))
     named = str(setup.arguments.get("pretrained", ""))
     paper, paper_url = _paper(card.citation if card else "")
     return Identity(
@@ -53,8 +53,8 @@ def identity_of(runs: Sequence[TaskRun]) -> Identity:
         reads_references=_reads_references(setup, card, method),
         level=cast("Level", level[1]) if level and setup.model == SCORER_MODEL else None,
         n_parameters=0 if method == "rule" else n_parameters,
-        licence=boxed.licence.terms if boxed and boxed.licence else "",
-        commercial_use=boxed.licence.is_open if boxed and boxed.licence else None,
+        licence=packaged.licence.terms if packaged and packaged.licence else "",
+        commercial_use=packaged.licence.is_open if packaged and packaged.licence else None,
         about=card.summary if card else "",
         card=card.name if card and (metrics_path() / card.name / "README.md").is_file() else "",
         model_card=model,
@@ -140,7 +140,7 @@ def _reads_references(setup: Setup, card: ScorerCard | None, method: Method | No
     return False if card.declared_by in DISTRIBUTIONS else None
 
 
-class _Boxed(NamedTuple):
+class _PackagedModel(NamedTuple):
     """A bundled model."""
 
     identity: str
@@ -150,9 +150,9 @@ class _Boxed(NamedTuple):
 
 
 @cache
-def _in_the_box(name: str) -> _Boxed:
+def _packaged_model(name: str) -> _PackagedModel:
     folder = PRETRAINED / name
-    return _Boxed(model_identity(folder), _n_parameters(folder), licence_of(folder))
+    return _PackagedModel(model_identity(folder), _n_parameters(folder), licence_of(folder))
 
 
 def _n_parameters(folder: Path) -> int | None:
@@ -176,11 +176,6 @@ def _of_encoder(setup: Setup, card: ScorerCard | None) -> int | None:
 
 
 def _paper(citation: str) -> tuple[str, str]:
-    r"""Title and address of BibTeX.
-
-    Example:
-        >>> _paper("@article{a,\n  title = {{SLIDE}: A\n  Framework},\n  url = {https://arxiv.org/abs/1}\n}")
-        ('SLIDE: A Framework', 'https://arxiv.org/abs/1')
-    """
+    r"""Title and address of BibTeX."""
     title, url = (re.search(_FIELD.format(name), citation, re.DOTALL | re.MULTILINE) for name in ("title", "url"))
     return " ".join(re.sub(r"[{}]", "", title[1]).split()) if title else "", url[1] if url else ""

@@ -19,7 +19,7 @@ from dialeval_plugin.statistics.estimates import HasInterval, number_text
 
 from .board import Column, Cost, DataSet, Figure, Identity, Leaderboard, RatedSet
 from .charts import distribution, forest_axis, forest_row, forest_scale
-from .evidence import HALF_THE_PEOPLE, ONE_PERSON, Evidence, cases, differences
+from .evidence import HALF_THE_PEOPLE, ONE_PERSON, EvaluatorRows, cases, differences
 
 TITLE = "Dialogue evaluators against people"
 UNKNOWN = "unknown"
@@ -28,7 +28,7 @@ _SMALL_MODEL = 100_000_000
 """Parameters up to which the filter calls a model small."""
 
 
-def render(board: Leaderboard, evidence: Sequence[Evidence] = (), *, title: str = TITLE) -> str:
+def render(board: Leaderboard, evidence: Sequence[EvaluatorRows] = (), *, title: str = TITLE) -> str:
     """Return the page; a cell without evidence has its figures only, without plots and cases."""
     filters = {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
     filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
@@ -85,12 +85,7 @@ def coefficient_name(name: str) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """An evaluator's name with its options in small print, and places between its words where a line may end.
-
-    Example:
-        >>> breakable("dialogue_likelihood (mean, turn)")
-        Markup('dialogue_<wbr>likelihood <small>(mean, turn)</small>')
-    """
+    """An evaluator's name with its options in small print, and places between its words where a line may end."""
     words, bracket, options = (str(escape(part)) for part in name.partition(" ("))
     words, options = re.sub("([_/])", r"\1<wbr>", words), re.sub("(/)", r"\1<wbr>", options)
     html = f"{words} <small>({options}</small>" if bracket else words
@@ -250,7 +245,7 @@ def _numbers(one: HasInterval) -> list[float]:
     return [round(number, 5) for number in (one.value, one.ci_low, one.ci_high) if number is not None]
 
 
-def _plots(board: Leaderboard, column: Column, evidence: Sequence[Evidence]) -> dict[str, str]:
+def _plots(board: Leaderboard, column: Column, evidence: Sequence[EvaluatorRows]) -> dict[str, str]:
     """Evaluator to its picture; nothing for one without a scored row."""
     by_evaluator = {item.evaluator: item.scored for item in evidence if item.column == column and item.scored}
     pictures = {}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import no_scores
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS
-from dialeval_plugin.reports.correlation_report import Finding, Judgements, ReportOptions, find
+from dialeval_plugin.reports.correlation_report import AgreementResult, EvaluatorScores, ReportOptions, evaluate_agreement
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.raters import aggregate
 
@@ -31,7 +31,7 @@ def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
 
 def rescore(
     runs: Sequence[TaskRun], question: ReportOptions, *, human: str = "mean", only_coefficients: bool = False
-) -> list[Finding]:
+) -> list[AgreementResult]:
     """Return the statistics of all runs that have samples; with the settings of the tasks, they are what the runs printed.
 
     Args:
@@ -51,16 +51,18 @@ def rescore(
     if not chosen:
         raise InputError("rescore: no run with samples is there. Run lm-eval with --log_samples, and give the whole folder.")
     repeated = Counter(run.cell for run in chosen)
-    found: list[Finding] = []
+    found: list[AgreementResult] = []
     for one in chosen:
         name = f"{one.evaluator}, {one.task}, {one.date:%Y-%m-%d %H:%M:%S}"
         run = replace(one, evaluator=name) if repeated[one.cell] > 1 else one
-        findings = find(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
+        findings = (
+            evaluate_agreement(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
+        )
         found += map(_explained, findings)
     return found
 
 
-def _explained(finding: Finding) -> Finding:
+def _explained(finding: AgreementResult) -> AgreementResult:
     """Say of an evaluator without any score why it has none."""
     why = no_scores(Counter(finding.unscored))
     if finding.estimate.n_scored or not why:
@@ -70,7 +72,7 @@ def _explained(finding: Finding) -> Finding:
     return replace(finding, is_withheld=False, estimate=replace(finding.estimate, reason=reason))
 
 
-def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
+def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:
     """Return the rows of a run beside their ratings; for each seed where the task ran with several."""
     rows = list(run.rows or ())
     if human != "mean" and not all(row.ratings for row in rows):
@@ -83,7 +85,7 @@ def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
         rows = by_seed[seed]
         systems = [row.system for row in rows if row.system is not None]
         found.append(
-            Judgements(
+            EvaluatorScores(
                 evaluator=run.evaluator if seed is None else f"{run.evaluator}, seed {seed}",
                 dataset=run.dataset,
                 quality=run.quality,
@@ -102,14 +104,14 @@ def judgements(run: TaskRun, human: str = "mean") -> list[Judgements]:
     return found
 
 
-def _others(run: TaskRun, bootstrap: Bootstrap) -> list[Finding]:
+def _others(run: TaskRun, bootstrap: Bootstrap) -> list[AgreementResult]:
     """The statistics of a task that compares, classifies or detects breakdowns."""
     found = []
     for name, estimate in KINDS[run.kind].estimates(run.outcomes or (), bootstrap).items():
         quality, _, statistic = name.partition("_") if run.kind == "preference" else (run.quality, "", name)
         if isinstance(estimate, Estimate):
             found.append(
-                Finding(
+                AgreementResult(
                     evaluator=run.evaluator,
                     dataset=run.dataset,
                     quality=quality,

@@ -35,7 +35,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind, by_plain_
 from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS
 
 from . import result_names, task_runs
-from .evaluator_names import tell_apart
+from .result_names import tell_apart
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
 from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Estimate
 
-from .bias_reports import read_bias
-from .evaluated import Evaluated
+from .evaluated import Evaluated, read_bias
 from .findings import QUESTIONS, Finding, Verdict, findings
 from .requirements import Checked, check, requirement
 

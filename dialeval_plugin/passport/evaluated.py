@@ -5,18 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, ScoreTable
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.raters import MIN_RATERS, InPlaceOfRaters, in_place_of_raters
 from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
 
-from .bias_reports import BiasEffect
+
+class BiasEffect(TypedDict):
+    """What one change does to the scores, as a share of their standard deviation between answers."""
+
+    test: str
+    change: str
+    shift: Estimate
+
+
+class BiasFile(TypedDict):
+    """What a passport reads of a report."""
+
+    signature: str
+    effects: list[BiasEffect]
+
+
+def read_bias(paths: Sequence[str | Path], signatures: Sequence[str | None]) -> dict[str, list[BiasEffect]]:
+    """Return the effects by signature; InputError: a report is malformed, or of none of the evaluators."""
+    found: dict[str, list[BiasEffect]] = {}
+    for path in map(Path, paths):
+        advice = "Give what `dialeval bias --output FILE.json` wrote."
+        report = checked(read_json(path), BiasFile, str(path), advice=advice)
+        if report["signature"] not in signatures:
+            raise InputError(
+                f"{path}: is of {report['signature']}, which none of the results is of. Run `dialeval bias` with the scorer "
+                "and the options that gave the results."
+            )
+        found.setdefault(report["signature"], []).extend(report["effects"])
+    return found
+
 
 AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 

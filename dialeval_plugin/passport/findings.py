@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dialeval_plugin.statistics.correlation import correlations, level_correlati
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.estimation.sample import Sample
 from dialeval_plugin.statistics.estimation.true_mean import true_mean
-from dialeval_plugin.statistics.levels import Rated, RatingTable
+from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.planning.power import detectable_difference
@@ -31,11 +31,9 @@ from dialeval_plugin.statistics.raters import MIN_RATERS
 from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from dialeval_plugin.statistics.significance import Measure, difference_intervals
 
-from .bias_reports import BiasEffect
-from .evaluated import Evaluated
+from .evaluated import BiasEffect, Evaluated
 
 Verdict: TypeAlias = Literal["yes", "no", "cannot tell", "not tested"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 MARGIN = 0.05
 """An evaluator agrees as well as a person does if it can be said that it is worse by less than this."""
@@ -349,7 +347,7 @@ def _systems(of: Evaluated) -> Answer:
     systems = [of.labels.systems[row] for row in of.used]
     if (n := len(set(systems))) < 3:
         return "not tested", f"{n} systems are named, and ranking them needs 3."
-    rated = Rated(scores=of.scores, ratings=of.ratings, clusters=of.clusters, systems=systems)
+    rated = ScoredRatings(scores=of.scores, ratings=of.ratings, clusters=of.clusters, systems=systems)
     found = level_correlations(rated, level="system", coefficients=["pearson"], bootstrap=of.bootstrap)["pearson"]
     figure = _named("system_pearson", of.counted(found))
     if figure.value is None:

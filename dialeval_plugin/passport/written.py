@@ -7,6 +7,8 @@ from pathlib import Path
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.leaderboard.charts import forest_axis, forest_row, forest_scale
+from dialeval_plugin.pages.html import render_page
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import bounds_text, number_text
@@ -14,7 +16,38 @@ from dialeval_plugin.terminal.plain_text import for_markdown
 
 from .certify import EvaluatorPassport, Passport
 from .findings import TITLES
-from .page import render
+
+_MAIN = ("second_person", "kappa", "spearman")
+"""Figures that the verdicts are drawn by: the first that there is."""
+_MARKS = {"yes": "yes", "no": "no", "cannot tell": "open", "not tested": "none"}
+"""Classes of the verdicts."""
+
+
+def render(passport: Passport, title: str) -> str:
+    """Return the page."""
+    named = {one.evaluator: one.figures for one in passport.evaluators}
+    main = next(name for name in (*_MAIN, "coverage") if any(name in of for of in named.values()))
+    figures = {name: of[main] for name, of in named.items() if main in of and of[main].value is not None}
+    people = [value for of in named.values() if main == "second_person" and (value := of["person"].value) is not None]
+    ends = [min(people), max(people)] if people else []
+    scale = forest_scale(figures.values(), ends)
+    return render_page(
+        __package__,
+        "passport",
+        {
+            "mark": _MARKS.__getitem__,
+            "three": number_text,
+            "bounds": lambda of: bounds_text(of.ci_low, of.ci_high, is_rough=of.is_rough),
+        },
+        title=title,
+        passport=passport,
+        titles=TITLES,
+        main=TITLES[main],
+        axis=forest_axis(ends, scale),
+        rows={name: forest_row(of, ends, scale, is_rough=of.is_rough) for name, of in figures.items()},
+        figures=figures,
+    )
+
 
 _MOST_SHOWN = 5
 """Disagreements of an evaluator in Markdown."""

@@ -1,7 +1,7 @@
 """How far evaluators agree with people: every coefficient of every evaluator, with what it is to be read beside, as one table.
 
-`dialeval meta-eval` makes `Judgements` of score files, `dialeval rescore` of lm-eval's result files; from there on both are the
-same: `find` computes the statistics, and `report_table` shows them.
+`dialeval meta-eval` makes `EvaluatorScores` of score files, `dialeval rescore` of lm-eval's result files. For both
+`evaluate_agreement` computes the statistics, and `report_table` shows them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, ROUGH_CLUSTERS, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.choices.selection import best_of_several, quality_of_kept
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, level_correlations
-from dialeval_plugin.statistics.estimates import interval_text
-from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, Rated, RatingTable, TiedGroups
+from dialeval_plugin.statistics.levels import AverageBy, LevelOrSystem, Range, RatingTable, ScoredRatings, TiedGroups
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.planning.power import detectable_difference
@@ -26,7 +25,7 @@ from dialeval_plugin.statistics.reliability import disattenuated_correlation, in
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
 from dialeval_plugin.statistics.significance import Measure, Paired, resampled_difference
 
-from .tables import Table, TableColumn, TableRow, figure, named_column
+from .tables import Table, TableColumn, TableRow, figure, interval_column, named_column
 
 _LENGTHS = {
     "length_of_scores": "score_length",
@@ -55,7 +54,7 @@ LOW_CEILING = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgements(Rated):
+class EvaluatorScores(ScoredRatings):
     """What an evaluator and people said of the same responses or dialogues; of its scores higher is better.
 
     `words` are those of the responses or dialogues; `unscored` counts the rows without a score by reason.
@@ -116,7 +115,7 @@ class HumanCeiling(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class AgreementResult:
     """One statistic of one evaluator."""
 
     evaluator: str
@@ -157,27 +156,28 @@ class Finding:
         return self.estimate.n_scored + self.estimate.n_unscored
 
 
-def find(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
+def evaluate_agreement(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
     """Return every coefficient of every evaluator; InputError where it needs what the judgements do not have."""
-    return [finding for cell in by_cell(judgements) for finding in _of_cell(cell, options)]
+    return [result for cell in by_cell(judgements) for result in _of_cell(cell, options)]
 
 
-def by_cell(judgements: Sequence[Judgements]) -> list[list[Judgements]]:
+def by_cell(judgements: Sequence[EvaluatorScores]) -> list[list[EvaluatorScores]]:
     """Return those of one quality of one data set together."""
-    cells: dict[tuple[str, str, str], list[Judgements]] = {}
+    cells: dict[tuple[str, str, str], list[EvaluatorScores]] = {}
     for one in judgements:
         cells.setdefault((one.dataset, one.quality, one.level), []).append(one)
     return list(cells.values())
 
 
-def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
-    """The findings on one quality of one data set."""
+def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
+    """The results on one quality of one data set."""
     level = "system" if options.by_system else judgements[0].level
     raters = {id: answers for one in judgements for id, answers in one.raters.items()}
     ceilings, rankings, pearson_ceiling = {}, {}, None
     if options.is_plain and "pearson" in options.coefficients and any(len(answers) > 1 for answers in raters.values()):
         pearson_ceiling = intraclass_correlation(list(raters.values()), bootstrap=NO_RESAMPLES).ceiling_of_mean.value
     estimates = [_estimates(one, level, options) for one in judgements]
+    table = side_by_side(judgements, options)
     for name in options.coefficients:
         # Means of systems, averages of groups and a range of ratings are not what the raters are compared on.
         if options.is_plain:
@@ -185,7 +185,8 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
         # Evaluators that are averaged over different groups are not ranked.
         is_fair = options.tied_groups == "zero" or not any(_n_groups(of[name], "tied") for of in estimates)
         if len(judgements) > 1 and options.permutations and is_fair:
-            rankings[name] = _ranking(judgements, Measure(name, level, options.average_by), options)
+            measure, seed = Measure(name, level, options.average_by), options.bootstrap.seed
+            rankings[name] = rank_metrics(*table[1:], measure, alpha=options.alpha, rounds=options.permutations, seed=seed)
     found = []
     for one, of_statistics in zip(judgements, estimates, strict=True):
         lengths = dict.fromkeys(_LENGTHS)
@@ -195,12 +196,15 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
         for name, estimate in of_statistics.items():
             rank, p_value, first = _place(rankings[name], one.evaluator) if name in rankings else (None, None, one.evaluator)
             share_of_ceiling = None
+            ends: tuple[float | None, float | None] = (None, None)
+            if name in options.coefficients and options.is_plain and None in one.scores:
+                ends = sensitivity_range(one.scores, one.ratings, coefficient=name)
             if name == "pearson" and pearson_ceiling is not None:
                 answers = [one.raters.get(id, ()) for id in one.ids]
                 share_of_ceiling = disattenuated_correlation(
                     one.scores, answers, clusters=one.clusters, bootstrap=options.bootstrap
                 )
-            finding = Finding(
+            result = AgreementResult(
                 evaluator=one.evaluator,
                 dataset=one.dataset,
                 quality=one.quality,
@@ -213,13 +217,13 @@ def _of_cell(judgements: Sequence[Judgements], options: ReportOptions) -> list[F
                 ceiling=ceilings.get(name, HumanCeiling()),
                 pearson_ceiling=pearson_ceiling if name == "pearson" else None,
                 share_of_ceiling=share_of_ceiling,
-                if_unscored=_if_unscored(one, options, name),
+                if_unscored=ends,
                 rank=rank,
                 p_value=p_value,
-                detectable=_detectable(judgements, Measure(name, level, options.average_by), options, first, one.evaluator),
+                detectable=_detectable(table, Measure(name, level, options.average_by), options, first, one.evaluator),
                 lengths=lengths,
             )
-            found.append(finding)
+            found.append(result)
     return found
 
 
@@ -234,19 +238,13 @@ def human_ceiling(raters: Sequence[Sequence[float]], coefficient: str, *, seed: 
     )
 
 
-def _ranking(judgements: Sequence[Judgements], measure: Measure, options: ReportOptions) -> Ranking:
-    """Tests between all evaluators."""
-    _, scores, rated = side_by_side(judgements, options)
-    seed = options.bootstrap.seed
-    return rank_metrics(scores, rated, measure, alpha=options.alpha, rounds=options.permutations, seed=seed)
+SideBySide: TypeAlias = tuple[list[str], dict[str, list[float | None]], RatingTable]
 
 
-def side_by_side(
-    judgements: Sequence[Judgements], options: ReportOptions
-) -> tuple[list[str], dict[str, list[float | None]], RatingTable]:
+def side_by_side(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> SideBySide:
     """Return the ids of all rows, each evaluator's scores in their order, and the ratings within the range asked for."""
     # Every id with where it stands: not all evaluators need to have been run on the same rows.
-    rows: dict[str, tuple[Judgements, int]] = {}
+    rows: dict[str, tuple[EvaluatorScores, int]] = {}
     for one in judgements:
         for row, id in enumerate(one.ids):
             rows.setdefault(id, (one, row))
@@ -267,28 +265,24 @@ def side_by_side(
     return list(rows), {name: [by_id.get(id) for id in rows] for name, by_id in scores.items()}, rated
 
 
-def difference_of(
-    judgements: Sequence[Judgements], measure: Measure, options: ReportOptions, a: str, b: str
-) -> Resampled | None:
+def difference_of(table: SideBySide, measure: Measure, a: str, b: str) -> Resampled | None:
     """Return the difference of two evaluators' coefficients as it is resampled; None where either is undefined."""
-    _, scores, table = side_by_side(judgements, options)
+    _, scores, rated = table
     try:
-        return resampled_difference(Paired(**vars(table), scores_a=scores[a], scores_b=scores[b]), measure)
+        return resampled_difference(Paired(**vars(rated), scores_a=scores[a], scores_b=scores[b]), measure)
     except StatisticUndefined:
         return None
 
 
-def _detectable(
-    judgements: Sequence[Judgements], measure: Measure, options: ReportOptions, first: str, evaluator: str
-) -> float | None:
+def _detectable(table: SideBySide, measure: Measure, options: ReportOptions, first: str, evaluator: str) -> float | None:
     """The smallest difference from the first evaluator of the same rank that such rows would show."""
-    pilot = None if first == evaluator else difference_of(judgements, measure, options, first, evaluator)
+    pilot = None if first == evaluator else difference_of(table, measure, first, evaluator)
     bootstrap = replace(options.bootstrap, confidence=1 - options.alpha)
     found = None if pilot is None else detectable_difference(pilot, bootstrap=bootstrap)
     return None if found is None else found.difference
 
 
-def _estimates(one: Judgements, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
+def _estimates(one: EvaluatorScores, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
     found = level_correlations(
         one,
         level=level,
@@ -323,13 +317,7 @@ def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None, 
     return rank, p_values.get(frozenset((best_of(1), evaluator))), evaluator if rank is None else best_of(rank)
 
 
-def _if_unscored(one: Judgements, options: ReportOptions, statistic: str) -> tuple[float | None, float | None]:
-    if statistic not in options.coefficients or not options.is_plain or None not in one.scores:
-        return None, None
-    return sensitivity_range(one.scores, one.ratings, coefficient=statistic)
-
-
-def _accuracy(one: Judgements, threshold: float, bootstrap: Bootstrap) -> Estimate:
+def _accuracy(one: EvaluatorScores, threshold: float, bootstrap: Bootstrap) -> Estimate:
     """Share of the rated rows whose score is on the rating's side of the threshold."""
     rated = [(row, rating) for row, rating in enumerate(one.ratings) if rating is not None]
     if wrong := [rating for _, rating in rated if rating not in {0.0, 1.0}]:
@@ -348,9 +336,9 @@ def _n_groups(found: Estimate, kind: str) -> int | None:
     return getattr(found, f"n_{kind}_groups") if is_mean else None
 
 
-def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
-    """Return the findings as a table: data, qualities and statistics in their order, the best evaluator of each first."""
-    rows = [_row(finding) for finding in _ordered(findings)]
+def report_table(results: Sequence[AgreementResult], options: ReportOptions) -> Table:
+    """Return the results as a table: data, qualities and statistics in their order, the best evaluator of each first."""
+    rows = [_row(result) for result in _ordered(results)]
     columns = [
         *(_text_column(name) for name in ("dataset", "quality") if len({row[name] for row in rows}) > 1),
         *map(_text_column, ("level", "statistic", "evaluator")),
@@ -367,59 +355,52 @@ def report_table(findings: Sequence[Finding], options: ReportOptions) -> Table:
         **{name: getattr(options.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")},
         **{name: getattr(options, name) for name in ("permutations", "alpha", "min_coverage")},
     }
-    return Table(rows, columns, _notes(findings, options), settings)
+    return Table(rows, columns, _notes(results, options), settings)
 
 
-def _ordered(findings: Sequence[Finding]) -> list[Finding]:
-    cells = list(dict.fromkeys((finding.dataset, finding.quality, finding.level) for finding in findings))
-    statistics = list(dict.fromkeys(finding.statistic for finding in findings))
+def _ordered(results: Sequence[AgreementResult]) -> list[AgreementResult]:
+    cells = list(dict.fromkeys((result.dataset, result.quality, result.level) for result in results))
+    statistics = list(dict.fromkeys(result.statistic for result in results))
 
-    def place(finding: Finding) -> tuple[int, int, bool, float]:
-        cell = cells.index((finding.dataset, finding.quality, finding.level))
-        return cell, statistics.index(finding.statistic), finding.value is None, -(finding.value or 0.0)
+    def place(result: AgreementResult) -> tuple[int, int, bool, float]:
+        cell = cells.index((result.dataset, result.quality, result.level))
+        return cell, statistics.index(result.statistic), result.value is None, -(result.value or 0.0)
 
-    return sorted(findings, key=place)
+    return sorted(results, key=place)
 
 
-def _row(finding: Finding) -> TableRow:
-    found, is_withheld = finding.estimate, finding.is_withheld
-    share = None if is_withheld else finding.share_of_ceiling
-    why = f"withheld: {found.n_scored} of {finding.n_rated} rated rows have a score" if is_withheld else found.reason
+def _row(result: AgreementResult) -> TableRow:
+    estimate, reason = result.estimate, result.estimate.reason
+    if result.is_withheld:
+        reason = f"withheld: {estimate.n_scored} of {result.n_rated} rated rows have a score"
+        estimate = replace(estimate, ci_low=None, ci_high=None, is_rough=False)
+        result = replace(result, rank=None, p_value=None, detectable=None, share_of_ceiling=None)
+    share, people = result.share_of_ceiling, result.ceiling._asdict()
     return {
-        "dataset": finding.dataset,
-        "quality": finding.quality,
-        "level": finding.level,
-        "average_by": getattr(found, "average_by", "none"),
-        "statistic": finding.statistic,
-        "evaluator": finding.evaluator,
-        "value": finding.value,
-        "ci_low": None if is_withheld else found.ci_low,
-        "ci_high": None if is_withheld else found.ci_high,
-        "is_rough": found.is_rough and not is_withheld,
-        "rank": None if is_withheld else finding.rank,
-        "p_value": None if is_withheld else finding.p_value,
-        "detectable": None if is_withheld else finding.detectable,
-        "if_unscored_low": finding.if_unscored[0],
-        "if_unscored_high": finding.if_unscored[1],
-        "people_leave_one_out": finding.ceiling.leave_one_out,
-        "people_split_half": finding.ceiling.split_half,
-        "pearson_ceiling": finding.pearson_ceiling,
+        **_fields(result, "dataset", "quality", "level"),
+        "average_by": getattr(estimate, "average_by", "none"),
+        **_fields(result, "statistic", "evaluator", "value"),
+        **_fields(estimate, "ci_low", "ci_high", "is_rough"),
+        **_fields(result, "rank", "p_value", "detectable"),
+        **dict(zip(("if_unscored_low", "if_unscored_high"), result.if_unscored, strict=True)),
+        **{f"people_{name}": value for name, value in people.items()},
+        "pearson_ceiling": result.pearson_ceiling,
         **{f"share_of_ceiling{end and '_'}{end}": getattr(share, end or "value", None) for end in ("", "ci_low", "ci_high")},
-        **finding.lengths,
-        "n_total": found.n_total,
-        "n_rated": finding.n_rated,
-        "n_scored": found.n_scored,
-        "n_unscored": found.n_unscored,
-        "unscored": ", ".join(f"{reason} {number}" for reason, number in sorted(finding.unscored.items())),
-        "coverage": found.coverage,
-        "n_clusters": found.n_clusters,
-        "n_groups": getattr(found, "n_groups", None),
-        "n_tied_groups": _n_groups(found, "tied"),
-        "n_undefined_groups": _n_groups(found, "undefined"),
-        "epsilon": getattr(found, "epsilon", None),
-        "is_withheld": is_withheld,
-        "reason": why,
+        **result.lengths,
+        **_fields(estimate, "n_total"),
+        **_fields(result, "n_rated"),
+        **_fields(estimate, "n_scored", "n_unscored"),
+        "unscored": ", ".join(f"{reason} {number}" for reason, number in sorted(result.unscored.items())),
+        **_fields(estimate, "coverage", "n_clusters", "n_groups"),
+        **{f"n_{kind}_groups": _n_groups(estimate, kind) for kind in ("tied", "undefined")},
+        **_fields(estimate, "epsilon"),
+        "is_withheld": result.is_withheld,
+        "reason": reason,
     }
+
+
+def _fields(of: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(of, name, None) for name in names}
 
 
 def _text_column(name: str) -> TableColumn:
@@ -440,11 +421,6 @@ def _range(row: TableRow, low: str, high: str) -> str:
     return "" if row[low] is None or row[high] is None else f"{figure(row[low])} to {figure(row[high])}"
 
 
-def _share(row: TableRow) -> str:
-    value, low, high = (cast("float | None", row[f"share_of_ceiling{end}"]) for end in ("", "_ci_low", "_ci_high"))
-    return "" if value is None else interval_text(value, low, high, 2)
-
-
 def _groups(row: TableRow) -> str:
     kinds = {"tied": row["n_tied_groups"], "left out": row["n_undefined_groups"]}
     return ", ".join([figure(row["n_groups"], 0), *(f"{number} {kind}" for kind, number in kinds.items() if number)])
@@ -458,37 +434,37 @@ _OPTIONAL = {
     "people_leave_one_out": named_column("people_leave_one_out", title="one person"),
     "people_split_half": named_column("people_split_half", title="half the people"),
     "pearson_ceiling": named_column("pearson_ceiling", title="ceiling"),
-    "share_of_ceiling": TableColumn("of the ceiling", _share),
+    "share_of_ceiling": interval_column("of the ceiling", "share_of_ceiling", "share_of_ceiling_", 2, missing=""),
     "length_bias": named_column("length_bias", title="length bias"),
     "n_tied_groups": TableColumn("groups", _groups),
 }
 """Columns that are shown where some row has a value in them."""
 
 
-def _notes(findings: Sequence[Finding], options: ReportOptions) -> list[str]:
+def _notes(results: Sequence[AgreementResult], options: ReportOptions) -> list[str]:
     notes = []
-    if options.bootstrap.rounds and not all(finding.is_clustered for finding in findings):
+    if options.bootstrap.rounds and not all(result.is_clustered for result in results):
         notes.append(NO_CLUSTERS)
-    if any(finding.estimate.is_rough and not finding.is_withheld for finding in findings):
+    if any(result.estimate.is_rough and not result.is_withheld for result in results):
         notes.append(ROUGH)
-    n_tied, n_undefined = (sum(_n_groups(one.estimate, kind) or 0 for one in findings) for kind in ("tied", "undefined"))
+    n_tied, n_undefined = (sum(_n_groups(one.estimate, kind) or 0 for one in results) for kind in ("tied", "undefined"))
     if n_tied:
         notes.append(TIED[options.tied_groups])
     if n_undefined:
         notes.append(UNDEFINED)
-    if any(finding.detectable is not None and not finding.is_withheld for finding in findings):
+    if any(result.detectable is not None and not result.is_withheld for result in results):
         notes.append(DETECTABLE)
-    if any(finding.is_withheld for finding in findings):
+    if any(result.is_withheld for result in results):
         notes.append(f"Withheld: fewer than {100 * options.min_coverage:g} % of the rated rows have a score (--min-coverage).")
     notes += dict.fromkeys(
-        f"{finding.quality}: no metric can be expected to have a Pearson correlation above {figure(finding.pearson_ceiling)} "
+        f"{result.quality}: no metric can be expected to have a Pearson correlation above {figure(result.pearson_ceiling)} "
         "with these ratings (dialeval meta-eval --ratings, without scores, has the interval)."
-        for finding in findings
-        if finding.pearson_ceiling is not None and finding.pearson_ceiling < LOW_CEILING
+        for result in results
+        if result.pearson_ceiling is not None and result.pearson_ceiling < LOW_CEILING
     )
     reasons = [
-        finding.estimate.reason
-        for finding in findings
-        if finding.estimate.reason and not finding.is_withheld and (options.bootstrap.rounds or finding.value is None)
+        result.estimate.reason
+        for result in results
+        if result.estimate.reason and not result.is_withheld and (options.bootstrap.rounds or result.value is None)
     ]
     return [*notes, *dict.fromkeys(reasons)]

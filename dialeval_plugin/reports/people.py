@@ -21,11 +21,11 @@ from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.estimates import mean_within_set
-from dialeval_plugin.statistics.levels import Rated, RatingTable
+from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.ranking import holm, rank_clusters
 from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
 
-from .correlation_report import Finding, Judgements, ReportOptions, by_cell, side_by_side
+from .correlation_report import AgreementResult, EvaluatorScores, ReportOptions, by_cell, side_by_side
 from .tables import Table
 
 PEOPLE = (
@@ -61,7 +61,7 @@ def label_table(
 
 
 def alternative_annotator_tests(
-    judgements: Sequence[Judgements], *, epsilon: float, calibration: Calibration | None = None, bootstrap: Bootstrap
+    judgements: Sequence[EvaluatorScores], *, epsilon: float, calibration: Calibration | None = None, bootstrap: Bootstrap
 ) -> list[AlternativeAnnotatorTest]:
     """Return the test of each evaluator on each quality; raises as the test."""
     has_several = len({one.quality for one in judgements}) > 1
@@ -81,7 +81,7 @@ def with_tests(table: Table, tests: Sequence[AlternativeAnnotatorTest], notes: S
     return replace(table, notes=[*table.notes, *notes], settings={**table.settings, **whole})
 
 
-def find_people(judgements: Sequence[Judgements], options: ReportOptions) -> list[Finding]:
+def evaluate_people(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
     """Return every coefficient of every evaluator and every person; InputError where no two people rated enough."""
     if not options.is_plain:
         raise InputError(
@@ -92,7 +92,7 @@ def find_people(judgements: Sequence[Judgements], options: ReportOptions) -> lis
     ]
 
 
-def _of_cell(cell: Sequence[Judgements], coefficient: str, options: ReportOptions) -> list[Finding]:
+def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportOptions) -> list[AgreementResult]:
     one = cell[0]
     ids, scores, rated = side_by_side(cell, options)
     beside = {name: getattr(rated, name) for name in ("clusters", "systems", "items")}
@@ -122,7 +122,7 @@ def _of_cell(cell: Sequence[Judgements], coefficient: str, options: ReportOption
         return RatingTable(ratings=_given(np.where(has_rated & (counts > 0), means, np.nan)), **beside)
 
     def estimate(name: str, on: RatingTable) -> Estimate:
-        row = Rated(scores=everyone[name], **vars(on))
+        row = ScoredRatings(scores=everyone[name], **vars(on))
         return level_correlations(row, level=one.level, coefficients=[coefficient], bootstrap=options.bootstrap)[coefficient]
 
     targets = {name: target(name) for name in people}
@@ -147,7 +147,7 @@ def _of_cell(cell: Sequence[Judgements], coefficient: str, options: ReportOption
     ranks = rank_clusters(values, adjusted, alpha=options.alpha) if adjusted else dict.fromkeys(values)
     best = max((name for name in values if ranks[name] == 1), key=lambda name: values[name] or 0.0, default="")
     return [
-        Finding(
+        AgreementResult(
             evaluator=name,
             dataset=one.dataset,
             quality=one.quality,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from dialeval_plugin.methods.proxy_indicators.regression import LinearRegression
+
 FORMATS = ("png", "svg", "pdf")
 _MADE_BY = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
 """What differs from run to run, or version to version, in a format."""
@@ -44,6 +46,7 @@ _LINES = ((BLUE, "-"), (PURPLE, "-."), ("#66aacc", ":"), ("#997700", (0, (5, 1))
 """Colours that say nothing of good and bad, and differ without colour too."""
 _LOSSES, _ACCURACIES = ("loss", "training_loss"), ("triplet_accuracy", "accuracy", "auroc")
 _LABELS = {"loss": "validation loss"}
+_WEIGHT_COLOURS = {"response": BLUE, "context and response": PURPLE, "facts and response": GREY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,45 @@ def means_figure(
     axes.grid(axis="y" if times else "x", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
+    """Draw the weights of a regression, one bar an indicator (figure 6.2).
+
+    Columns and rating are on [0, 1], so weights can be compared; the sign of `qnli` and `rte` depends on the label whose
+    probability they are.
+    """
+    figure = new_figure(7.0, 1.8 + 0.3 * len(regression.features), title or f"fitted on {regression.n_rows} responses")
+    from matplotlib.patches import Patch
+
+    names = regression.names
+    axes = figure.subplots()
+    kinds = [_indicator_kind(name) for name in names]
+    bars = axes.barh(range(len(names)), regression.weights, color=[_WEIGHT_COLOURS[kind] for kind in kinds])
+    axes.bar_label(bars, fmt="%+.2f", padding=3, fontsize=8)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    # Room for the numbers beside the longest bars.
+    axes.margins(x=0.15)
+    axes.set_xlabel("weight, with indicators and rating on [0, 1]")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(
+        handles=[Patch(color=colour, label=kind) for kind, colour in _WEIGHT_COLOURS.items() if kind in kinds],
+        loc="outside lower center",
+        ncols=len(_WEIGHT_COLOURS),
+        frameon=False,
+        fontsize=8,
+    )
+    return figure
+
+
+def _indicator_kind(feature: str) -> str:
+    from dialeval_plugin.methods.proxy_indicators.tasks import FACT, task_of
+
+    if not task_of(feature).is_pair:
+        return "response"
+    return "facts and response" if feature.startswith(FACT) else "context and response"
 
 
 def _class_colours(names: Sequence[str]) -> dict[str, Any]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities
 from dialeval_plugin.statistics.annotators.variance_components import SOURCES, VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.raters import aggregate
 from dialeval_plugin.statistics.reliability import (
     Reliability,
@@ -24,7 +22,7 @@ from dialeval_plugin.statistics.reliability import (
 from .correlation_report import LOW_CEILING, NO_CLUSTERS, ROUGH
 from .people import label_table
 from .score_alignment import asked_qualities, known_labels
-from .tables import CellValue, Table, TableColumn, TableRow, figure, named_column
+from .tables import CellValue, Table, TableColumn, TableRow, figure, interval_column, named_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,11 @@ def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Tab
     columns = [
         *(named_column(name, is_number=False) for name in ("level", "quality")),
         named_column("n_raters", 1, title="raters"),
-        *(_interval_column(name, title) for name, title in _TITLES.items() if any(row[name] is not None for row in rows)),
+        *(
+            interval_column(title, name, f"{name}_")
+            for name, title in _TITLES.items()
+            if any(row[name] is not None for row in rows)
+        ),
         *([_REPEATED] if any(row["n_repeated"] for row in rows) else []),
         TableColumn("rated", lambda row: f"{row['n_rated']}/{row['n_total']}"),
         named_column("n_clusters", 0, title="clusters"),
@@ -164,14 +166,6 @@ def _row(finding: RatingFinding) -> TableRow:
         "n_clusters": found.of_one.n_clusters,
         "reason": found.of_one.reason,
     }
-
-
-def _interval_column(name: str, title: str) -> TableColumn:
-    def text(row: TableRow) -> str:
-        value, low, high = (cast("float | None", row[key]) for key in (name, f"{name}_ci_low", f"{name}_ci_high"))
-        return interval_text(value, low, high, is_rough=bool(row[f"{name}_is_rough"]))
-
-    return TableColumn(title, text)
 
 
 MORE_RATERS = 3

@@ -14,9 +14,10 @@ from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.corpora.rated_items import ALL, RatedItem, qualities, read_rated_items
 from dialeval_plugin.corpora.score_files import ScoreColumn, check_matched, read_score_file
+from dialeval_plugin.statistics.cascade import CascadePoint, cascade_curve
 from dialeval_plugin.statistics.raters import aggregate
 
-from .correlation_report import Judgements
+from .correlation_report import EvaluatorScores
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +51,13 @@ class AlignedScores:
     is_partial: bool = False
 
 
-def align(files: Sequence[Path], how: AlignedScores) -> list[Judgements]:
+def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
     """Read score files and set them beside the ratings, evaluators in the order given.
 
     InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
     """
     shared = None if how.ratings is None else rated_items(how.ratings, how.level, how.qualities, how.raters)
-    found: list[Judgements] = []
+    found: list[EvaluatorScores] = []
     names: set[tuple[str, str | None, str]] = set()
     for given in files:
         name, sign, file = str(given).partition("=")
@@ -175,11 +176,11 @@ def _judgements(
     quality: str,
     dataset: str,
     human: str,
-) -> Judgements:
+) -> EvaluatorScores:
     sign = -1.0 if column.orientation == "lower" else 1.0
     scores = (column.scores[item.id] for item in items)
     has_name = column.quality is None or column.quality.casefold() == quality.casefold()
-    return Judgements(
+    return EvaluatorScores(
         evaluator=column.evaluator if has_name else f"{column.evaluator}:{column.quality}",
         dataset=dataset,
         quality=quality,
@@ -229,3 +230,33 @@ def scores_by_rating(
             f"{scores}: no row of {data} has both a score and a rating of {quality}. Give the file that was scored."
         )
     return chosen.evaluator, {f"{quality} {level}": values for level, values in sorted(found.items())}
+
+
+FUSED, SMALL = "slide", "small"
+"""Columns of `slide`: the fused score, and the one that stands where the large model is not asked."""
+
+
+def cascade_curves(data: str, files: Sequence[Path], quality: str | None = None) -> dict[str, list[CascadePoint]]:
+    """Return the curve of each file, by its name, over the rows that have both scores and a rating.
+
+    Raises:
+        InputError: a file has no column `slide` or `small`, its ids are not those of `data`, or several qualities are rated
+            and none is named.
+        StatisticUndefined: there are too few rows, or all scores or ratings are the same.
+    """
+    how = AlignedScores(ratings=data, qualities=(quality,) if quality else (), columns=(FUSED, SMALL))
+    curves = {}
+    for path in files:
+        found = align([path], how)
+        if len(found) != 2:
+            named = ", ".join(dict.fromkeys(one.quality for one in found))
+            raise InputError(f"{data}: several qualities are rated. Name one with --quality: {named}.")
+        fused, small = found
+        rows = [
+            (alone, both, rating)
+            for alone, both, rating in zip(small.scores, fused.scores, fused.ratings, strict=True)
+            if alone is not None and both is not None and rating is not None
+        ]
+        alone, both, ratings = ([row[place] for row in rows] for place in range(3))
+        curves[path.stem] = cascade_curve(alone, both, ratings)
+    return curves

@@ -11,11 +11,11 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.core.files import to_json
-from dialeval_plugin.statistics.estimates import number_text
+from dialeval_plugin.statistics.estimates import interval_text, number_text
 from dialeval_plugin.terminal.plain_text import for_markdown, for_spreadsheet, one_line
 from dialeval_plugin.terminal.tables import print_table
 
@@ -88,6 +88,18 @@ class Table:
 def named_column(name: str, decimals: int = 3, *, title: str | None = None, is_number: bool = True) -> TableColumn:
     """Return the column of one name in the rows, whose numbers have a fixed number of decimals."""
     return TableColumn(title or name, lambda row: figure(row[name], decimals), is_number)
+
+
+def interval_column(title: str, value: str, prefix: str, decimals: int = 3, *, missing: str = "undefined") -> TableColumn:
+    """Return the column "value [low, high]" of the name `value` and of `ci_low`, `ci_high` and `is_rough` after a prefix."""
+
+    def text(row: TableRow) -> str:
+        if row[value] is None:
+            return missing
+        number, low, high = (cast("float | None", row[name]) for name in (value, f"{prefix}ci_low", f"{prefix}ci_high"))
+        return interval_text(number, low, high, decimals, is_rough=bool(row.get(f"{prefix}is_rough")))
+
+    return TableColumn(title, text)
 
 
 def figure(value: CellValue, decimals: int = 3) -> str:

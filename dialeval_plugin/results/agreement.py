@@ -22,14 +22,13 @@ from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
-from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, named_column
+from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, interval_column, named_column
 from dialeval_plugin.statistics.bootstrap import EXPANDED, ROUGH_CLUSTERS, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.categories.threshold import Costs, Threshold, chosen_threshold
 from dialeval_plugin.statistics.coefficients.kendall import auroc_of_samples
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, correlations
-from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.levels import binned
 from dialeval_plugin.statistics.raters import leave_one_rater_out
 from dialeval_plugin.statistics.rows import canonical_rows, distinct_rows
@@ -334,8 +333,8 @@ def agreement_table(found: Sequence[Agreement]) -> Table:
         notes |= dict.fromkeys(_notes(one))
     columns = [
         *(named_column(name, is_number=False) for name in ("evaluator", "statistic")),
-        TableColumn("with a person", lambda row: _shown(row, "")),
-        TableColumn("two people", lambda row: _shown(row, "people_")),
+        interval_column("with a person", "value", "", missing="-"),
+        interval_column("two people", "people_value", "people_", missing="-"),
         TableColumn("rows", lambda row: _count(row, "n_scored")),
         TableColumn("conversations", lambda row: _count(row, "n_clusters")),
     ]
@@ -344,13 +343,6 @@ def agreement_table(found: Sequence[Agreement]) -> Table:
 
 def _count(row: TableRow, name: str) -> str:
     return str(row[f"people_{name}"] if row[name] is None else row[name])
-
-
-def _shown(row: TableRow, who: str) -> str:
-    value, low, high = (row[who + name] for name in ("value", "ci_low", "ci_high"))
-    if value is None:
-        return "-"
-    return interval_text(value, low, high, is_rough=bool(row[f"{who}is_rough"]))  # type: ignore[arg-type]
 
 
 def _notes(one: Agreement) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
@@ -26,7 +26,6 @@ from dialeval_plugin.statistics.planning.power import Detectable, detectable_dif
 from .gates import Gate, check_gate
 
 Pairing: TypeAlias = Literal["auto", "paired", "unpaired"]
-PAIRINGS: tuple[str, ...] = get_args(Pairing)
 MIN_MATCHED = 0.5
 """Files are paired where at least this share of the rows or conversations of the smaller one is in the other one, too."""
 MAX_UNSCORED_GAP = 0.05

@@ -12,7 +12,7 @@ from dialeval_plugin.corpora.score_files import texts_before
 from dialeval_plugin.labels.answers import RowToLabel
 from dialeval_plugin.labels.reading import texts_of
 from dialeval_plugin.labels.scores import score_rows
-from dialeval_plugin.statistics.estimation.allocation import next_rows
+from dialeval_plugin.statistics.estimation.sample import next_rows
 
 from .true_mean import read_labelled, way_of_drawing
 

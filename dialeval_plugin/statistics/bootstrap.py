@@ -137,14 +137,7 @@ class Bootstrap:
             raise unknown_name(f"bootstrap: there is no interval {self.interval!r}", self.interval, INTERVAL_KINDS)
 
     def estimates(self, computed: Mapping[str, Computed], counts: Counts) -> dict[str, Estimate]:
-        """Return statistics, by name, with their intervals, all from the same resamples.
-
-        Example:
-            >>> of_clusters = np.array([[3.0, 1.0], [5.0, 1.0], [1.0, 1.0], [7.0, 1.0]] * 10)
-            >>> mean = Resampled(lambda sums: sums[:, 0] / sums[:, 1], of_clusters)
-            >>> print(Bootstrap(rounds=200).estimates({"mean": (4.0, mean)}, Counts(40, 40, 40, 0))["mean"])
-            mean 4.000 [3.300, 4.600], 40 of 40 rows scored, 40 clusters
-        """
+        """Return statistics, by name, with their intervals, all from the same resamples."""
         intervals = self.intervals({name: one[1] for name, one in computed.items() if not isinstance(one, str)})
         found = {}
         for name, one in computed.items():

@@ -22,7 +22,7 @@ from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate
-from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, Rated, TiedGroups, rows_of
+from .levels import AverageBy, LevelOrSystem, LevelStatistic, Range, ScoredRatings, TiedGroups, rows_of
 
 DEFAULT_COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 
@@ -86,12 +86,12 @@ def correlations(
         >>> found["pearson"].value, found["pearson"].reason
         (None, 'pearson: all 4 ratings are 5.0. Give ratings that differ.')
     """
-    rated = Rated(scores=scores, ratings=ratings, clusters=clusters)
+    rated = ScoredRatings(scores=scores, ratings=ratings, clusters=clusters)
     return level_correlations(rated, coefficients=coefficients, bootstrap=bootstrap)
 
 
 def level_correlations(
-    rated: Rated,
+    rated: ScoredRatings,
     *,
     level: LevelOrSystem = "turn",
     average_by: AverageBy = "none",
@@ -114,7 +114,7 @@ def level_correlations(
     pairwise accuracy is that of the whole data. `within_range` are the lowest and the highest rating that count.
 
     Example:
-        >>> rated = Rated(scores=[1, 2, 3, 2, 1, 3, 5, 5], ratings=[1, 2, 3, 2, 1, 5, 4, 4], items=list("aaabbbcc"))
+        >>> rated = ScoredRatings(scores=[1, 2, 3, 2, 1, 3, 5, 5], ratings=[1, 2, 3, 2, 1, 5, 4, 4], items=list("aaabbbcc"))
         >>> found = level_correlations(rated, level="turn", average_by="item", coefficients=["spearman"])["spearman"]
         >>> found.value, found.n_groups, found.n_undefined_groups
         (1.0, 2, 1)

@@ -51,10 +51,6 @@ def mean_within_set(figures: Sequence[HasInterval | None]) -> ValueInterval:
 
     The qualities are rated on the same responses, so errors are not independent: half of the width is the mean of theirs, which
     is too wide unless all errors are the same.
-
-    Example:
-        >>> mean_within_set([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.0, 0.5)])
-        ValueInterval(value=0.375, ci_low=0.1875, ci_high=0.5625)
     """
     return _mean(figures, lambda widths: math.fsum(widths) / (2 * len(widths)))
 
@@ -87,12 +83,7 @@ def number_text(value: float | None, decimals: int = 3) -> str:
 
 
 def bounds_text(low: float | None, high: float | None, decimals: int = 3, *, is_rough: bool = False) -> str:
-    """Write the ends of an interval; nothing where there is none.
-
-    Example:
-        >>> bounds_text(0.1, 0.35), bounds_text(-0.00001, 0.2, 2, is_rough=True), bounds_text(None, None)
-        ('[0.100, 0.350]', '[0.00, 0.20, rough]', '')
-    """
+    """Write the ends of an interval; nothing where there is none."""
     if low is None or high is None:
         return ""
     return f"[{number_text(low, decimals)}, {number_text(high, decimals)}{', rough' if is_rough else ''}]"

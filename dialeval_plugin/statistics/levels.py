@@ -12,8 +12,7 @@ from scipy import sparse
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient
-from dialeval_plugin.statistics.coefficients.pearson import moments, pearson_of_moments
-from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
+from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS, moments, pearson_of_moments
 
 from .bootstrap import Counts, Resampled, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
@@ -57,7 +56,7 @@ class RatingTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rated(RatingTable):
+class ScoredRatings(RatingTable):
     """A metric's scores beside ratings; None where the row is unscored."""
 
     scores: OptionalNumbers

@@ -56,10 +56,6 @@ def paired_difference_interval(
 
     Both values of a row are resampled together, so what makes a row easy or hard for both does not widen the interval.
     A row in which either is None counts as unscored.
-
-    Example:
-        >>> print(paired_difference_interval([1, 1, 0, 1, 1, 1] * 2, [0, 1, 0, 1, 0, None] * 2))
-        difference 0.400 [0.100, 0.700, rough], 10 of 12 rows scored, 10 clusters
     """
     where = "paired_difference_interval"
     same_length(where, values_a=values_a, values_b=values_b, clusters=clusters)
@@ -146,11 +142,6 @@ def balanced_mean_interval(
 
     Each group counts the same, however many of its rows have a value. Undefined: a group has no value. Clusters are resampled
     whatever their groups, so a resample without any row of a group is degenerate.
-
-    Example:
-        >>> kinds = ["fits"] * 4 + ["misleads"] * 2
-        >>> print(balanced_mean_interval([1, 1, 1, 0, 1, 0] * 3, kinds * 3, clusters=list("abcdabefghefijklij")))
-        mean 0.625 [0.374, 0.854, rough], 18 of 18 rows scored, 12 clusters
     """
     where = "balanced_mean_interval"
     same_length(where, values=values, groups=groups, clusters=clusters)

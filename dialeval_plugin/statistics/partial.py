@@ -18,7 +18,7 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, Labels, OptionalNumbers, Statistic
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
-from dialeval_plugin.statistics.coefficients.samples import MIN_PAIRS
+from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS
 
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, same_length
@@ -38,14 +38,7 @@ def partial_correlation(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Return the correlation of scores and ratings with the covariates, by name, held fixed.
-
-    Example:
-        >>> lengths = {"length": [1, 1, 2, 2, None]}
-        >>> found = partial_correlation([1, 2, 3, 5, None], [2, 1, 4, 5, 3], lengths, coefficient="pearson")
-        >>> round(found.value, 6), found.n_scored, found.n_unscored
-        (0.316228, 4, 1)
-    """
+    """Return the correlation of scores and ratings with the covariates, by name, held fixed."""
     columns = {"scores": scores, "ratings": ratings, **covariates}
     asked = {coefficient: tuple(columns)}
     return _associations("partial_correlation", columns, asked, coefficient, clusters, bootstrap)[coefficient]

@@ -20,7 +20,7 @@ from dialeval_plugin.core.errors import InputError
 
 from .bootstrap import NO_RESAMPLES, Bootstrap
 from .correlation import level_correlations
-from .levels import Rated, RatingTable
+from .levels import RatingTable, ScoredRatings
 from .rows import canonical_rows, cluster_codes, optional_numbers, same_length
 from .significance import DEFAULT_MEASURE, EXACT_UNITS, ROUNDING, Comparison, Measure, Paired, permutation_test, swaps
 
@@ -110,12 +110,6 @@ def rank_metrics(
 
     A metric's value, by which they are ordered, is that on the rows on which all of them have a score; each pair is tested
     on the rows that both have. `alpha` is the level of significance, after the correction.
-
-    Example:
-        >>> ratings = [1, 2, 3, 4, 5, 6, 7, 8]
-        >>> scores = {"same": ratings, "noise": [4, 1, 8, 3, 6, 2, 5, 7]}
-        >>> rank_metrics(scores, RatingTable(ratings=ratings)).ranks
-        {'same': 1, 'noise': 2}
     """
     comparisons = {
         (a, b): permutation_test(
@@ -136,7 +130,7 @@ def _values_on_common_rows(
     for name, column in scores.items():
         common = [value if is_common else None for value, is_common in zip(column, has_all, strict=True)]
         found = level_correlations(
-            Rated(scores=common, **vars(rated)),
+            ScoredRatings(scores=common, **vars(rated)),
             level=measure.level,
             average_by=measure.average_by,
             coefficients=[measure.coefficient],
@@ -166,11 +160,6 @@ def rank_permutation_tests(
     Undefined: None, where on these rows a metric or the ratings are constant, or there is one cluster only.
     Cost: for all pairs together, `rounds` x clusters x pairs multiplications. InputError: lengths differ, or a value is neither
     None nor a finite number.
-
-    Example:
-        >>> ratings = [1, 2, 3, 4, 5, 6, 7, 8]
-        >>> rank_permutation_tests({"same": ratings, "noise": [4, 1, 8, 3, 6, 2, 5, 7]}, ratings)
-        {('same', 'noise'): 0.0390625}
     """
     where = "rank_permutation_tests"
     Bootstrap(rounds, seed=seed)

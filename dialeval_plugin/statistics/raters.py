@@ -45,10 +45,6 @@ def without_furthest(values: Sequence[float]) -> float:
     """Mean without the rater who is furthest from the mean of all; the first of them where several are.
 
     As Mehri and Eskenazi (2020) clean FED. A single rater stays.
-
-    Example:
-        >>> without_furthest([2, 2, 2, 0]), without_furthest([1, 3]), without_furthest([1])
-        (2.0, 3.0, 1.0)
     """
     if len(values) == 1:
         return float(values[0])
@@ -85,10 +81,6 @@ def alpha(counts: FloatArray) -> float:
     Source: Krippendorff 2011.
     Range: 1 for full agreement, 0 for what chance gives, below 0 for less. Missing values: a unit with fewer than two answers
     is left out. StatisticUndefined: fewer than two different answers are left.
-
-    Example:
-        >>> alpha(np.array([[2.0, 0.0], [0.0, 2.0]]))
-        1.0
     """
     pairable = counts[counts.sum(axis=1) > 1]
     if (pairable.sum(axis=0) > 0).sum() < 2:
@@ -154,12 +146,6 @@ def in_place_of_raters(
 
     `scores` are one a row and `raters[row, rater]` their ratings, NaN where there is none. Each figure is a mean over the
     raters in whose place both the evaluator and the rater have one. Rows without a score are left out and counted.
-
-    Example:
-        >>> raters = np.array([[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4, 4], [1, 2, 1], [3, 5, 4]])
-        >>> found = in_place_of_raters(np.array([1, 2, 4, 5, 3, 5]), raters, bootstrap=Bootstrap(rounds=0))
-        >>> [round(one.value, 3) for one in found[:3]]
-        [0.863, 0.833, 0.03]
     """
     where, entry = "in_place_of_raters", coefficient_named(coefficient)
     same_length(where, scores=scores, raters=raters, clusters=clusters)
@@ -214,11 +200,6 @@ def split_half(
     Of an odd number of raters, one half has one more. Half as many raters agree less than all would.
     Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
     order of the rows and of the raters in a row, and the clusters, change nothing.
-
-    Example:
-        >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
-        >>> 0.8 < split_half(raters, coefficient="pearson", bootstrap=Bootstrap(rounds=0)).value < 1
-        True
     """
     table = rater_table("split_half", raters, clusters, has_places=False)
     generator = np.random.default_rng(bootstrap.seed)

@@ -107,11 +107,6 @@ def disattenuated_correlation(
     error (Spearman 1904). The correlation and its ceiling are resampled together.
     Range: -1 to 1 in expectation; a sample may give more. Undefined: the ceiling is 0, or the correlation is undefined.
     Raises as `intraclass_correlation`.
-
-    Example:
-        >>> judges = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-        >>> round(disattenuated_correlation([6, 2, 4, 4, 6, 3], judges, bootstrap=Bootstrap(rounds=0)).value, 2)
-        1.23
     """
     where = "disattenuated_correlation"
     same_length(where, scores=scores, raters=raters)
@@ -192,12 +187,6 @@ def quality_agreement(
     or does not rate, are left out; the counts are of pairs, once for each other quality.
     Range: 0 to 1; 0.5 for qualities that have nothing to do with each other. Undefined: no pair is left.
     InputError: lengths differ, a rating is neither None nor a finite number, or a label names no cluster.
-
-    Example:
-        >>> ratings = {"kind": [1, 2, 3, 3], "clear": [1, 3, 2, 1]}
-        >>> found = quality_agreement(ratings, list("aabb"), bootstrap=Bootstrap(rounds=0))
-        >>> found["kind"].value, found["kind"].n_scored
-        (1.0, 1)
     """
     where = "quality_agreement"
     same_length(where, clusters=clusters, **ratings)
@@ -225,10 +214,6 @@ def repeated_items(ratings: OptionalNumbers, texts: Labels) -> RepeatedItems:
 
     `ratings` are one a row; None where nobody rated it. `texts` name what was rated, the same for what is the same.
     InputError: lengths differ, a rating is neither None nor a finite number, or a text is None.
-
-    Example:
-        >>> repeated_items([1, 5, 4, 4, None], ["hi", "hi", "bye", "bye", "bye"])
-        RepeatedItems(n_pairs=2, n_apart=1)
     """
     where = "repeated_items"
     same_length(where, ratings=ratings, texts=texts)

@@ -133,13 +133,6 @@ def paired_bootstrap(
     """Return the coefficient of metric A less that of B, with an interval from resamples of clusters that both share.
 
     There is no p-value. The epsilon of pairwise accuracy is that of each metric on the whole data.
-
-    Example:
-        >>> ratings = [1, 2, 3, 4, 5, 5, 4, 3, 2, 1]
-        >>> scores_b = [1, 3, 2, 5, 4, 5, 3, 4, 2, 1]
-        >>> found = paired_bootstrap(Paired(scores_a=ratings, scores_b=scores_b, ratings=ratings))
-        >>> round(found.value, 3), found.ci_low > 0
-        (0.15, True)
     """
     rows = _common_rows("paired_bootstrap", paired, measure)
     return _differences(["a", "b"], [("a", "b")], rows, measure, bootstrap)["a", "b"]

@@ -36,10 +36,10 @@ FEWEST = 4
 """Visible turns of a dialogue that is read."""
 EVERY: Mapping[str, int] = {"convai1": 2, "dstc9": 1, "ieval": 2, "reliable": 8}
 """Of how many dialogues of a set one is read; of DSTC9 `development_sets` has every fifth."""
-Rated = Sequence[tuple[Dialogue, float]]
+ScoredRatings = Sequence[tuple[Dialogue, float]]
 
 
-def rated_dialogues() -> dict[str, Rated]:
+def rated_dialogues() -> dict[str, ScoredRatings]:
     """Return dialogues with their rating, by the name of the set; ConvAI1's are with a chatbot or between people."""
     first = [(one, mean_rating(one, "quality")) for one in convai.read_convai1()]
     sets: dict[str, list[tuple[Dialogue, float | None]]] = {
@@ -48,7 +48,7 @@ def rated_dialogues() -> dict[str, Rated]:
     }
     for name, rated in development_sets(data_folder()).items():
         sets[name] = [(one, mean_rating(one, RATING)) for one in rated.items if isinstance(one, Dialogue)]
-    found: dict[str, Rated] = {}
+    found: dict[str, ScoredRatings] = {}
     for name, pairs in sets.items():
         usable = [(one, rating) for one, rating in pairs if rating is not None and len(visible_texts(one.turns)) >= FEWEST]
         found[name] = usable[:: EVERY.get(name, EVERY["convai1"])]
@@ -84,7 +84,7 @@ def parts(scorer: GeneralScorer, trained: TrainedGeneral, dialogue: Dialogue) ->
     }
 
 
-def dialogue_table(model: str, sets: Mapping[str, Rated], *, rounds: int = 1000, device: str | None = None) -> Table:
+def dialogue_table(model: str, sets: Mapping[str, ScoredRatings], *, rounds: int = 1000, device: str | None = None) -> Table:
     """Return a row a candidate and a column a set, with the mean over the sets in front."""
     scorer, trained = GeneralScorer(model, device=device), TrainedGeneral.load(model, device=device)
     found = {}

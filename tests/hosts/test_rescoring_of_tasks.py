@@ -21,7 +21,7 @@ from dialeval_plugin.leaderboard.evidence import HALF_THE_PEOPLE, ONE_PERSON
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.leaderboard.task_runs import TaskRun
-from dialeval_plugin.reports.correlation_report import ReportOptions, find
+from dialeval_plugin.reports.correlation_report import ReportOptions, evaluate_agreement
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
 from dialeval_plugin.statistics.bootstrap import Estimate
 from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
@@ -188,7 +188,9 @@ def test_one_figure_has_one_value(dataset: str, scorer: str | None, tmp_path: Pa
         write_json_lines(tmp_path / "scores.jsonl", rows)
     own = {
         one.statistic: one
-        for one in find(align([tmp_path / "scores.jsonl"], AlignedScores(ratings=dataset)), ReportOptions(permutations=0))
+        for one in evaluate_agreement(
+            align([tmp_path / "scores.jsonl"], AlignedScores(ratings=dataset)), ReportOptions(permutations=0)
+        )
     }
     board = build([output]).board
     (cell,) = board.cells

@@ -28,7 +28,7 @@ from dialeval_plugin.leaderboard.hub import write_space
 from dialeval_plugin.leaderboard.rescoring import rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.leaderboard.task_runs import TaskRun
-from dialeval_plugin.reports.correlation_report import Finding, ReportOptions
+from dialeval_plugin.reports.correlation_report import AgreementResult, ReportOptions
 
 
 class LikelihoodLM(LM):  # type: ignore[misc]  # the host is not typed
@@ -125,7 +125,7 @@ class Everywhere(NamedTuple):
     """Everything that is made of result files."""
 
     runs: list[TaskRun]
-    findings: list[list[Finding]]
+    findings: list[list[AgreementResult]]
     """Of each run."""
     board: Leaderboard
     page: str

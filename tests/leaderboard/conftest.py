@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.leaderboard.build import Built, build
+from dialeval_plugin.leaderboard.build import BuildResult, build
 from tests.leaderboard_files import LM_EVAL_FILES, write_runs
 
 
@@ -28,6 +28,6 @@ def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def built(runs_folder: Path) -> Built:
+def built(runs_folder: Path) -> BuildResult:
     """What is made of them, without ranks."""
     return build([runs_folder], rank_rounds=0)

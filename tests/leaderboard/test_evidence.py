@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.leaderboard.board import PairTests
-from dialeval_plugin.leaderboard.build import Built, build
+from dialeval_plugin.leaderboard.build import BuildResult, build
 from dialeval_plugin.leaderboard.evidence import (
     DISPUTED_CASES,
     EVEN_CASES,
@@ -94,7 +94,7 @@ def test_people_are_compared_with_each_other_where_their_answers_are_known(tmp_p
         assert board.reference_rows(name) == expected
 
 
-def test_a_case_has_the_score_of_each_evaluator_its_range_and_why_one_is_missing(built: Built) -> None:
+def test_a_case_has_the_score_of_each_evaluator_its_range_and_why_one_is_missing(built: BuildResult) -> None:
     items, groups = cases(built.evidence, built.board)
     group = next(group for group in groups if built.board.columns[group["column"]] == GUPTA)
     assert group["n_total"] == 40
@@ -135,7 +135,7 @@ def test_ratings_on_another_scale_are_stretched(tmp_path: Path) -> None:
     assert [case["human"][1] for case in group["cases"]] == pytest.approx([1 + 4 * place / 9 for place in range(10)])
 
 
-def test_two_evaluators_differ_by_their_coefficients_on_the_rows_that_both_have_scored(built: Built) -> None:
+def test_two_evaluators_differ_by_their_coefficients_on_the_rows_that_both_have_scored(built: BuildResult) -> None:
     found = differences(built.board, built.evidence)
     assert set(found) == {GUPTA, ZHAO}
     for (a, b), one in found[ZHAO].items():
@@ -147,7 +147,7 @@ def test_two_evaluators_differ_by_their_coefficients_on_the_rows_that_both_have_
     assert of_judge == {37}
 
 
-def test_only_logged_responses_tell_whether_a_set_has_references(built: Built) -> None:
+def test_only_logged_responses_tell_whether_a_set_has_references(built: BuildResult) -> None:
     assert has_references(built.evidence, GUPTA.dataset) is True
     bare = [replace(item, rows=item.rows[:0]) for item in built.evidence]
     assert has_references(bare, GUPTA.dataset) is None

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import yaml
 
-from dialeval_plugin.leaderboard.build import FILES, Built, write
+from dialeval_plugin.leaderboard.build import FILES, BuildResult, write
 from dialeval_plugin.leaderboard.hub import push, write_space
 from dialeval_plugin.version import __version__
 from tests.hub_stand_in import StandIn, hub_stand_in
@@ -22,7 +22,7 @@ TOKEN = "hf_thisIsTheSecret"  # noqa: S105 - made up
 
 
 @pytest.fixture(scope="module")
-def folder(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(built: BuildResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("board")
     write(built, place)
     (place / "private notes.txt").write_text("not for the Hub")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.leaderboard.board import Figure, Leaderboard
-from dialeval_plugin.leaderboard.build import FILES, Built, build, cells_of, read, references_of, write
+from dialeval_plugin.leaderboard.build import FILES, BuildResult, build, cells_of, read, references_of, write
 from dialeval_plugin.leaderboard.result_files import read_runs
 from tests.leaderboard_files import (
     GUPTA,
@@ -28,7 +28,7 @@ from tests.leaderboard_files import (
 from tests.refusals import refused
 
 
-def test_cells_hold_what_the_files_say(built: Built, runs_folder: Path) -> None:
+def test_cells_hold_what_the_files_say(built: BuildResult, runs_folder: Path) -> None:
     board = built.board
     assert board.columns == (GUPTA, ZHAO)
     assert board.evaluators[0] == "sharp"
@@ -45,7 +45,7 @@ def test_cells_hold_what_the_files_say(built: Built, runs_folder: Path) -> None:
     assert "[method:sharp]" in cell.signature
 
 
-def test_what_was_not_run_is_missing_and_what_has_no_score_is_counted(built: Built) -> None:
+def test_what_was_not_run_is_missing_and_what_has_no_score_is_counted(built: BuildResult) -> None:
     assert built.board.cell(JUDGE, ZHAO) is None
     cell = built.board.cell(JUDGE, GUPTA)
     assert cell is not None
@@ -72,7 +72,7 @@ def test_without_samples_there_are_figures_and_no_plots(tmp_path: Path) -> None:
     assert len(built.board.cells) == 1
 
 
-def test_the_folder_is_written_whole_and_read_back(built: Built, runs_folder: Path, tmp_path: Path) -> None:
+def test_the_folder_is_written_whole_and_read_back(built: BuildResult, runs_folder: Path, tmp_path: Path) -> None:
     paths = write(built, tmp_path)
     assert [path.name for path in paths] == list(FILES)
     assert read(tmp_path) == built.board

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval_plugin.leaderboard.build import Built, write
+from dialeval_plugin.leaderboard.build import BuildResult, write
 from dialeval_plugin.leaderboard.evidence import differences
 from tests.browser import CLIPPED, PALE, Page, choose
 from tests.leaderboard_files import HOSTILE, JUDGE
@@ -29,7 +29,7 @@ SHOWN_HEADS = "[...document.querySelectorAll('#board thead th')].filter((th) => 
 
 
 @pytest.fixture(scope="module")
-def address(built: Built, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(built: BuildResult, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("page")
     write(built, folder)
     return (folder / "index.html").as_uri()
@@ -48,7 +48,7 @@ def page(browser: Page, address: str) -> Iterator[Page]:
     assert browser.evaluate("window.hacked") is None
 
 
-def test_the_script_computes_the_means_that_the_files_have(page: Page, built: Built) -> None:
+def test_the_script_computes_the_means_that_the_files_have(page: Page, built: BuildResult) -> None:
     """The page is written with them; the script, which has run by now, must not change one."""
     ranking = built.board.ranking("spearman")
     expected = {
@@ -101,7 +101,7 @@ def test_filters_hide_evaluators_everywhere_and_reset_brings_them_back(page: Pag
     assert page.evaluate("document.querySelector('#unranked').hidden") is True
 
 
-def test_two_evaluators_are_compared_on_each_set_and_by_the_cases_on_which_they_differ(page: Page, built: Built) -> None:
+def test_two_evaluators_are_compared_on_each_set_and_by_the_cases_on_which_they_differ(page: Page, built: BuildResult) -> None:
     found = differences(built.board, built.evidence)
     rows = (
         "[...document.querySelectorAll('#differences tbody tr')]"

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.leaderboard.board import Identity, Leaderboard
-from dialeval_plugin.leaderboard.build import Built, build
+from dialeval_plugin.leaderboard.build import BuildResult, build
 from dialeval_plugin.leaderboard.page import lacking, render
 from tests.leaderboard_files import HOSTILE, JUDGE, documents, noisy_scores, scorer_config, write_run, write_scores
 
 
 @pytest.fixture(scope="module")
-def page(built: Built) -> str:
+def page(built: BuildResult) -> str:
     return render(built.board, built.evidence)
 
 
@@ -119,7 +119,7 @@ def test_the_forest_plot_is_above_all_else_and_says_how_far_people_agree(tmp_pat
     assert f"<b>{mean.value:.3f}</b> <small>{mean.ci_low:.2f} to {mean.ci_high:.2f}" in page
 
 
-def test_who_is_not_ranked_stands_in_a_section_of_its_own_with_what_is_missing(built: Built, page: str) -> None:
+def test_who_is_not_ranked_stands_in_a_section_of_its_own_with_what_is_missing(built: BuildResult, page: str) -> None:
     assert lacking(built.board, JUDGE, built.board.ranking("spearman").sets) == (
         "part of the set: DailyDialog (Gupta); not run: DailyDialog (Zhao)"
     )
@@ -133,7 +133,7 @@ def test_who_is_not_ranked_stands_in_a_section_of_its_own_with_what_is_missing(b
     ]
 
 
-def test_figures_alone_make_a_page(built: Built) -> None:
+def test_figures_alone_make_a_page(built: BuildResult) -> None:
     page = render(built.board)
     assert 'id="cases"' not in page
     assert '<table id="board">' in page
@@ -166,5 +166,5 @@ def test_a_page_of_forty_evaluators_is_small_enough_to_mail(tmp_path: Path) -> N
     assert 500_000 < size <= 2_000_000
 
 
-def test_half_a_surrogate_pair_does_not_keep_the_page_from_being_written(built: Built) -> None:
+def test_half_a_surrogate_pair_does_not_keep_the_page_from_being_written(built: BuildResult) -> None:
     assert render(built.board, built.evidence, title="cut \ud83d").encode().startswith(b"<!DOCTYPE html>")

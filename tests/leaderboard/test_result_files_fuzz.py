@@ -13,7 +13,7 @@ import pytest
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.leaderboard.board import Leaderboard
-from dialeval_plugin.leaderboard.build import Built, build
+from dialeval_plugin.leaderboard.build import BuildResult, build
 from dialeval_plugin.leaderboard.rescoring import newest, rescore
 from dialeval_plugin.leaderboard.result_files import read_runs
 from dialeval_plugin.reports.correlation_report import ReportOptions
@@ -95,7 +95,7 @@ def test_a_mutated_samples_file_is_read_or_refused(task: str, copy: Path) -> Non
     assert 5 < count_accepted(said, str(copy)) < 39
 
 
-def test_a_mutated_leaderboard_is_read_or_refused(built: Built) -> None:
+def test_a_mutated_leaderboard_is_read_or_refused(built: BuildResult) -> None:
     good = built.board.to_dict()
     drawn = random.Random(2)
 

@@ -28,9 +28,9 @@ from dialeval_plugin.reports.plots import (
     distribution_figure,
     threshold_figure,
     training_figure,
+    weight_figure,
     write_figure,
 )
-from dialeval_plugin.reports.proxy_indicators import weight_figure
 from dialeval_plugin.training.history import HistoryRow
 from tests.refusals import refusal
 

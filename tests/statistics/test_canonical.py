@@ -16,7 +16,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.breakdown.detection import breakdown_differences, breakdown_metrics, detections
 from dialeval_plugin.statistics.coefficients.tie_calibration import MAX_CANDIDATES, calibrated_epsilon
 from dialeval_plugin.statistics.correlation import correlations, level_correlations
-from dialeval_plugin.statistics.levels import Rated, RatingTable
+from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
 from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
 from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
@@ -90,8 +90,8 @@ class Data(NamedTuple):
     def drawn(self) -> dict[str, Any]:
         return {"clusters": self.clusters, "bootstrap": FEW}
 
-    def rated(self) -> Rated:
-        return Rated(scores=self.optional, **self.labels)
+    def rated(self) -> ScoredRatings:
+        return ScoredRatings(scores=self.optional, **self.labels)
 
     def paired(self) -> Paired:
         return Paired(scores_a=self.optional, scores_b=self.other, **self.labels)

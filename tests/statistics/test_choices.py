@@ -8,7 +8,7 @@ from sklearn.metrics import precision_score, recall_score
 
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from dialeval_plugin.statistics.choices.selection import best_of_several, quality_of_kept
-from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.levels import ScoredRatings
 from tests.refusals import refused
 
 
@@ -17,7 +17,7 @@ def test_of_binary_ratings_they_are_precision_and_recall_at_the_cut(share: float
     generator = np.random.default_rng(0)
     scores, n = generator.permutation(200).astype(float), 200
     ratings = (scores + generator.normal(scale=80, size=n) > 100).astype(float)
-    found = quality_of_kept(Rated(scores=scores, ratings=ratings), [share], bootstrap=NO_RESAMPLES)
+    found = quality_of_kept(ScoredRatings(scores=scores, ratings=ratings), [share], bootstrap=NO_RESAMPLES)
     is_kept = scores >= n - share * n
     assert found["mean_of_all"].value == pytest.approx(ratings.mean())
     assert found[f"mean_of_best_{100 * share:g}%"].value == pytest.approx(precision_score(ratings, is_kept))
@@ -26,7 +26,7 @@ def test_of_binary_ratings_they_are_precision_and_recall_at_the_cut(share: float
 
 def test_of_equal_scores_as_large_a_part_is_kept_as_fits() -> None:
     """Of four rows the best one is kept, and one third of the three that tie: the mean of half is (5 + 2) / 2."""
-    found = quality_of_kept(Rated(scores=[9, 1, 1, 1], ratings=[5, 1, 2, 3]), [0.5], bootstrap=NO_RESAMPLES)
+    found = quality_of_kept(ScoredRatings(scores=[9, 1, 1, 1], ratings=[5, 1, 2, 3]), [0.5], bootstrap=NO_RESAMPLES)
     assert {name: one.value for name, one in found.items()} == {"mean_of_all": 2.75, "mean_of_best_50%": 3.5}
 
 
@@ -34,7 +34,7 @@ def test_many_scores_are_kept_by_bins() -> None:
     generator = np.random.default_rng(0)
     scores = generator.normal(size=20_000)
     ratings = scores + generator.normal(size=20_000)
-    found = quality_of_kept(Rated(scores=scores, ratings=ratings, clusters=np.arange(20_000) // 10), [0.25])
+    found = quality_of_kept(ScoredRatings(scores=scores, ratings=ratings, clusters=np.arange(20_000) // 10), [0.25])
     kept = found["mean_of_best_25%"]
     assert kept.value == pytest.approx(ratings[np.argsort(-scores)[:5000]].mean(), abs=0.002)
     assert kept.ci_low is not None
@@ -45,7 +45,7 @@ def test_many_scores_are_kept_by_bins() -> None:
 
 def test_the_best_of_several_is_beside_the_best_and_a_random_one() -> None:
     """Scores tie on the second item, so either of its responses may be taken; the third has a single response."""
-    data = Rated(scores=[3, 1, 2, 5, 5, 7], ratings=[2, 4, 3, 1, 2, 5], items=["a", "a", "a", "b", "b", "c"])
+    data = ScoredRatings(scores=[3, 1, 2, 5, 5, 7], ratings=[2, 4, 3, 1, 2, 5], items=["a", "a", "a", "b", "b", "c"])
     found = best_of_several(data, bootstrap=NO_RESAMPLES)
     expected = {"random_choice": 2.25, "highest_score": 1.75, "best_choice": 3.0, "regret": 1.25}
     assert {name: one.value for name, one in found.items()} == pytest.approx(expected)
@@ -55,9 +55,9 @@ def test_an_interval_resamples_whole_dialogues() -> None:
     generator = np.random.default_rng(1)
     scores, ratings = generator.normal(size=(2, 120))
     items = np.repeat(np.arange(40), 3)
-    alone = best_of_several(Rated(scores=scores, ratings=ratings, items=items, clusters=items))["regret"]
+    alone = best_of_several(ScoredRatings(scores=scores, ratings=ratings, items=items, clusters=items))["regret"]
     twice = best_of_several(
-        Rated(
+        ScoredRatings(
             scores=np.tile(scores, 2),
             ratings=np.tile(ratings, 2),
             items=np.concatenate([items, items + 40]),
@@ -69,9 +69,9 @@ def test_an_interval_resamples_whole_dialogues() -> None:
 
 
 def test_where_there_is_nothing_to_choose_from_the_reason_is_said() -> None:
-    single = best_of_several(Rated(scores=[1, 2], ratings=[1, 2], items=["a", "b"]))["regret"]
+    single = best_of_several(ScoredRatings(scores=[1, 2], ratings=[1, 2], items=["a", "b"]))["regret"]
     assert (single.value, single.reason) == (None, "best_of_several: no rows to choose from. Score and rate more of them.")
-    empty = quality_of_kept(Rated(scores=[None], ratings=[1]))["mean_of_all"]
+    empty = quality_of_kept(ScoredRatings(scores=[None], ratings=[1]))["mean_of_all"]
     assert (empty.value, empty.reason) == (None, "quality_of_kept: no rows to choose from. Score and rate more of them.")
     with refused("quality_of_kept: 25 is no share. Give one above 0 and at most 1."):
-        quality_of_kept(Rated(scores=[1], ratings=[1]), [25])
+        quality_of_kept(ScoredRatings(scores=[1], ratings=[1]), [25])

@@ -21,7 +21,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS
 from dialeval_plugin.statistics.coefficients.tie_calibration import accuracy_at, calibrated_epsilon
 from dialeval_plugin.statistics.correlation import Correlation, correlate, correlations, level_correlations
-from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.levels import ScoredRatings
 from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 
@@ -95,7 +95,7 @@ def test_what_is_asked_for_by_default() -> None:
     found = correlate(scores, ratings, coefficient="pearson")
     assert found.bootstrap == Bootstrap(rounds=1000, confidence=0.95, seed=0, interval="percentile")
     assert (found.level, found.average_by, found.n_groups) == ("turn", "none", None)
-    at_level = level_correlations(Rated(scores=scores, ratings=ratings), level="turn")
+    at_level = level_correlations(ScoredRatings(scores=scores, ratings=ratings), level="turn")
     assert list(at_level) == ["pearson", "spearman", "kendall_b"]
     assert at_level["pearson"] == found
 
@@ -145,7 +145,7 @@ def test_many_degenerate_resamples_withhold_the_interval() -> None:
     ],
 )
 def test_wrong_input(changed: dict[str, Any], message: str) -> None:
-    rated = Rated(**{"scores": [1, 2, 3], "ratings": [1, 3, 2], **changed})
+    rated = ScoredRatings(**{"scores": [1, 2, 3], "ratings": [1, 3, 2], **changed})
     assert refusal(level_correlations, rated) == f"correlate: {message}"
 
 
@@ -184,7 +184,7 @@ def test_the_global_generator_is_left_alone_and_the_seed_counts() -> None:
 def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:
     """A mean over groups is one of each kind, the same whatever other kinds are asked for, and no other number comes out."""
     scores, ratings, contexts = rated_data()
-    rated = Rated(scores=scores, ratings=ratings, items=contexts)
+    rated = ScoredRatings(scores=scores, ratings=ratings, items=contexts)
     asked = partial(level_correlations, rated, level="turn", average_by="item", bootstrap=Bootstrap(rounds=0))
     together = asked(coefficients=list(COEFFICIENTS))
     assert list(together) == list(COEFFICIENTS)
@@ -198,18 +198,18 @@ def test_r32_coefficients_of_different_kinds_are_never_averaged() -> None:
 
 
 # google-research/mt-metrics-eval, stats_test.py, CorrelationTest: two systems, three items.
-TOY = Rated(scores=[2, 1, 4, 3, 3, 7], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"), items=list("xyzxyz"))
+TOY = ScoredRatings(scores=[2, 1, 4, 3, 3, 7], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"), items=list("xyzxyz"))
 
 
-def at_level(rated: Rated, coefficient: str = "pearson", **options: Any) -> Correlation:
+def at_level(rated: ScoredRatings, coefficient: str = "pearson", **options: Any) -> Correlation:
     return level_correlations(rated, coefficients=[coefficient], **{"bootstrap": FEW, **options})[coefficient]
 
 
-def rated_systems(n_items: int = 20, n_systems: int = 4, seed: int = 3) -> Rated:
+def rated_systems(n_items: int = 20, n_systems: int = 4, seed: int = 3) -> ScoredRatings:
     """Responses of several systems to each context, in few levels."""
     generator = np.random.default_rng(seed)
     quality = np.repeat(generator.normal(size=n_items), n_systems) + np.tile(np.arange(n_systems) / 2, n_items)
-    return Rated(
+    return ScoredRatings(
         scores=(2 * quality + generator.normal(size=n_items * n_systems)).round(),
         ratings=np.clip((quality + generator.normal(size=n_items * n_systems)).round(), -1, 3),
         clusters=np.repeat(np.arange(n_items), n_systems),
@@ -244,7 +244,7 @@ def test_two_rows_an_item_are_undefined_unlike_in_mt_metrics_eval() -> None:
 @pytest.mark.parametrize(("tied_groups", "value", "n_groups"), [("zero", 0.5, 2), ("skip", 1.0, 1)])
 def test_a_group_of_tied_scores_counts_as_zero_or_is_skipped(tied_groups: Any, value: float, n_groups: int) -> None:
     """testNaNHandling of mt-metrics-eval, with and without its `replace_nans_with_zeros`: the first system's are constant."""
-    rated = Rated(scores=[2, 2, 2, 4, 5, 6], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"))
+    rated = ScoredRatings(scores=[2, 2, 2, 4, 5, 6], ratings=[1, 2, 3, 4, 5, 6], systems=list("aaabbb"))
     found = at_level(rated, average_by="system", tied_groups=tied_groups)
     assert found.value == pytest.approx(value, abs=1e-12)
     assert (found.n_groups, found.n_tied_groups, found.n_undefined_groups, found.n_scored) == (n_groups, 1, 0, 6)
@@ -256,7 +256,9 @@ def test_who_does_not_decide_is_as_good_as_a_guess(coefficient: str, of_tied: fl
     good = [0, 1, 1] if coefficient == "auroc" else [1, 2, 3]
     clusters = np.repeat(np.arange(20), 3)
     scores = [*good, *good, *[2] * 54]
-    found = at_level(Rated(scores=scores, ratings=good * 20, items=clusters, clusters=clusters), coefficient, average_by="item")
+    found = at_level(
+        ScoredRatings(scores=scores, ratings=good * 20, items=clusters, clusters=clusters), coefficient, average_by="item"
+    )
     assert found.value == pytest.approx((2 + 18 * of_tied) / 20, abs=1e-12)
     assert (found.n_groups, found.n_tied_groups, found.n_undefined_groups) == (20, 18, 0)
     assert found.ci_low is not None
@@ -267,7 +269,7 @@ def test_ratings_that_do_not_differ_judge_nobody() -> None:
     """Such a group is left out for all evaluators, tied scores or not."""
     rated = {"ratings": [3, 3, 3, 1, 2, 3], "items": list("aaabbb")}
     for scores in ([1, 2, 3, 1, 2, 3], [2, 2, 2, 1, 2, 3]):
-        found = at_level(Rated(scores=scores, **rated), average_by="item")
+        found = at_level(ScoredRatings(scores=scores, **rated), average_by="item")
         assert found.value == pytest.approx(1, abs=1e-12)
         assert (found.n_groups, found.n_tied_groups, found.n_undefined_groups) == (1, 0, 1)
 
@@ -280,7 +282,7 @@ def test_tied_scores_count_in_resamples_of_a_group_too(tied_groups: Any, few: st
     varied, rare = generator.normal(size=24), generator.normal(size=24)
     rare[:12] = [1, 1, *[0] * 10]
     scores, ratings = (rare, varied) if few == "scores" else (varied, rare)
-    rated = Rated(scores=scores, ratings=ratings, systems=["a"] * 12 + ["b"] * 12, clusters=[*range(12)] * 2)
+    rated = ScoredRatings(scores=scores, ratings=ratings, systems=["a"] * 12 + ["b"] * 12, clusters=[*range(12)] * 2)
     found = at_level(rated, average_by="system", tied_groups=tied_groups, bootstrap=Bootstrap(rounds=200, seed=5))
 
     def statistic(rows: np.ndarray) -> float:
@@ -350,7 +352,7 @@ def test_epsilon_is_reported() -> None:
 
 
 def test_a_range_of_ratings() -> None:
-    rated = Rated(scores=[1, 3, 2, 4, None, 5, 6, 7], ratings=[1, 2, 2, 3, 3, 4, None, 5])
+    rated = ScoredRatings(scores=[1, 3, 2, 4, None, 5, 6, 7], ratings=[1, 2, 2, 3, 3, 4, None, 5])
     found = at_level(rated, within_range=(2, 4))
     kept = correlate([3, 2, 4, 5], [2, 2, 3, 4], coefficient="pearson", bootstrap=FEW)
     assert (found.value, found.ci_low) == (kept.value, kept.ci_low)
@@ -359,12 +361,12 @@ def test_a_range_of_ratings() -> None:
 
 @pytest.mark.parametrize(("level", "average_by"), [("turn", "item"), ("system", "none"), ("turn", "none")])
 def test_nothing_to_compare(level: Any, average_by: Any) -> None:
-    rated = Rated(scores=[None, 1], ratings=[1, None], systems=["a", "b"], items=["x", "y"])
+    rated = ScoredRatings(scores=[None, 1], ratings=[1, None], systems=["a", "b"], items=["x", "y"])
     found = at_level(rated, "spearman", level=level, average_by=average_by)
     assert (found.value, found.n_scored, found.n_clusters, found.coverage) == (None, 0, 0, 0)
     assert found.reason == "spearman: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
     assert at_level(rated, "pairwise_accuracy", level=level, average_by=average_by).value is None
-    nothing = at_level(Rated(scores=[], ratings=[], systems=[], items=[]), level=level, average_by=average_by)
+    nothing = at_level(ScoredRatings(scores=[], ratings=[], systems=[], items=[]), level=level, average_by=average_by)
     assert (nothing.value, nothing.coverage) == (None, None)
 
 
@@ -375,7 +377,7 @@ def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool,
     generator = np.random.default_rng(8)
     ratings = generator.normal(size=3000)
     scores = ratings + generator.normal(size=3000)
-    rated = Rated(scores=scores, ratings=ratings.round() if is_rounded else ratings, clusters=np.arange(3000) // 3)
+    rated = ScoredRatings(scores=scores, ratings=ratings.round() if is_rounded else ratings, clusters=np.arange(3000) // 3)
     exact = at_level(rated, coefficient)
     assert exact.bins is None
     monkeypatch.setattr(levels, "MAX_CELLS", 1000)
@@ -402,7 +404,7 @@ def test_bins_give_almost_the_exact_interval(coefficient: str, is_rounded: bool,
     ],
 )
 def test_wrong_options(changed: dict[str, Any], message: str) -> None:
-    assert refusal(at_level, Rated(scores=[1, 2, 3], ratings=[1, 2, 2]), **changed) == f"correlate: {message}"
+    assert refusal(at_level, ScoredRatings(scores=[1, 2, 3], ratings=[1, 2, 2]), **changed) == f"correlate: {message}"
 
 
 def test_pairwise_accuracy_counts_tied_groups_in_resamples_too() -> None:
@@ -410,7 +412,7 @@ def test_pairwise_accuracy_counts_tied_groups_in_resamples_too() -> None:
     generator = np.random.default_rng(4)
     scores, ratings = generator.normal(size=24), generator.normal(size=24)
     scores[:12], ratings[2:12] = [1, 1, *[0] * 10], 3
-    rated = Rated(scores=scores, ratings=ratings, systems=["a"] * 12 + ["b"] * 12, clusters=[*range(12)] * 2)
+    rated = ScoredRatings(scores=scores, ratings=ratings, systems=["a"] * 12 + ["b"] * 12, clusters=[*range(12)] * 2)
     found = at_level(rated, "pairwise_accuracy", average_by="system", bootstrap=Bootstrap(rounds=100, seed=5))
 
     def statistic(rows: np.ndarray) -> float:

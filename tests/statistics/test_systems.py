@@ -11,7 +11,7 @@ from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.correlation import level_correlations
-from dialeval_plugin.statistics.levels import Rated
+from dialeval_plugin.statistics.levels import ScoredRatings
 from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
 from dialeval_plugin.statistics.systems.pairs import pairwise_difference_pearson, soft_pairwise_accuracy
 from tests.refusals import refusal, refused
@@ -25,11 +25,11 @@ def made_up(n_systems: int, n_items: int, seed: int) -> tuple[np.ndarray, np.nda
     return ratings, 0.5 * ratings + generator.normal(size=(n_systems, n_items))
 
 
-def rated(shape: tuple[int, int, int], **changed: Any) -> Rated:
+def rated(shape: tuple[int, int, int], **changed: Any) -> ScoredRatings:
     ratings, scores = made_up(*shape)
     systems, items = (index.reshape(-1) for index in np.indices(ratings.shape))
     columns = {"clusters": items, "systems": systems, "items": items}
-    return Rated(scores=scores.reshape(-1), ratings=ratings.reshape(-1), **{**columns, **changed})
+    return ScoredRatings(scores=scores.reshape(-1), ratings=ratings.reshape(-1), **{**columns, **changed})
 
 
 # mt-metrics-eval 1b47eab, `pce.py` with 20,000 permutations: reproduction/references/systems.py.

@@ -145,8 +145,8 @@ def cascade(
     ] = 0.99,
 ) -> None:
     """Agreement with people over the share of responses about which the large model is asked."""
-    from dialeval_plugin.reports.cascade import cascade_curves
     from dialeval_plugin.reports.plots import cascade_figure
+    from dialeval_plugin.reports.score_alignment import cascade_curves
     from dialeval_plugin.statistics.cascade import share_that_keeps
 
     curves = cascade_curves(data, scores, quality)
@@ -167,6 +167,6 @@ def weights(
 ) -> None:
     """Weights of the regression over GLUE classifiers (thesis figure 6.2)."""
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel
-    from dialeval_plugin.reports.proxy_indicators import weight_figure
+    from dialeval_plugin.reports.plots import weight_figure
 
     _write(weight_figure(ProxyModel.load(model).regression, title=title), output)

@@ -85,7 +85,7 @@ def proxy(
         predicted, rows.examples, "on the rows of the fit" if in_sample else f"held out, {folds} folds of contexts"
     )
     if plot is not None:
-        from dialeval_plugin.reports.proxy_indicators import weight_figure
+        from dialeval_plugin.reports.plots import weight_figure
 
         write_figure(weight_figure(fitted, title=f"{quality}, fitted on {fitted.n_rows} responses"), plot)
         typer.echo(f"weights: {plot}")

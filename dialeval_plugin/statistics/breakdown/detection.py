@@ -128,12 +128,7 @@ def breakdown_differences(
 
 
 def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
-    """Return the annotators' majority of each turn: ties go to O before T before X; below `threshold` it is O.
-
-    Example:
-        >>> strict_labels([[2, 3, 5], [5, 5, 0]]), strict_labels([[2, 3, 5]], threshold=0.6)
-        (array([2, 0]), array([0]))
-    """
+    """Return the annotators' majority of each turn: ties go to O before T before X; below `threshold` it is O."""
     _check_threshold(threshold, "strict_labels")
     return _strict(_shares(_checked_counts(counts)), threshold)
 
@@ -142,10 +137,6 @@ def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detectio
     """Turn breakdown scores s into distributions [1 - s, 0, s] and hard labels: X above `cut`, else O (METHODS, section 7).
 
     Scores are in [0, 1], the higher the worse. The default cut of 0.5 is not tuned; `best_cut` tunes it on development data.
-
-    Example:
-        >>> detections([0.25, None, 0.75])
-        Detections(distributions=[(0.75, 0.0, 0.25), None, (0.25, 0.0, 0.75)], labels=[0, None, 2])
     """
     column = _breakdown_scores("detections", scores)
     given = [float(value) if is_there else None for value, is_there in zip(*column, strict=True)]

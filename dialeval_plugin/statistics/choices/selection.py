@@ -11,7 +11,7 @@ from scipy import sparse
 from dialeval_plugin.core.arrays import FloatArray, Statistic
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
-from dialeval_plugin.statistics.levels import Rated, quantile_bins, rows_of
+from dialeval_plugin.statistics.levels import ScoredRatings, quantile_bins, rows_of
 from dialeval_plugin.statistics.rows import rows_by_group
 
 SHARES = (0.1, 0.25, 0.5)
@@ -20,7 +20,7 @@ _MAX_LEVELS = 1000
 
 
 def quality_of_kept(
-    rated: Rated, shares: Sequence[float] = SHARES, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+    rated: ScoredRatings, shares: Sequence[float] = SHARES, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> dict[str, Estimate]:
     """Return the mean rating of all rows, and of the share with the highest scores, for each share: what filtering gains.
 
@@ -30,7 +30,7 @@ def quality_of_kept(
 
     Example:
         >>> ratings = [0, 1, 0, 1, 1, 1] * 4
-        >>> found = quality_of_kept(Rated(scores=[1, 2, 3, 4, 5, 6] * 4, ratings=ratings), [0.5])
+        >>> found = quality_of_kept(ScoredRatings(scores=[1, 2, 3, 4, 5, 6] * 4, ratings=ratings), [0.5])
         >>> {name: round(one.value, 3) for name, one in found.items()}
         {'mean_of_all': 0.667, 'mean_of_best_50%': 1.0, 'recall_of_best_50%': 0.75}
     """
@@ -64,16 +64,11 @@ def quality_of_kept(
     return _estimates("quality_of_kept", {name: Resampled(of, sums) for name, of in statistics.items()}, rows.counts, bootstrap)
 
 
-def best_of_several(rated: Rated, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> dict[str, Estimate]:
+def best_of_several(rated: ScoredRatings, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> dict[str, Estimate]:
     """Return the mean rating of the response to each item that scores highest, of the best rated one, and of a random one.
 
     Items with two responses or more count the same; of equal highest scores one is taken at random. `regret` is what the choice
     falls short of the best. InputError: no `items`; as `rows_of`.
-
-    Example:
-        >>> found = best_of_several(Rated(scores=[1, 2, 5, 3] * 6, ratings=[1, 3, 2, 4] * 6, items=np.repeat(range(12), 2)))
-        >>> {name: one.value for name, one in found.items()}
-        {'random_choice': 2.5, 'highest_score': 2.5, 'best_choice': 3.5, 'regret': 1.0}
     """
     rows = rows_of("best_of_several", rated, {"scores": rated.scores}, "turn", "item")
     x, y, groups = rows.scores[0], rows.ratings, rows.groups

@@ -1,7 +1,7 @@
 """Coefficients between scores and ratings by name: one value, and the values of many weighted samples at once.
 
 Each is a pair of functions: of raw scores and ratings, checked and computed by scipy, and of weighted samples for the
-bootstrap (see `samples`), NaN where the first raises `StatisticUndefined`. They agree to 1e-9.
+bootstrap (see `pearson`), NaN where the first raises `StatisticUndefined`. They agree to 1e-9.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from scipy import stats
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Numbers, Statistic
 
-from .pearson import check_two_kinds
-from .samples import Ties, checked_pairs, is_undefined, ratio
+from .pearson import Ties, check_two_kinds, checked_pairs, is_undefined, ratio
 
 _NUMBERS_AT_ONCE = 2**17
 """Samples are counted in so small parts that the sums stay in the processor's cache (1 MB)."""

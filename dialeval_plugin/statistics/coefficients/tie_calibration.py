@@ -9,7 +9,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.rows import cluster_codes, numbers, rows_by_group, same_length
 
 from .kendall import RisingPairs
-from .samples import Ties, checked_pairs, is_undefined
+from .pearson import Ties, checked_pairs, is_undefined
 
 MAX_CANDIDATES = 4_000_000
 """Up to so many differences of scores are tried as epsilon; of more, a sample is."""

@@ -102,12 +102,7 @@ def judge_rates(sample: Sample) -> JudgeRates:
 
 
 def rogan_gladen(passed: float, sensitivity: float, specificity: float) -> float:
-    """Return the true rate of passes, from 0 to 1, of a judge that is right so often.
-
-    Example:
-        >>> round(rogan_gladen(0.81, 0.95, 0.7), 3)
-        0.785
-    """
+    """Return the true rate of passes, from 0 to 1, of a judge that is right so often."""
     return min(1.0, max(0.0, (passed + specificity - 1) / (sensitivity + specificity - 1)))
 
 

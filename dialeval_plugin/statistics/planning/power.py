@@ -88,13 +88,7 @@ def detectable_difference(
 def clusters_needed(
     pilot: Resampled, difference: float, *, power: float = POWER, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Detectable | None:
-    """Return how many clusters show a difference, with what `detectable_difference` says of as many; None where it has none.
-
-    Example:
-        >>> sums = np.column_stack([np.linspace(-1, 1, 50), np.ones(50)])
-        >>> clusters_needed(Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], sums), 0.1).n_clusters
-        271
-    """
+    """Return how many clusters show a difference, with what `detectable_difference` says of as many; None where it has none."""
     if not 0 < difference < math.inf:
         raise InputError(f"clusters_needed: difference is {difference!r}. Give a number above 0.")
     found = detectable_difference(pilot, power=power, bootstrap=bootstrap)

@@ -230,12 +230,6 @@ def preference_difference(
 
     The statistic is "voting_pearson", "voting_spearman", "ignore_equal" or "cont2cat", with the paper's options. Range: from -2
     to 2. Undefined: where the statistic of either is. InputError: the metrics' comparisons, or their order, differ.
-
-    Example:
-        >>> votes = [[0, 0, 0], [1, 1, 1], [2, 2, 2], [0, 0, 1]]
-        >>> good, bad = preferences([4, 1, 3, 3], [1, 4, 3, 2], votes), preferences([1, 4, 3, 3], [4, 1, 3, 2], votes)
-        >>> round(preference_difference(good, bad, bootstrap=Bootstrap(rounds=0)).value, 3)
-        1.59
     """
     where = "preference_difference"
     check_choice(where, "statistic", statistic, _RESAMPLED)
