@@ -36,7 +36,7 @@ MIN_GROUP = 10
 _ALONE = 100
 """Answers that are scored one by one at most."""
 _FEWEST_WORDS = 8
-"""Of an answer whose language is told."""
+"""Words from which the language of an answer is told."""
 _STORED = "stored verdicts are the same whatever is asked"
 _SAME = "same to the bit"
 _INTERVALS = (
@@ -48,7 +48,7 @@ _FIELDS = {"": "value", "_ci_low": "ci_low", "_ci_high": "ci_high", "_reason": "
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What one change does to the scores of the same answers.
+    """The effect of one change on the scores of the same answers.
 
     Attributes:
         test: what is tested, as "verbosity"; change: how.
@@ -66,7 +66,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class BiasReport:
-    """What was found of a scorer, and what was not tested.
+    """The effects on a scorer, and the tests that were not made.
 
     Attributes:
         spread: standard deviation of the score between answers, in its own units; None where no two answers differ.

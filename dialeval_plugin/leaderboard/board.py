@@ -40,7 +40,7 @@ Method: TypeAlias = Literal["rule", "trained", "prompted", "replayed"]
 
 
 class RatedSet(NamedTuple):
-    """What counts once in a mean: the turns or the dialogues of one data set, whatever qualities of them were rated."""
+    """The turns or the dialogues of one data set, which count once in a mean, however many of their qualities were rated."""
 
     dataset: str
     level: str
@@ -48,7 +48,7 @@ class RatedSet(NamedTuple):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Column:
-    """What evaluators are compared on: one quality of the turns or of the dialogues of one data set."""
+    """One quality of the turns or of the dialogues of one data set, on which evaluators are compared."""
 
     dataset: str
     level: str
@@ -56,7 +56,7 @@ class Column:
 
     @property
     def rated_set(self) -> RatedSet:
-        """What it belongs to."""
+        """The set that it belongs to."""
         return RatedSet(self.dataset, self.level)
 
     @property
@@ -90,7 +90,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the run that a cell comes from took, as far as its files tell; None where they do not."""
+    """The cost of a cell's run; None where its files do not say it."""
 
     seconds: Annotated[float, Ge(0)] | None = None
     n_requests: Count | None = None
@@ -122,7 +122,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What a column is to be read beside, as "one person against the others": no evaluator, and so in no order with them."""
+    """A value to compare a column with, such as "one person against the others"; it is no evaluator and is not ranked."""
 
     name: str
     column: Column
@@ -132,7 +132,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTests:
-    """What the tests behind the rank clusters of a column could tell.
+    """Counts of the tests behind the rank clusters of a column.
 
     Dialogues are swapped as a whole. Where no pair differs after Holm's correction there are no ranks.
     """
@@ -148,7 +148,7 @@ class PairTests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What an evaluator is, as far as package and result files tell; what they do not is None or empty.
+    """Description of an evaluator; fields that package and result files do not tell are None or empty.
 
     Attributes:
         method: see `Method`.
@@ -185,7 +185,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """What a data set is; `has_references` is None where no logged sample tells whether its responses have references."""
+    """Description of a data set; `has_references` is None where no logged sample tells it."""
 
     title: str
     about: str = ""
@@ -209,7 +209,7 @@ class SetsMean(NamedTuple):
 
 
 class _File(TypedDict):
-    """What `Leaderboard.to_dict` writes and `from_dict` reads."""
+    """Fields that `Leaderboard.from_dict` reads."""
 
     cells: tuple[Cell, ...]
     references: tuple[Reference, ...]

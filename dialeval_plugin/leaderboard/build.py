@@ -33,11 +33,11 @@ _BASELINE_NAMES = {
     "_floor": "coin flips",
     "_ceiling": "what most people said",
 }
-"""With what the names of metrics begin or end that a task prints beside the evaluator's own, and what they are of."""
+"""Prefixes and suffixes of the metrics of baselines that a task prints with the evaluator's own, and what they are of."""
 
 
 class BuildResult(NamedTuple):
-    """What was made of the files."""
+    """A leaderboard, and the rows that it rests on."""
 
     board: Leaderboard
     evidence: tuple[EvaluatorRows, ...]

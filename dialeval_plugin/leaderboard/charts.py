@@ -75,7 +75,7 @@ def forest_axis(people: Sequence[float], scale: Scale) -> str:
 
 
 def _anchor(place: float) -> str:
-    """Which part of a number stands at its place, in percent: one at an end would stand over the border of its table."""
+    """Text anchor of a number at a place in percent, so that numbers at the ends stay inside the table."""
     return "end" if place > 95 else "start" if place < 5 else "middle"
 
 

@@ -1,4 +1,4 @@
-"""What the cells of the leaderboard rest on, the scored and rated rows of runs, and what can be said of them in a column.
+"""The scored and rated rows behind the cells of the leaderboard, and what follows from those of a column.
 
 Cases to look at, how far people agree among themselves, and rank clusters: which evaluators a paired test on their common rows
 tells apart.
@@ -56,7 +56,7 @@ class EvaluatorRows:
 
 
 class Cases(NamedTuple):
-    """What people and evaluators said of some responses or dialogues, for the page.
+    """Scores and ratings of some responses or dialogues, for the page.
 
     The texts stand once, however many qualities of them were rated.
     """
@@ -136,7 +136,7 @@ def _even(ids: Sequence[str], n: int) -> list[str]:
 
 
 def _disputed(ids: Sequence[str], places: Mapping[str, Mapping[str, int]], n: int) -> list[str]:
-    """At most `n` rows: that which is among the most disputed ones of the most pairs, then of the most pairs that are left."""
+    """At most `n` rows, chosen greedily: the row that is among the most disputed of the most pairs not yet covered."""
     left: list[set[str]] = []
     for a, b in itertools.combinations(places.values(), 2):
         both = [id for id in ids if id in a and id in b]

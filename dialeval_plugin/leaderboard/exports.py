@@ -37,7 +37,7 @@ _HUB_METRICS = {"spearman": "spearmanr", "pearson": "pearsonr", "kendall": "kend
 
 
 class Exported(NamedTuple):
-    """What was written."""
+    """The files of an export."""
 
     paths: list[Path]
     n_left_out: int
@@ -46,7 +46,7 @@ class Exported(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """What a format asks for and result files do not say.
+    """Details that a format asks for and result files do not hold.
 
     `dataset_id` is the Hub's repository of the human ratings, OWNER/NAME, which `eval-results` needs; `source_url` a page on
     which the results can be looked up; `organization` who ran the evaluation.

@@ -1,4 +1,4 @@
-"""What an evaluator is, from what result files, scorers and bundled models tell.
+"""Descriptions of evaluators, from result files, scorers and bundled models.
 
 Nothing is guessed: what none of them says stays empty.
 """
@@ -144,7 +144,7 @@ class _PackagedModel(NamedTuple):
     """A bundled model."""
 
     identity: str
-    """What signatures call it."""
+    """Its name and hash in signatures."""
     n_parameters: int | None
     licence: Licence | None
 
@@ -170,7 +170,7 @@ def _of_file(path: Path) -> int:
 
 
 def _of_encoder(setup: Setup, card: ScorerCard | None) -> int | None:
-    """Of a scorer that compares by an encoder and was told of no other: the packaged one's."""
+    """Parameters of the packaged encoder, for a scorer that uses its default encoder."""
     is_default = card is not None and "encoder" in card.needs and not {"encoder", "vectors"} & setup.arguments.keys()
     return _n_parameters(resolve(PACKAGED_ENCODER)) if is_default else None
 

@@ -102,7 +102,7 @@ def _bounds(one: HasInterval) -> str:
 
 
 def identity_in_words(identity: Identity) -> dict[str, str]:
-    """What the tables say of an evaluator, by column; what is not known is called so.
+    """Texts of the tables on an evaluator, by column; "unknown" where nothing tells.
 
     Example:
         >>> identity_in_words(Identity(method="trained", reads_references=False, n_parameters=23_800_000))
@@ -119,7 +119,7 @@ def identity_in_words(identity: Identity) -> dict[str, str]:
 
 
 def cost_in_words(cost: Cost, identity: Identity) -> str:
-    """What runs took, as far as it is known; requests and prompts of those alone that ask a model.
+    """Cost of runs in words; requests and prompts only of evaluators that ask a model.
 
     Example:
         >>> cost_in_words(Cost(seconds=75.2, n_requests=1200), Identity(method="prompted"))
@@ -161,7 +161,7 @@ def _set_name(board: Leaderboard, one: RatedSet) -> str:
 
 
 def _kinds(identity: Identity) -> dict[str, str]:
-    """What the filters tell evaluators by."""
+    """Value of each filter for an evaluator."""
     n = identity.n_parameters
     size = UNKNOWN if n is None else "none" if n == 0 else "up to 100 M" if n <= _SMALL_MODEL else "more than 100 M"
     use = {True: "commercial use", False: "non-commercial", None: UNKNOWN}[identity.commercial_use]
@@ -185,7 +185,7 @@ def _total_cost(board: Leaderboard, evaluator: str) -> Cost:
 
 
 def _cards(identities: Iterable[Identity]) -> dict[str, tuple[str, str]]:
-    """By its anchor the title and text of each card that an evaluator has."""
+    """Map each anchor to the title and text of an evaluator's card."""
     metrics = {identity.card: metrics_path() / identity.card for identity in identities if identity.card}
     models = {identity.model_card: PRETRAINED / identity.model_card for identity in identities if identity.model_card}
     found = {f"card-{name}": (f"Metric {name}", folder) for name, folder in sorted(metrics.items())}
@@ -203,7 +203,7 @@ def _data(
     identities: Mapping[str, Identity],
     pairs: Mapping[Column, Mapping[tuple[str, str], HasInterval]],
 ) -> dict[str, Any]:
-    """What the page's script computes with: figures to five decimals, places in lists in place of names."""
+    """Data of the page's script: figures to five decimals, places in lists in place of names."""
     names, sets = board.evaluators, _all_sets(board)
     place = {name: number for number, name in enumerate(names)}
     values = {

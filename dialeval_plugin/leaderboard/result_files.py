@@ -68,7 +68,7 @@ _OfTasks = TypedDict("_OfTasks", {"n-shot": dict[str, int | None], "n-samples": 
 
 
 class _File(_OfTasks, total=False):
-    """What is read of a result file."""
+    """Fields that are read of a result file."""
 
     results: Required[dict[str, dict[str, Any]]]
     configs: Required[dict[str, dict[str, Any] | None]]

@@ -1,4 +1,4 @@
-"""What an lm-eval result file says of a task and of what ran: method, data, level, quality, evaluator, settings.
+"""Method, data, level, quality, evaluator and settings of a task in an lm-eval result file.
 
 Where two evaluators that differ have one short name, both get what differs: more of the path of folders, other settings in
 brackets. A scorer is known by its signature, so it has one name wherever its model lies.
@@ -31,17 +31,17 @@ TECHNICAL = {
 """Arguments that say where and how fast a model runs, not what it says."""
 _SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
 _OF_TASKS = ("version", "config_source", "dialeval", "rated_quality")
-"""What of a task's metadata is not the evaluator's."""
+"""Fields of a task's metadata that are not the evaluator's."""
 _OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise", "eq26", "clamp")
-"""What a user types for the tasks that have a small model of their own; for all others it has no effect."""
+"""Options of the tasks that have a small model of their own; they have no effect on others."""
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
 
 
 class TaskDescription(NamedTuple):
-    """What a task is; "" where nothing says it."""
+    """Description of a task; "" where nothing says it."""
 
     method: str
-    """How the model's answers become scores: the task's group, with its choice of examples."""
+    """Name of the way in which answers become scores: the task's group, with its choice of examples."""
     dataset: str
     level: str
     kind: TaskKind
@@ -234,7 +234,7 @@ def _settings(run: TaskRun) -> Mapping[str, str]:
 
 
 def _tails(folders: set[str]) -> dict[str, str]:
-    """Of each folder as much of its end as tells it from the others."""
+    """The shortest end of each folder that tells it from the others."""
     parts = {folder: posixpath.normpath(folder).split("/") for folder in folders}
     tails = {}
     for folder, own in parts.items():

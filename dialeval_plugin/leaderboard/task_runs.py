@@ -1,4 +1,4 @@
-"""What one evaluator did on one task, as lm-eval's files tell it: its figures, and one row a rated response or dialogue."""
+"""Runs of one evaluator on one task in lm-eval's files: figures, and one row a rated response or dialogue."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Turn(TypedDict, total=False):
 
 
 class SampleDocument(TypedDict, total=False):
-    """What is read of a task's document, beside what rows demand."""
+    """Fields that are read of a task's document."""
 
     id: Required[str]
     level: str
@@ -70,9 +70,9 @@ class RatedRow:
 
     id: str
     cluster: str
-    """Of its dialogue: rows that share it are resampled together."""
+    """Label of its dialogue, whose rows are resampled together."""
     item: str
-    """Of its context: the same for all systems' responses to it."""
+    """Label of its context, the same for all systems' responses to it."""
     system: str | None
     score: float | None
     unscored: str | None
@@ -84,7 +84,7 @@ class RatedRow:
     """Words of the response; of the whole dialogue where that was rated."""
     context_words: int
     seed: int | None
-    """Of the few-shot examples, in a task that runs with several; the same id then occurs once for each."""
+    """Seed of the few-shot examples, in a task that runs with several; the same id then occurs once a seed."""
     place: Place = field(repr=False)
 
     def document(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class RatedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the host was told to run.
+    """Settings of the host's run.
 
     Attributes:
         model: the host's name of the kind of model, without secrets.
@@ -127,14 +127,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class TaskRun:
-    """What one evaluator did on one task, once."""
+    """One run of one evaluator on one task."""
 
     evaluator: str
-    """What ran, with everything that tells it from others: model or scorer, arguments, method, examples, template."""
+    """Model or scorer with everything that tells it from others: arguments, method, examples, template."""
     model: str
     """The language model or scorer with its arguments."""
     variant: str
-    """Which of the task's scores this is, as "in_dre"; "" where the task has one."""
+    """Name of one of the task's several scores, such as "in_dre"; "" where the task has one."""
     task: str
     version: str
     dataset: str
@@ -162,9 +162,9 @@ class TaskRun:
     n_requests: int | None
     n_prompt_characters: int | None
     rows: tuple[RatedRow, ...] | None
-    """In file order; None where the samples are not there, or where the task compares or classifies (see `outcomes`)."""
+    """Rows in file order; None without samples, or where the task compares or classifies (see `outcomes`)."""
     outcomes: Outcomes | None
-    """What the task's own aggregations take, one an item; None where the samples are not there."""
+    """Inputs of the task's own aggregations, one an item; None without samples."""
     path: Path
     recomputed: TaskKind
     """The kind of task whose metrics are computed of `outcomes`."""

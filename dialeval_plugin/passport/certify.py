@@ -30,7 +30,7 @@ MOST_DISAGREEMENTS = 20
 
 @dataclass(frozen=True, slots=True)
 class LabelledData:
-    """What people labelled.
+    """Description of the labelled data.
 
     Attributes:
         kind: of the scale; categories: of labels that are words, in their order.
@@ -79,7 +79,7 @@ class LabelledData:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorPassport:
-    """What one evaluator is worth.
+    """The findings on one evaluator.
 
     Attributes:
         sources: file of each run.
@@ -139,7 +139,7 @@ class EvaluatorPassport:
 
 @dataclass(frozen=True, slots=True)
 class Passport:
-    """What `certify` found of each evaluator, in the order given."""
+    """The passports of evaluators, in the order given."""
 
     data: LabelledData
     evaluators: tuple[EvaluatorPassport, ...]
@@ -148,7 +148,7 @@ class Passport:
 
     @property
     def title(self) -> str:
-        """What a page of it is called."""
+        """Title of its page."""
         names = [one.evaluator for one in self.evaluators]
         return f"Passport of {names[0]}" if len(names) == 1 else f"Passports of {len(names)} evaluators"
 

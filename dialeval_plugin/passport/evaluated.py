@@ -1,4 +1,4 @@
-"""What the findings on an evaluator are computed on: its scores and the labels of people beside them."""
+"""An evaluator's scores with the labels of people, from which the findings are computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
 
 
 class BiasEffect(TypedDict):
-    """What one change does to the scores, as a share of their standard deviation between answers."""
+    """The effect of one change on the scores, as a share of their standard deviation between answers."""
 
     test: str
     change: str
@@ -30,7 +30,7 @@ class BiasEffect(TypedDict):
 
 
 class BiasFile(TypedDict):
-    """What a passport reads of a report."""
+    """Fields that a passport reads of a report."""
 
     signature: str
     effects: list[BiasEffect]
@@ -85,7 +85,7 @@ class Evaluated:
 
     @property
     def labels(self) -> LabelTable:
-        """What people said."""
+        """The labels of people."""
         return self.judged.labels
 
     @cached_property
@@ -121,7 +121,7 @@ class Evaluated:
 
     @cached_property
     def words(self) -> FloatArray | None:
-        """Of each used response, or conversation; None where the texts are not known."""
+        """Number of words of each used response or conversation; None where the texts are not known."""
         if self.labels.texts is None:
             return None
         first = 0 if self.labels.is_of_dialogues else 1
@@ -129,7 +129,7 @@ class Evaluated:
 
     @property
     def categories(self) -> int:
-        """How many labels the evaluator answers with; 0 where it answers with numbers."""
+        """Number of labels that the evaluator answers with; 0 where it answers with numbers."""
         return len(self.judged.scale.categories) if self.judged.scale is not None else 0
 
     @property

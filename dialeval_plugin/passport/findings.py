@@ -40,9 +40,9 @@ MARGIN = 0.05
 STEADY = 0.9
 """The reliability from which repeated runs say the same (Koo and Li 2016 call it excellent)."""
 MOVED = 0.2
-"""What Cohen (1988) calls a small shift, in standard deviations: a change that moves scores by less does not matter."""
+"""A small shift in standard deviations (Cohen 1988): a change that moves scores by less does not matter."""
 SMALL = 0.1
-"""What Cohen (1988) calls a small correlation: what is smaller is no preference, and a difference that need not be seen."""
+"""A small correlation (Cohen 1988): smaller ones are no preference, and no difference that need be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,6 +486,6 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     "coverage": Question("Does it give every row a score?", _coverage, {"coverage": "share of labelled rows with a score"}),
 }
-"""By key, in the order of a passport."""
+"""Questions by key, in the order of a passport."""
 TITLES: Mapping[str, str] = {name: title for one in QUESTIONS.values() for name, title in one.figures.items()}
-"""What each figure is."""
+"""Description of each figure by name."""

@@ -1,4 +1,4 @@
-"""What a passport has to hold, for continuous integration: `kappa>=0.6`."""
+"""Requirements on a passport, for continuous integration: `kappa>=0.6`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far evaluators agree with people: every coefficient of every evaluator, with what it is to be read beside, as one table.
+"""Agreement of evaluators with people as one table: every coefficient of every evaluator, with ceilings and ranks.
 
 `dialeval meta-eval` makes `EvaluatorScores` of score files, `dialeval rescore` of lm-eval's result files. For both
 `evaluate_agreement` computes the statistics, and `report_table` shows them.
@@ -55,7 +55,7 @@ LOW_CEILING = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorScores(ScoredRatings):
-    """What an evaluator and people said of the same responses or dialogues; of its scores higher is better.
+    """Scores of an evaluator and ratings of the same responses or dialogues; higher scores are better.
 
     `words` are those of the responses or dialogues; `unscored` counts the rows without a score by reason.
     """
@@ -77,22 +77,22 @@ class EvaluatorScores(ScoredRatings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """What is computed of all judgements alike."""
+    """What is computed for all evaluators alike."""
 
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS
     by_system: bool = False
     """Compare the systems' means instead of rows."""
     average_by: AverageBy = "none"
     tied_groups: TiedGroups = "zero"
-    """What a group counts in which people differ and an evaluator does not, see `level_correlations`."""
+    """Value of a group in which people differ and an evaluator does not, see `level_correlations`."""
     within_range: Range | None = None
     threshold: float | None = None
     """Where ratings are 0 or 1: the accuracy of calling a response good from this score on, as one more statistic."""
     choices: bool = False
-    """What filtering by scores, and choosing one of several responses to an item, is worth in ratings."""
+    """Add the gain in ratings from filtering by scores, and from choosing one of several responses to an item."""
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
     permutations: int = 1000
-    """Of each pair of evaluators, for p-values and ranks; 0 for neither."""
+    """Permutations of each pair of evaluators, for p-values and ranks; 0 for neither."""
     alpha: float = 0.05
     """Level of significance of the ranks, after Holm's correction."""
     min_coverage: float = 0.8
@@ -105,7 +105,7 @@ class ReportOptions:
 
 
 class HumanCeiling(NamedTuple):
-    """How well people reach a coefficient among themselves; None where no row has two raters or it is undefined.
+    """A coefficient among people; None where no row has two raters or it is undefined.
 
     Between one rater and the mean of the others, and between the means of two halves of the raters.
     """
@@ -136,7 +136,7 @@ class AgreementResult:
     if_unscored: tuple[float | None, float | None] = (None, None)
     """The statistic if the unscored rows contradicted the ratings, and if they agreed: a sensitivity range, no bound."""
     rank: int | None = None
-    """Of the evaluator's cluster among those of the same data."""
+    """Rank of the evaluator's cluster among those of the same data."""
     p_value: float | None = None
     """Against the best evaluator, after Holm's correction; None for that one itself."""
     detectable: float | None = None

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 _MADE_BY = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
-"""What differs from run to run, or version to version, in a format."""
+"""Metadata of each format that differ from run to run or version to version."""
 DOTS_PER_INCH = 150
 BLUE, PURPLE, GREY = "#4477aa", "#aa3377", "#777777"
 GREEN, ORANGE = "#228833", "#ee7733"
-"""Of good and of bad responses, and of nothing else."""
+"""Colours of good and of bad responses, and of nothing else."""
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
 PERPLEXITY = 30.0
 MAX_TICKS = 10

@@ -1,4 +1,4 @@
-"""What `dialeval score` prints: a summary, how the scores are distributed, and the worst responses.
+"""Printed output of `dialeval score`: a summary, the distribution of the scores, and the worst responses.
 
 Texts come from files that others wrote: no control character of theirs reaches a terminal.
 """
@@ -23,11 +23,11 @@ from dialeval_plugin.terminal.plain_text import one_line
 N_BINS = 10
 _LONGEST_BAR = 50
 _MOST_SIGNS = 4
-"""In a column, accents that stand over one included; a longer text is cut unread."""
+"""Characters a column of a terminal, combining accents included; a longer text is cut before it is measured."""
 
 
 class Bars(NamedTuple):
-    """How many rows lie between which edges: (bins,) and (bins + 1,)."""
+    """Histogram: number of rows (bins,) between edges (bins + 1,)."""
 
     column: str
     counts: np.ndarray

@@ -27,13 +27,13 @@ from .tables import CellValue, Table, TableColumn, TableRow, figure, interval_co
 
 @dataclass(frozen=True, slots=True)
 class RatingFinding:
-    """What the ratings of one quality can judge."""
+    """Reliability of the ratings of one quality."""
 
     quality: str
     level: Level
     reliability: Reliability
     agreement: Estimate | None
-    """With the other qualities; None where no other is rated, or it is not known which rows are of one dialogue."""
+    """Agreement with the other qualities; None where no other is rated, or the dialogues of rows are not known."""
     repeated: RepeatedItems | None
     """None where the file has no texts."""
     components: VarianceComponents | None
@@ -61,7 +61,7 @@ class RatingFinding:
 
     @property
     def verdict(self) -> str | None:
-        """What an interval that is low, or includes 0, means for metrics; None of any other and where there is none."""
+        """Warning where the interval of the ceiling is low or includes 0; None otherwise."""
         ceiling = self.reliability.ceiling_of_mean
         if ceiling.ci_low is None or ceiling.ci_high is None:
             return None
@@ -187,6 +187,6 @@ _TITLES = {
     "ceiling_of_mean": "its ceiling",
     "quality_agreement": "qualities agree",
 }
-"""Of the columns that have an interval; shown where some row has a value in them."""
+"""Titles of the columns with an interval, which are shown where some row has a value in them."""
 
 _REPEATED = TableColumn("same text, apart", lambda row: f"{row['n_repeated_apart']}/{row['n_repeated']}")

@@ -26,7 +26,7 @@ Label = TypeVar("Label")
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedScores:
-    """How scores and ratings are put together.
+    """Options of how scores and ratings are aligned.
 
     Attributes:
         ratings: file or name of a corpus; None where the files of scores have the ratings.

@@ -1,4 +1,4 @@
-"""What each scorer is, takes and needs, from its class alone: no model is made.
+"""Descriptions of scorers and their options, from their classes alone: no model is loaded.
 
 To import every scorer takes seconds, for torch and the packages behind the baselines. So what a list shows of ours is kept in
 `scorers.json`, which a test compares with the classes; scorers of others are imported.
@@ -61,7 +61,7 @@ class ScorerCard:
     problem: str | None = None
 
     def lines(self) -> list[str]:
-        """What it does and needs, for people."""
+        """Description and needs as lines of text."""
         low, high = ("" if end is None else f"{end:g}" for end in self.range)
         extent = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else "any number"
         models = [f"packaged model {self.packaged_model}"] if self.packaged_model is not None else []
@@ -179,7 +179,7 @@ def _documented(factory: Callable[..., Any]) -> dict[str, str]:
 
 
 def of_class(factory: Any) -> dict[str, Any]:
-    """What a card says of a class or function; an end of a range that there is not is None."""
+    """Return the fields of a card from a class or function; an infinite end of a range is None."""
     found = {name: getattr(factory, name, getattr(Scorer, name)) for name in _ATTRIBUTES}
     # An instance's property says nothing of the class.
     found |= {name: getattr(Scorer, name) for name, value in found.items() if isinstance(value, property)}

@@ -1,4 +1,4 @@
-"""What is shown of a small model: its vectors before and after disentangling, its scores by class, SLIDE's Table 1."""
+"""Reports on a small model: its vectors before and after disentangling, its scores by class, SLIDE's Table 1."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
 
 
 class RuleAccuracy(NamedTuple):
-    """How often a rule by one column of the small model's scores tells positive from adversarial responses."""
+    """Accuracy of a rule by one column of the small model's scores on positive and adversarial responses."""
 
     name: str
     column: str
     hits: list[float]
     """1 for a response that it is right about, 0 for another; in the order of the responses."""
     accuracy: Mapping[str, Estimate]
-    """In [0, 1], of positive, of adversarial and of all responses ("overall"); intervals resample contexts."""
+    """Accuracy in [0, 1] of positive, of adversarial and of all responses ("overall"); intervals resample contexts."""
 
 
 def classify(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[list[RuleAccuracy], list[str]]:
@@ -164,7 +164,7 @@ def _cell(mean: Estimate) -> str:
 
 
 def _thresholds(slm: str | None) -> Mapping[str, float]:
-    """Those that training found, by column; that of the distance is turned round, as its scores are."""
+    """Thresholds from training, by column; that of the distance is negated, as its scores are."""
     return dict(SLM_FOLDER.read_settings(resolve(SLM.find(slm)))["thresholds"])
 
 

@@ -52,7 +52,7 @@ class Table:
     columns: Sequence[TableColumn]
     notes: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What all rows share; in JSON only."""
+    """Settings that all rows share; in JSON only."""
 
     def render(self, format: str) -> str:
         r"""Return the table as text that ends in a line break; InputError where there is no such format.
@@ -75,7 +75,7 @@ class Table:
         return (_text if format == "text" else _latex)(head, lines, is_number, self.notes)
 
     def cells(self) -> tuple[list[str], list[list[str]], list[bool]]:
-        """What people are shown: titles, rows of cells, and which columns are numbers."""
+        """Titles, rows of cells, and which columns are numbers, as people are shown them."""
         lines = [[one_line(column.text(row)) for column in self.columns] for row in self.rows]
         return [one_line(column.title) for column in self.columns], lines, [column.is_number for column in self.columns]
 

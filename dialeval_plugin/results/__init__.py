@@ -1,1 +1,1 @@
-"""What one decides by scores: which of two versions is better, whether a build may ship, which answer is preferred."""
+"""Decisions by scores: which of two versions is better, whether a build may ship, which answer is preferred."""

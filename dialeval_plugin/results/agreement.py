@@ -1,4 +1,4 @@
-"""How far an evaluator agrees with the labels that people gave, and people with each other.
+"""Agreement of an evaluator with the labels of people, and of people with each other.
 
 `agreement_of` takes a `JudgedLabels` and gives the typed result, `Agreement`, that `dialeval meta-eval` prints and on which
 passports rest; `agreement` reads scores and labels first.
@@ -66,7 +66,7 @@ class Disagreement:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """What `agreement` found.
+    """The agreement of one evaluator with people.
 
     Attributes:
         statistics: of the evaluator beside one person, by name: those of `statistics.categories.confusion`, and
@@ -264,7 +264,7 @@ def _defined(name: str, resampled: Resampled, who: str, n: int) -> Computed:
 
 
 def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Computed:
-    """How often what a person passed has a higher score than what one failed; a row counts for both, by its shares."""
+    """AUROC of the scores; a row counts as passed and as failed, by the shares of its labels."""
     x, y = np.concatenate([scores, scores]), np.repeat([1.0, 0.0], len(scores))
     weights = np.concatenate([shares, 1 - shares])
     there = weights > 0

@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What `compare` found; `difference` is the mean of B less that of A over the compared rows.
+    """A comparison of two files of scores; `difference` is the mean of B less that of A over the compared rows.
 
     Attributes:
         matched_by: what the rows are paired by: "message", "conversation", or "context", what was said before the first
@@ -192,7 +192,7 @@ def verdict(difference: Estimate, orientation: Orientation = "higher") -> str:
 
 
 def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[str]:
-    """What is to be said of how the two were scored; InputError where it was in different ways."""
+    """Return notes on how the two were scored; InputError where it was in different ways."""
     if (a.column, a.orientation) != (b.column, b.orientation):
         raise InputError(
             f"{b.name}: its scores are {b.column!r} ({b.orientation} is better), those of {a.name} {a.column!r} "
@@ -275,7 +275,7 @@ def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
 
 
 def _starts(of: ScoredRows) -> dict[str, tuple[str, ...] | None]:
-    """What was said before the first response of each conversation; None where the file does not have it."""
+    """Texts before the first response of each conversation; None where the file does not have them."""
     starts: dict[str, tuple[str, ...] | None] = {}
     for row in of.rows:
         starts.setdefault(row.conversation, row.before)

@@ -12,7 +12,7 @@ Outcome: TypeAlias = Literal["passed", "failed", "undecided"]
 
 
 class Gate(NamedTuple):
-    """What became of a gate, and why; one that is undecided has not passed."""
+    """Outcome of a gate, and why; one that is undecided has not passed."""
 
     outcome: Outcome
     reason: str

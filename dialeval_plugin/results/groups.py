@@ -123,7 +123,7 @@ def _natural(name: str) -> list[Any]:
 
 
 def _beginning(moment: datetime, span: str) -> datetime:
-    """Of the span that a moment is in; a week begins on Monday."""
+    """Beginning of the span that a moment is in; a week begins on Monday."""
     days = {"week": moment.weekday(), "month": moment.day - 1}.get(span, 0)
     return (moment - timedelta(days)).replace(hour=moment.hour if span == "hour" else 0, minute=0, second=0, microsecond=0)
 

@@ -1,4 +1,4 @@
-"""Which rows of a file of scores people should label next, with the conversation that each stands in."""
+"""Rows of a file of scores that people should label next, each with its conversation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
 
 
 def _said(row: Line) -> tuple[list[tuple[str, str]], str, str]:
-    """What was said before a row, its role, and its text."""
+    """Turns before a row, its role, and its text."""
     context, text = texts_of(row)
     role = label_field(row, "role") or ""
     preceding = row.value.get("preceding")

@@ -53,7 +53,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class PreferenceShares:
-    """Of the pairs of each length bucket, and of all: in which share the preferred answer scores higher, and is longer.
+    """Shares of the pairs of each length bucket, and of all, in which the preferred answer scores higher, and is longer.
 
     A tie counts as half. Pairs are resampled with all that begin alike, so that several answers to one prompt are one cluster.
     """
@@ -64,7 +64,7 @@ class PreferenceShares:
     signature: str
     column: str
     detectable: Detectable | None = None
-    """How far from half a share has to be for such pairs to show it; None where it can be told, or there is no interval."""
+    """Smallest difference of the share from half that such pairs would show; None where it is shown, or without interval."""
 
     @property
     def verdict(self) -> str:

@@ -1,4 +1,4 @@
-"""How a comparison is shown: for a terminal, for the comment of a pull request, and for programs."""
+"""Output of a comparison: for a terminal, for the comment of a pull request, and for programs."""
 
 from __future__ import annotations
 

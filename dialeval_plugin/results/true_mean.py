@@ -32,7 +32,7 @@ from dialeval_plugin.terminal.plain_text import for_markdown
 from .printed import COUNTS, ESTIMATED, figures
 
 BY_SCORES = "scores"
-"""As `strata`: not a field, but the judge's own scores."""
+"""Value of `strata` that stands for the judge's own scores instead of a field."""
 _WORDS = {"ppi": "prediction-powered", "rogan-gladen": "Rogan-Gladen", "labels": "the labels alone"}
 
 

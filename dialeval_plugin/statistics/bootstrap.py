@@ -27,10 +27,10 @@ MAX_DEGENERATE = 0.1
 """Above this share of resamples on which the statistic is undefined, the others tell too little of its spread."""
 
 MIN_CLUSTERS = 10
-"""Of fewer clusters there is no interval: resamples of a handful of dialogues say next to nothing of what others would give."""
+"""Fewest clusters with an interval: resamples of a handful of dialogues say next to nothing of others."""
 
 ROUGH_CLUSTERS = 30
-"""Of fewer clusters an interval is rough: it is too narrow, see `Bootstrap`."""
+"""Fewest clusters whose interval is not rough, that is too narrow; see `Bootstrap`."""
 
 UNIFORM = "the same on all resamples, which tells nothing of its spread"
 """Why there is no interval where every cluster says the same."""
@@ -42,7 +42,7 @@ _WEIGHTS_AT_ONCE = 2_000_000
 """Resamples are handled in chunks of at most so many weights (16 MB): time does not care, memory stays bounded."""
 
 _DRAWN_AHEAD = 100_000
-"""With more clusters than this, drawing takes as long as the statistics: it is done in a thread, one chunk ahead."""
+"""Number of clusters above which a thread draws one chunk ahead, as drawing takes as long as the statistics."""
 
 
 class Resampled(NamedTuple):
@@ -84,7 +84,7 @@ Computed: TypeAlias = tuple[float, Resampled] | str
 
 
 class Counts(NamedTuple):
-    """What became of the rows that were handed in."""
+    """Numbers of rows and clusters."""
 
     n_total: int
     n_scored: int

@@ -1,4 +1,4 @@
-"""What a cascade keeps: a small model judges everything, and a large one is asked only where the small one is unsure."""
+"""Cascades: a small model judges everything, and a large one is asked only where the small one is unsure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class CascadePoint(NamedTuple):
     """A cascade that asks the large model where the small one's score lies within `half_width` of `UNSURE`."""
 
     share: float
-    """Of the rows that the large model is asked about."""
+    """Share of the rows about which the large model is asked."""
     half_width: float
     value: float
-    """Of the coefficient."""
+    """Value of the coefficient."""
 
 
 def cascade_curve(

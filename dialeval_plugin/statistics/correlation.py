@@ -1,4 +1,4 @@
-"""How far scores agree with human ratings: coefficients with intervals and with the counts that they rest on.
+"""Correlations of scores with human ratings, with intervals and the counts that they rest on.
 
 Formulas, ranges and ties are those of `coefficients`, names those of `by_name.COEFFICIENTS`. A row whose score or rating is
 None is left out and counted; NaN is refused. Where a coefficient is undefined its value is None and `reason` says why.

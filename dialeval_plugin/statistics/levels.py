@@ -1,4 +1,4 @@
-"""At which level scores are set beside ratings: rows, systems, or the average of groups (mt-metrics-eval's vocabulary)."""
+"""Levels at which scores are compared with ratings: rows, systems, or the average of groups (as in mt-metrics-eval)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .bootstrap import Counts, Resampled, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
 
 LevelOrSystem: TypeAlias = Literal["turn", "dialogue", "system"]
-"""What a row is, or for "system" what the rows are averaged to before they are compared."""
+"""Kind of row; for "system" rows are averaged by system before they are compared."""
 AverageBy: TypeAlias = Literal["none", "system", "item"]
 """One coefficient over all rows, or the mean of one coefficient a system, or a context that several systems answer."""
 TiedGroups: TypeAlias = Literal["zero", "skip"]
-"""What a group counts in which people differ and all scores are the same: 0 (0.5 for auroc), or nothing."""
+"""Value of a group in which people differ and all scores are the same: 0 (0.5 for auroc), or none."""
 Range: TypeAlias = tuple[float, float]
 
 MAX_CELLS = 2**14
@@ -33,7 +33,7 @@ GROUPS = {
     "item": "compares responses to one item. Give average_by='item', which is --average-by item.",
     None: "is of rows.",
 }
-"""What a coefficient of groups needs."""
+"""Needs of a coefficient of groups, by kind."""
 
 _FEW_LEVELS = 256
 
@@ -67,7 +67,7 @@ class Rows:
     """The rows that have a rating and a score of each metric, in an order that follows from what they hold."""
 
     scores: list[FloatArray]
-    """Of each metric."""
+    """Scores of each metric."""
     ratings: FloatArray
     clusters: IntArray
     groups: IntArray | None
@@ -251,7 +251,7 @@ class LevelStatistic:
         return mean
 
     def _of_systems(self, systems: IntArray, x: FloatArray) -> Resampled:
-        """From the rows, scores and ratings of each system that each cluster adds."""
+        """Resample numbers of rows and sums of scores and ratings, of each system and cluster."""
         n = int(systems.max()) + 1
         columns = np.concatenate([systems, systems + n, systems + 2 * n])
         entries = (np.concatenate([np.ones(len(x)), x, self.rows.ratings]), (np.tile(self.rows.clusters, 3), columns))

@@ -131,7 +131,7 @@ def clustered_mean(values: Numbers, clusters: Labels) -> Resampled:
 
 @np.errstate(invalid="ignore")
 def _difference_of_means(drawn: FloatArray) -> FloatArray:
-    """Of sums and numbers of rows of both sides; NaN, which marks a resample as degenerate, where a side has no rows in it."""
+    """Difference from sums and numbers of rows of both sides; NaN (a degenerate resample) where a side has no rows."""
     return drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3]
 
 

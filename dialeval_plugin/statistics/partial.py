@@ -24,7 +24,7 @@ from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate,
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, same_length
 
 COEFFICIENTS = ("pearson", "spearman", "kendall_b")
-"""Those whose partial correlation has the formula that is used here."""
+"""Coefficients whose partial correlation has the formula that is used here."""
 
 _ROUNDING = 1e-12
 

@@ -131,7 +131,7 @@ class InPlaceOfRaters(NamedTuple):
     difference: Estimate
     """The first less the second on the same resamples: what makes a conversation easy for both does not widen its interval."""
     pilot: Resampled | None = None
-    """What the difference is resampled from, to plan by; None where it is undefined."""
+    """The difference as it is resampled, to plan by; None where it is undefined."""
 
 
 def in_place_of_raters(

@@ -29,9 +29,9 @@ class Reliability(NamedTuple):
     """Share of the variance of ratings that lies between the rated items."""
 
     of_one: Estimate
-    """Of single ratings: ICC(1,1)."""
+    """Reliability of single ratings: ICC(1,1)."""
     of_mean: Estimate
-    """Of the means of `n_raters` ratings: ICC(1,k)."""
+    """Reliability of the means of `n_raters` ratings: ICC(1,k)."""
     n_raters: float | None
     """Ratings of an item: their number where all items have as many, else the effective one; None without any such item."""
 
@@ -42,7 +42,7 @@ class Reliability(NamedTuple):
 
     @property
     def ceiling_of_mean(self) -> Estimate:
-        """The same with the means of each item's ratings."""
+        """The highest Pearson correlation to expect of a metric with the means of each item's ratings, from 0 to 1."""
         return _ceiling(self.of_mean)
 
 
@@ -51,7 +51,7 @@ class RepeatedItems(NamedTuple):
 
     n_pairs: int
     n_apart: int
-    """Those whose ratings lie further apart than half of the range of all ratings."""
+    """Number of pairs whose ratings differ by more than half of the range of all ratings."""
 
 
 def intraclass_correlation(
@@ -128,7 +128,7 @@ def _share_of_ceiling(width: int, sums: FloatArray) -> FloatArray:
 
 
 class _MeanSquares(NamedTuple):
-    """Of each sample."""
+    """Mean squares of each sample."""
 
     between: FloatArray
     within: FloatArray
@@ -136,7 +136,7 @@ class _MeanSquares(NamedTuple):
 
 
 def _row_sums(table: RaterTable) -> FloatArray:
-    """What a row adds to the sums that the mean squares are made of."""
+    """Addends of each row to the sums of which the mean squares are made."""
     n_ratings = table.present.sum(axis=1)
     # Differences from any rating: where all are the same, the sums of squares are then 0 to the last digit.
     values = np.where(table.present, table.values - table.values[0, 0], 0)

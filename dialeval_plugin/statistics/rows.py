@@ -107,7 +107,7 @@ class Canonical(NamedTuple):
     clusters: IntArray
     """One for each row in that order, from 0."""
     groups: IntArray | None = None
-    """The same of the groups, in the order in which they appear, where rows have some."""
+    """Number of each row's group in that order, from 0 in the order of appearance; None without groups."""
 
     @property
     def n_clusters(self) -> int:

@@ -1,4 +1,4 @@
-"""How far rows without a score could move a coefficient."""
+"""Range of a coefficient over possible scores of the unscored rows."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Paired(RatingTable):
 
 
 class Measure(NamedTuple):
-    """What metrics are compared by: a coefficient at a level."""
+    """A coefficient at a level, by which metrics are compared."""
 
     coefficient: str = "spearman"
     level: LevelOrSystem = "turn"
@@ -180,7 +180,7 @@ def difference_intervals(
 def _differences(
     names: Sequence[str], pairs: Sequence[tuple[str, str]], rows: Rows, measure: Measure, bootstrap: Bootstrap
 ) -> dict[tuple[str, str], Estimate]:
-    """Of pairs that have all of these rows in common."""
+    """Differences of pairs of metrics that have all of these rows in common."""
     name = f"difference of {measure.coefficient}"
     values: dict[str, float] = {}
     resampled: dict[str, Resampled] = {}

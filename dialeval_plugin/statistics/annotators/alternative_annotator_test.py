@@ -61,7 +61,7 @@ class RaterComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class AlternativeAnnotatorTest:
-    """What the test says of one evaluator.
+    """Result of the test of one evaluator.
 
     Attributes:
         advantage: mean of the persons' `advantage`, from 0 to 1, by which evaluators are compared.
@@ -226,7 +226,7 @@ def _mean_over_raters(n_raters: int, place: int, drawn: FloatArray) -> FloatArra
 
 
 def _closeness(labels: FloatArray, others: FloatArray, *, is_category: bool) -> FloatArray:
-    """How close a label of each row is to those of the others; the higher, the closer."""
+    """Closeness of a label of each row to those of the others; higher is closer."""
     if not is_category:
         return np.asarray(-np.sqrt(np.nanmean((others - labels[:, None]) ** 2, axis=1)))
     return np.asarray(np.nanmean(np.where(np.isnan(others), np.nan, labels[:, None] == others), axis=1))
@@ -235,7 +235,7 @@ def _closeness(labels: FloatArray, others: FloatArray, *, is_category: bool) -> 
 def _answers(
     judged: JudgedLabels, scores: FloatArray, labels: FloatArray, clusters: IntArray, calibration: Calibration | None
 ) -> FloatArray:
-    """What the evaluator says on the scale of the labels."""
+    """Answers of the evaluator on the scale of the labels."""
     scale, given = judged.labels.scale, labels[~np.isnan(labels)]
     check_choice("alternative annotator test", "calibration", calibration, (None, "none", "quantiles", "isotonic"))
     if calibration == "none" or (calibration is None and (judged.scale is not None or np.isin(scores, given).all())):

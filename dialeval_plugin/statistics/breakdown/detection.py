@@ -1,4 +1,4 @@
-"""How well a breakdown detector agrees with annotators: the metrics of the Dialogue Breakdown Detection Challenge.
+"""Agreement of a breakdown detector with annotators: the metrics of the Dialogue Breakdown Detection Challenge.
 
 Each system turn was called by every annotator `O` (not a breakdown, NB), `T` (possible breakdown, PB) or `X` (breakdown, B); a
 detector gives a distribution over the three and one of them as its hard label. The definitions are those of the organisers'
@@ -35,7 +35,7 @@ LABELS = ("O", "T", "X")
 NOT_BREAKDOWN, POSSIBLE_BREAKDOWN, BREAKDOWN = range(3)
 """Places of the labels, in a distribution and as hard labels."""
 ALWAYS_BREAKDOWN = (0.0, 0.0, 1.0)
-"""What the baseline that calls every turn a breakdown answers; F1(B) of about 0.4 and F1(PB+B) of about 0.6 need no skill."""
+"""Answer of the baseline that calls every turn a breakdown; F1(B) of about 0.4 and F1(PB+B) of about 0.6 need no skill."""
 DEFAULT_CUT = 0.5
 SUM_TOLERANCE = 0.01
 """Detectors publish rounded shares: three of 0.33 are a distribution."""
@@ -48,7 +48,7 @@ METRICS = ("accuracy", "f1_b", "f1_pb_b", *(f"{name}_{merge}" for name in ("jsd"
 
 
 class Detections(NamedTuple):
-    """What a detector says of some turns, in the challenge's terms; None where it gave no answer."""
+    """Answers of a detector for some turns, in the challenge's terms; None where it gave none."""
 
     distributions: Distributions
     labels: Sequence[int | None]

@@ -1,4 +1,4 @@
-"""From which score on a row counts as positive, where a false pass and a false fail cost what the user says.
+"""Threshold from which a row counts as positive, for the user's costs of a false pass and a false fail.
 
 Thresholds are chosen out of fold, over whole conversations: costs are measured on conversations that did not choose them.
 """
@@ -19,7 +19,7 @@ N_FOLDS = 10
 
 
 class Costs(NamedTuple):
-    """What it costs to let a bad answer pass, and to fail a good one; only their ratio moves the threshold."""
+    """Costs of letting a bad answer pass, and of failing a good one; only their ratio moves the threshold."""
 
     false_pass: float = 1.0
     false_fail: float = 1.0

@@ -1,1 +1,1 @@
-"""What is gained by choosing by scores: filtering, and the best of several responses."""
+"""Gains from choosing by scores: filtering, and the best of several responses."""

@@ -1,4 +1,4 @@
-"""What choosing by scores is worth in ratings: keeping the best share of all rows, and the best of several responses."""
+"""Gains in ratings from choosing by scores: keeping the best share of all rows, and the best of several responses."""
 
 from __future__ import annotations
 

@@ -50,11 +50,11 @@ class Coefficient:
     """Whether scores that differ by at most an epsilon, chosen on the data, count as tied."""
     epsilon: float | None = None
     of_tied_scores: float = 0.0
-    """What scores that are all the same are worth where ratings differ: they order nothing, as a guess does on average."""
+    """Value where all scores are the same and ratings differ: they order nothing, as a guess does on average."""
     of_groups: Callable[..., Resampled] | None = None
     """Takes scores, ratings, clusters and groups. Where it is given, it counts alone."""
     groups: Literal["system", "item"] | None = None
-    """What `of_groups` compares."""
+    """Kind of group that `of_groups` compares."""
 
     def of_group(self, x: FloatArray, y: FloatArray) -> float:
         """Return the value of one of many groups, NaN where it is undefined."""
@@ -108,7 +108,7 @@ _of_systems = Coefficient(
 )
 _of_items = replace(_of_systems, name="pairwise_difference_pearson", of_groups=pairwise_difference_pearson, groups="item")
 COEFFICIENTS_OF_GROUPS: dict[str, Coefficient] = {entry.name: entry for entry in (_of_systems, _of_items)}
-"""Of systems or items only; without them there is no value."""
+"""Coefficients of systems or items only; without them there is no value."""
 
 
 def coefficient_named(name: str) -> Coefficient:

@@ -1,4 +1,4 @@
-"""What counts pairs of rows in the right order: Kendall's tau-b, Stuart's tau-c and the area under the ROC curve.
+"""Coefficients that count pairs of rows in the right order: Kendall's tau-b, Stuart's tau-c, area under the ROC curve.
 
 Missing values and what is undefined: as in `pearson`.
 """

@@ -47,7 +47,7 @@ class Ties:
     codes: IntArray
     """Each value's place among the distinct values."""
     order: IntArray
-    """Of the rows, by value."""
+    """Order of the rows by value."""
     starts: IntArray
     """Where in that order each group starts."""
 

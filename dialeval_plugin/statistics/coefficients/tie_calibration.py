@@ -153,7 +153,7 @@ def _all_gains(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _sampled_gains(
     x: FloatArray, y: FloatArray, n_sampled: int, generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """The same from pairs of rows drawn at random, whatever the order of the rows."""
+    """`_all_gains` from pairs of rows drawn at random, whatever the order of the rows."""
     order = np.lexsort((x, y))
     x, y = x[order], y[order]
     i = generator.integers(len(x), size=n_sampled)

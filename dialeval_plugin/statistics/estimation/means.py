@@ -56,7 +56,7 @@ def gain_over_random(sums: Sums, weight: float) -> float:
 
 
 class JudgeRates(NamedTuple):
-    """How often a judge of pass and fail says pass, and how often it is right, with the rows that each rests on.
+    """Rates at which a judge says pass and is right about pass and fail, with the rows that each rests on.
 
     Rows of one conversation resemble each other, so each is worth less than one: `n_` are independent rows that would have the
     same variance (effective sizes).
@@ -139,7 +139,7 @@ def _shares(sums: Sums) -> FloatArray:
 
 
 def _products(sums: Sums) -> tuple[FloatArray, FloatArray]:
-    """Of each stratum the covariance of labels and scores, and the variance of the scores of all its rows."""
+    """Covariance of labels and scores, and variance of the scores of all rows, of each stratum."""
     covariance = sums.products / sums.n - sums.labels * sums.scores / sums.n**2
     variance = (sums.score_squares_all - sums.scores_all**2 / sums.n_all) / np.maximum(sums.n_all - 1, 1)
     # What is left of equal scores is noise of the last digits.

@@ -17,7 +17,7 @@ DOUBTED = 0.05
 
 
 class Representativeness(NamedTuple):
-    """How far the judge's scores of the labelled rows lie from those of all rows.
+    """Distance of the judge's scores of the labelled rows from those of all rows.
 
     Attributes:
         distance: the largest difference of the shares of rows at or below any score (Kolmogorov and Smirnov).

@@ -21,7 +21,7 @@ N_STRATA = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """What a judge says of all rows and people of some.
+    """Scores of a judge for all rows, and labels of people for some.
 
     Attributes:
         scores: of shape (rows,), finite.
@@ -122,12 +122,12 @@ class Sample:
 
     @property
     def centre(self) -> float:
-        """What the `Sums` of scores are taken around, or the squares of 1000.1 and 1000.2 would lose their digits."""
+        """Mean score, which is subtracted in the `Sums`: squares of 1000.1 and 1000.2 would lose their digits."""
         return float(self.scores.mean())
 
     @cached_property
     def sums(self) -> FloatArray:
-        """What each cluster adds to the `Sums`, stratum by stratum, of shape (clusters, strata times sums)."""
+        """Addends of each cluster to the `Sums`, stratum by stratum, of shape (clusters, strata times sums)."""
         n_clusters, n_strata = int(self.clusters.max()) + 1, self.n_strata
         labelled = np.flatnonzero(self.is_labelled)
         score, label = self.scores - self.centre, self.labels[labelled]
@@ -179,7 +179,7 @@ def score_strata(scores: FloatArray) -> IntArray:
 
 
 def _labelled_clusters(strata: IntArray, clusters: IntArray, is_labelled: BoolArray) -> IntArray:
-    """How many conversations of each stratum have a label."""
+    """Number of labelled conversations of each stratum."""
     pairs = np.unique(np.stack([strata[is_labelled], clusters[is_labelled]]), axis=1)
     return np.bincount(pairs[0], minlength=int(strata.max()) + 1)
 

@@ -294,7 +294,7 @@ def _width(mean: Estimate) -> float:
 
 
 def _more_labels(sample: Sample, mean: Estimate, error: float, left: float, wanted: float) -> int | None:
-    """How many more labels make the interval so wide: what labels leave uncertain falls with their number, the rest stays."""
+    """Number of labels to add for that width: the error from labels falls with their number, the rest stays."""
     if mean.ci_low is None or not error:
         return None
     of_labels = max(error**2 - left**2, 0.0)

@@ -101,7 +101,7 @@ def clusters_needed(
 
 
 def _deviations(pilot: Resampled, seed: int) -> FloatArray:
-    """What each cluster, or group of clusters, adds to the statistic beyond the mean: centred pseudo-values."""
+    """Centred pseudo-values of the clusters, or groups of clusters."""
     values = jackknife_values(pilot, seed)
     if len(values) < MIN_CLUSTERS:
         return np.empty(0)
@@ -110,7 +110,7 @@ def _deviations(pilot: Resampled, seed: int) -> FloatArray:
 
 
 def _differences_seen(values: FloatArray, n_drawn: int, bootstrap: Bootstrap) -> FloatArray:
-    """Of each simulated data set, the smallest true difference that its interval would show, upwards and downwards."""
+    """Smallest true difference that the interval of each simulated data set would show, upwards and downwards."""
     generator = np.random.default_rng(bootstrap.seed)
     data = values[generator.integers(len(values), size=(SIMULATIONS, n_drawn))]
     weights = draw_clusters(n_drawn, bootstrap.rounds, generator)

@@ -1,4 +1,4 @@
-"""How far a metric agrees with people who compared responses two at a time (Feng et al. 2024, section 4.2).
+"""Agreement of a metric with people who compared responses two at a time (Feng et al. 2024, section 4.2).
 
 A comparison has two responses, A and B, and for each rater one of four answers: A is better, B is better, both are good,
 both are bad. Three schemes set the metric's scores beside the answers: Voting, IgnoreEqual and Cont2Cat. Each result says
@@ -276,7 +276,7 @@ def _tables(
     equal: EqualAnswers = "category",
     raters: AlphaRaters = "together",
 ) -> list[FloatArray]:
-    """How many raters, the metric among them, gave each answer: one table, or one for each rater beside the metric."""
+    """Numbers of raters, the metric among them, by answer: one table, or one for each rater with the metric."""
     metric = np.where(a > b, A_IS_BETTER, B_IS_BETTER)
     if ties == "missing":
         metric = np.where(a == b, _MISSING, metric)
@@ -336,7 +336,7 @@ def _answers(votes: Votes) -> IntArray:
 
 
 def _counts(answers: IntArray, equal: EqualAnswers) -> FloatArray:
-    """How many raters gave each answer to each unit; what is no answer counts for none."""
+    """Number of raters who gave each answer to each unit; missing answers count for none."""
     n_answers = 4 if equal == "category" else 2
     return np.asarray((answers[:, :, None] == np.arange(n_answers)).sum(axis=1), dtype=np.float64)
 

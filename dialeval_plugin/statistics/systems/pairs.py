@@ -1,4 +1,4 @@
-r"""How an evaluator tells systems and responses apart, by pairs: soft pairwise accuracy, Pearson's correlation of differences.
+r"""Pairwise comparisons of systems and responses: soft pairwise accuracy, Pearson's correlation of differences.
 
 Both are functions of sums over clusters, so that the bootstrap resamples whole dialogues.
 """
@@ -54,7 +54,7 @@ def soft_pairwise_accuracy(scores: FloatArray, ratings: FloatArray, clusters: In
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _p_values(drawn: FloatArray, n_systems: int) -> FloatArray:
-    """Of every pair of systems, from counts, sums and products of both; NaN of a system that was not drawn."""
+    """p-values of every pair of systems, from counts, sums and products of both; NaN of a system that was not drawn."""
     a, b = np.triu_indices(n_systems, 1)
     n_a, n_b, x_a, x_b = drawn[:, a], drawn[:, b], drawn[:, n_systems + a], drawn[:, n_systems + b]
     difference, mean = x_a / n_a - x_b / n_b, (x_a + x_b) / (n_a + n_b)
