@@ -12,6 +12,7 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from dialeval_plugin.cli.main import app
+from tests import forked
 
 DIALEVAL = Path(sys.executable).parent / "dialeval"
 
@@ -36,8 +37,7 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
 
 def run_installed(folder: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the installed command in a process of its own, in `folder`."""
-    command, variables = [DIALEVAL, *map(str, words)], environment(folder, **variables)
-    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    return forked.run([DIALEVAL, *words], cwd=folder, env=environment(folder, **variables))
 
 
 def write_rows(path: Path, rows: Iterable[object]) -> Path:

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dialeval_plugin.core.resources import tasks_path
+from tests import forked
 from tests.small_corpora import write_dstc10
 
 
@@ -45,24 +47,34 @@ def tiny_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_random_language_model(folder, words=words, chat_template=None, n_positions=1024)
 
 
+@pytest.fixture(scope="session")
+def small_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PYTHONPATH with lm-eval and one family of its tasks: at each start it reads all files of tasks, 14,000."""
+    (own,) = map(Path, find_spec("lm_eval").submodule_search_locations or ())
+    host = tmp_path_factory.mktemp("host") / "lm_eval"
+    (host / "tasks").mkdir(parents=True)
+    for path in [*own.iterdir(), *(own / "tasks").glob("*.py"), own / "tasks" / "super_glue"]:
+        if path.name != "tasks":
+            (host / path.relative_to(own)).symlink_to(path)
+    return host.parent
+
+
 @pytest.fixture
-def clean_run(tmp_path: Path, tiny_data: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run Python in an empty folder, with an empty home and no network, and return what it did."""
+def clean_run(tmp_path: Path, tiny_data: Path, small_host: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run Python in an empty folder, with an empty home, no network and a host of few tasks, and return what it did."""
 
     def run(*arguments: str, env: Mapping[str, str] | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
-        folder = tmp_path / "cwd"
-        folder.mkdir(exist_ok=True)
+        for folder in ("cwd", "home"):
+            (tmp_path / folder).mkdir(exist_ok=True)
         ours = ("HF_", "DIALEVAL_", "XDG_", "LMEVAL_", "PYTHON", "HOME")
         kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
         settings = {"HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1", "DIALEVAL_DATA_DIR": str(tiny_data)}
-        return subprocess.run(
+        settings |= {"PYTHONPATH": str(small_host), "COLUMNS": "200"}
+        return forked.run(
             arguments if arguments[0].endswith("python") else (sys.executable, *arguments),
-            cwd=folder,
-            env={**kept, **settings, "COLUMNS": "200", **(env or {})},
-            capture_output=True,
-            text=True,
+            cwd=tmp_path / "cwd",
+            env={**kept, **settings, **(env or {})},
             timeout=timeout,
-            check=False,
         )
 
     return run

@@ -1,0 +1,190 @@
+"""Commands in processes that are forked from one that has imported what most of them need.
+
+A process that starts from nothing imports for some five seconds what a command then uses for a tenth of one. `run` is
+`subprocess.run` for commands of Python: arguments, folder, variables, output, exit status and signals are those of a process of
+its own. Run as a program this file is the server that forks.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import types
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PRELOADED = (
+    *("torch.distributed", "torch.export", "transformers.core_model_loading", "transformers.pipelines", "datasets", "evaluate"),
+    *("lm_eval.__main__", "lm_eval.evaluator", "lm_eval.models.huggingface", "scipy.stats", "sklearn.linear_model", "pandas"),
+    *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
+)
+READ_LATE = {"COLUMNS", "HOME", "PATH", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH", "XDG_DATA_HOME"}
+"""Variables that no import reads, as none reads dialeval's own. Commands that differ in another one, or in the folder of
+PYTHONPATH that has the host, do not share a server."""
+HOME = 900
+"""Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""
+FROM_NOTHING = 2
+"""Commands with the same variables that are not forked: to start a server takes as long as a command does."""
+MOST = 2
+"""Servers of a process of pytest."""
+
+_started: Counter[frozenset[tuple[str, str]]] = Counter()
+_servers: dict[frozenset[tuple[str, str]], _Server] = {}
+
+
+def run(
+    command: Sequence[object], *, cwd: Path, env: Mapping[str, str], timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run a command as `subprocess.run` does, with its output captured as text.
+
+    On Linux a command of this environment's Python (`-m`, `-c` or an installed script) is forked, but for the first two with
+    the same variables: those start from nothing, as a user's do.
+
+    Raises:
+        subprocess.TimeoutExpired: the command took longer than `timeout` seconds and was killed.
+    """
+    words = [str(word) for word in command]
+    server = _server(words, env)
+    if server is None:
+        return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=timeout, check=False)
+    return server.run(words, cwd, env, timeout)
+
+
+def _server(words: Sequence[str], env: Mapping[str, str]) -> _Server | None:
+    python = Path(sys.executable)
+    is_python = words[0] == str(python) and words[1] in {"-m", "-c"}
+    is_script = Path(words[0]).parent == python.parent and not Path(words[0]).name.startswith("python")
+    if sys.platform != "linux" or not (is_python or is_script) or not Path(env["HOME"]).is_dir():
+        return None
+    read = {name: value for name, value in env.items() if name not in READ_LATE and not name.startswith("DIALEVAL_")}
+    if hosts := [place for place in env.get("PYTHONPATH", "").split(os.pathsep) if (Path(place) / "lm_eval").exists()]:
+        read["PYTHONPATH"] = os.pathsep.join(hosts)
+    key = frozenset(read.items())
+    _started[key] += 1
+    if _started[key] > FROM_NOTHING and key not in _servers and len(_servers) < MOST:
+        _servers[key] = _Server(dict(key))
+    return _servers.get(key)
+
+
+class _Server:
+    """The program below; it ends when this process does."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                env={**env, "HOME": f"/proc/self/fd/{HOME}", "PATH": os.environ["PATH"]},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        atexit.register(self._end)
+
+    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float) -> subprocess.CompletedProcess[str]:
+        mine, theirs = socket.socketpair()
+        with mine, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+            with theirs:
+                socket.send_fds(self._socket, [b"."], [theirs.fileno(), stdout.fileno(), stderr.fileno()])
+            mine.sendall((json.dumps([words, str(cwd), dict(env)]) + "\n").encode())
+            number = _number(mine)
+            mine.settimeout(timeout)
+            try:
+                status = _number(mine)
+            except TimeoutError as error:
+                os.kill(number, signal.SIGKILL)
+                _number(mine)
+                raise subprocess.TimeoutExpired(list(words), timeout) from error
+            for file in (stdout, stderr):
+                file.seek(0)
+            return subprocess.CompletedProcess(list(words), status, stdout.read().decode(), stderr.read().decode())
+
+    def _end(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+def _number(connection: socket.socket) -> int:
+    """Read the number of the process, or its exit status."""
+    answer = connection.recv(8)
+    assert answer, "the server has ended; what it said stands on stderr"
+    return int.from_bytes(answer, "little", signed=True)
+
+
+def _wait_for_a_command(server: socket.socket) -> list[str]:
+    """Fork for each request; returns in the forked process alone, with the request's folder, variables and output in place."""
+    n_waiting = 0
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(server, 1, 3)
+        if not message:
+            os._exit(0)
+        while n_waiting and os.waitpid(-1, os.WNOHANG)[0]:
+            n_waiting -= 1
+        # A process of its own waits for the command: the server goes on forking meanwhile.
+        if os.fork() == 0:
+            break
+        n_waiting += 1
+        for descriptor in descriptors:
+            os.close(descriptor)
+    server.close()
+    with socket.socket(fileno=descriptors[0]) as client:
+        words, folder, env = json.loads(client.makefile().readline())
+        if (command := os.fork()) != 0:
+            client.sendall(command.to_bytes(8, "little"))
+            client.sendall(os.waitstatus_to_exitcode(os.waitpid(command, 0)[1]).to_bytes(8, "little", signed=True))
+            os._exit(0)
+    for number, descriptor in enumerate(descriptors[1:], start=1):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    os.dup2(home := os.open(env["HOME"], os.O_RDONLY), HOME, inheritable=False)
+    os.close(home)
+    return list(words)
+
+
+def _main() -> None:
+    """Serve, and be the command in each forked process, which ends as any process of Python ends."""
+    # This file's own folder, which is on no command's path.
+    del sys.path[0]
+    for name in PRELOADED:
+        importlib.import_module(name)
+    # A thread would be absent from every forked process. jemalloc, which pyarrow brings, starts its own again after a fork.
+    threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    assert len(threads) - threads.count("jemalloc_bg_thd") == 1, f"an import has started a thread: {threads}"
+    gc.collect()
+    gc.freeze()
+    words = _wait_for_a_command(socket.socket(fileno=int(sys.argv[1])))
+    sys.modules["numpy"].random.seed()
+    program, *rest = words if words[0] != sys.executable else words[1:]
+    folder = {"-m": str(Path.cwd()), "-c": ""}.get(program, str(Path(program).parent))
+    named = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    sys.path[:] = [folder, *named, *(place for place in sys.path if place not in named)]
+    if any((Path(place) / "sitecustomize.py").exists() for place in named):
+        sys.modules.pop("sitecustomize", None)
+        importlib.import_module("sitecustomize")
+    if program == "-m":
+        sys.argv[:] = rest
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif program == "-c":
+        sys.argv[:] = ["-c", *rest[1:]]
+        sys.modules["__main__"] = module = types.ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), module.__dict__)  # noqa: S102 - what `python -c` is for
+    else:
+        sys.argv[:] = words
+        runpy.run_path(program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    _main()
