@@ -50,11 +50,12 @@ models: $(READY)
 # Linters, types, and the tests that need no data: some ten minutes on two cores.
 test: lint types tests
 
-# ruff and codespell.
+# ruff, codespell, and the check of the documents' prose.
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
+	$(BIN)/python -m tests.prose
 
 # mypy.
 types: $(READY)

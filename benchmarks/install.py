@@ -57,15 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = script_parser(__doc__, work="the environments").parse_args(arguments)
     measured = {name: measure(environment(name, given.work / name)) for name in INSTALLED}
     light, full = (one.pop("scores") for one in measured.values())
-    for name, scores in {"dialeval-core": light, "dialeval-plugin": full}.items():
-        measured[name] |= {
-            f"mean of {len(of_model)} responses, {model}": repr(statistics.fmean(of_model))
-            for model, of_model in scores.items()
-        }
     rows = [{"": what, **{name: one[what] for name, one in measured.items()}} for what in measured["dialeval-core"]]
     apart = [f"{model} {max(abs(a - b) for a, b in zip(light[model], full[model], strict=True)):.1e}" for model in light]
     columns = [named_column(name, is_number=False) for name in rows[0]]
-    note = f"Largest difference between two scores of one response: {', '.join(apart)}."
+    note = f"Largest difference between the two scores of one of {len(light['general'])} responses: {', '.join(apart)}."
     write_tables(given.document, {"installations": Table(rows, columns, [note])})
 
 

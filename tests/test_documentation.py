@@ -16,8 +16,9 @@ import nbformat
 import pytest
 
 from reproduction.notebooks import NOTEBOOKS, run
+from tests import prose
 from tests.browser import browser_page
-from tests.documented import PAGES, ROOT, Block, blocks, is_printed, prose
+from tests.documented import PAGES, ROOT, Block, blocks, is_printed
 from tests.page_commands import PageCommands, page_processes
 
 page_name = attrgetter("stem")
@@ -45,20 +46,24 @@ def test_there_are_notebooks() -> None:
     assert len(NOTEBOOKS) == 3
 
 
-def test_the_documents_use_the_terms_of_the_glossary() -> None:
-    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| Say | Not |\n|---|---|\n")[2]
-    avoided = {
-        word: row[0] for row in re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE) for word in row[1].split(", ")
-    }
-    assert len(avoided) >= 10
-    found = [
-        f"{page.name}:{number}: {word}: say {term}"
-        for page in PAGES
-        for number, line in enumerate(prose(page).splitlines(), start=1)
-        for word, term in avoided.items()
-        if re.search(rf"(?<![\w-]){word}s?(?![\w-])", line, re.IGNORECASE)
+def test_the_documents_have_the_terms_and_sentences_that_contributing_asks_for() -> None:
+    assert prose.all_problems() == []
+
+
+def test_the_prose_check_names_the_line_and_what_to_write() -> None:
+    text = "# What it is\n\nA judge.\nIt stands beside\na tool.\n\n| What | who |\n\n- **What is cut** counts. Who asks?\n"
+    words = "Word " * 36
+    assert list(prose.problems(f"{text}\nOf a scorer\nall scores.\n\n{words}end.")) == [
+        (4, "'beside'. Write 'next to'."),
+        (9, "'What' begins a sentence that is no question. Begin with the noun."),
+        (12, "'Of a' begins a sentence that is no question. Begin with the noun."),
+        (14, "a sentence of 37 words. Make two of it."),
     ]
-    assert found == []
+
+
+def test_the_words_to_avoid_are_those_of_contributing() -> None:
+    assert len(prose.terms()) >= 12
+    assert prose.terms()["error bar"] == "confidence interval (then: interval)"
 
 
 def test_every_block_of_the_documents_is_run_or_compared_or_says_what_it_needs() -> None:

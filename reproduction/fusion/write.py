@@ -164,7 +164,7 @@ def sentence(rows: Sequence[TableRow]) -> str:
 
     def pairs(found: Sequence[TableRow]) -> str:
         named = "; ".join(f"{_short(str(row['judge']))} on {row['set']} by {row['gain']}" for row in found)
-        return f" ({named})" if found else ""
+        return f": {named}" if found else ""
 
     better, worse = surely(1, OF_KIND), surely(-1, OF_KIND)
     return (
