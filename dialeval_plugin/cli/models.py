@@ -49,7 +49,7 @@ def show_list() -> None:
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
     from dialeval_plugin.reports.tables import CellValue, Table, named_column
 
-    names, models = pretrained_names(), []
+    names, models = [name for name in pretrained_names() if any((PRETRAINED / name / kind).is_file() for kind in KINDS)], []
     for name in names:
         folder = PRETRAINED / name
         megabytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6

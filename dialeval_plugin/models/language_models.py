@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import torch
 import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 
@@ -161,3 +163,17 @@ def check_window(scorer: str, max_tokens: int, limit: int | None) -> int:
     if limit is not None and max_tokens > limit:
         raise InputError(f"{scorer}: max_tokens is {max_tokens}, but the model takes {limit} at most. Give less.")
     return max_tokens
+
+
+def train_tokenizer(
+    texts: Iterable[str], vocabulary: int, *, prefix_space: bool = True
+) -> transformers.PreTrainedTokenizerFast:
+    """Learn a byte-level BPE, which leaves no text without tokens; the end of text is its only special token."""
+    end = "<|endoftext|>"
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=[end], initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=end, bos_token=end, pad_token=end)

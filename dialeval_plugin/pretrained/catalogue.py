@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -20,15 +20,6 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE, MANIFEST_FILE, file_hash
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.assistant.judging import ASSISTANT_FOLDER
-from dialeval_plugin.methods.assistant.scorer import ASSISTANT_MODEL
-from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER
-from dialeval_plugin.methods.causalscore.scorer import CAUSAL_MODEL
-from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
-from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
-from dialeval_plugin.methods.likelihood.default_model import LANGUAGE_MODEL
-from dialeval_plugin.methods.slide.judging import SLM_FOLDER
-from dialeval_plugin.methods.slide.small_model import SLM
 from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_weights, resolve
 from dialeval_plugin.models.manifest import changing, listed, of_model, recorded, unfinished, write_manifest
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
@@ -54,31 +45,44 @@ class Kind:
     """What reads one kind of model folder.
 
     Attributes:
-        default: names the scorer, and which model it takes where none is named.
+        method: name of the folder of `methods` that has the code.
+        default_model: its module, and the `DefaultModel` in it.
         option: of the scorer's options the one that names the model.
-        trained: method and class that opens a folder and writes it whole; empty where the folder is a transformers checkpoint.
-            The class' module has a function `load_runtime` where other backends than torch can run it.
+        trained: class of its module `model` that opens a folder and writes it whole; empty where the folder is a transformers
+            checkpoint. The module has a function `load_runtime` where other backends than torch can run it.
     """
 
-    default: DefaultModel
-    option: str
+    method: str
+    default_model: str
+    option: str = "model"
     trained: str = ""
+
+    @property
+    def default(self) -> DefaultModel:
+        """The scorer, and which model it takes where none is named."""
+        module, _, name = self.default_model.partition(":")
+        default: DefaultModel = getattr(importlib.import_module(f"dialeval_plugin.methods.{self.method}.{module}"), name)
+        return default
 
     def code(self) -> tuple[type[_Trained] | None, _Load | None]:
         """Import the class and the function, where there are such; they need torch."""
         if not self.trained:
             return None, None
-        name, _, of_class = self.trained.partition(":")
-        module = importlib.import_module(f"dialeval_plugin.methods.{name}.model")
-        return getattr(module, of_class), getattr(module, "load_runtime", None)
+        module = importlib.import_module(f"dialeval_plugin.methods.{self.method}.model")
+        return getattr(module, self.trained), getattr(module, "load_runtime", None)
 
 
 KINDS = {
-    ASSISTANT_FOLDER.settings_file: Kind(ASSISTANT_MODEL, "model", "assistant:TrainedAssistant"),
-    GENERAL_FOLDER.settings_file: Kind(GENERAL_MODEL, "model", "general:TrainedGeneral"),
-    SLM_FOLDER.settings_file: Kind(SLM, "slm", "slide:TrainedSmallModel"),
-    CAUSAL_FOLDER.settings_file: Kind(CAUSAL_MODEL, "model", "causalscore:CausalModel"),
-    "language_model.json": Kind(LANGUAGE_MODEL, "model"),
+    settings: kind
+    for settings, kind in {
+        "assistant.json": Kind("assistant", "scorer:ASSISTANT_MODEL", trained="TrainedAssistant"),
+        "general.json": Kind("general", "scorer:GENERAL_MODEL", trained="TrainedGeneral"),
+        "slm.json": Kind("slide", "small_model:SLM", "slm", "TrainedSmallModel"),
+        "causalscore.json": Kind("causalscore", "scorer:CAUSAL_MODEL", trained="CausalModel"),
+        "language_model.json": Kind("likelihood", "default_model:LANGUAGE_MODEL"),
+    }.items()
+    # The folder of a method can be deleted.
+    if importlib.util.find_spec(f"dialeval_plugin.methods.{kind.method}") is not None
 }
 """By settings file."""
 

@@ -15,10 +15,9 @@ from lm_eval.api.instance import Instance
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.methods.judging.goodness import in_full
-from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY
+from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY, OVERALL_SCALE
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.judging.replay import ReplayedJudge
-from dialeval_plugin.methods.slide.fusion import LLM_SCALE
 
 from .model import DialogueMetricLM
 from .tasks.documents import ScoredText, with_verdict
@@ -69,5 +68,5 @@ def _on_dre_scale(answer: Any, request: Instance) -> str:
     verdict = answer.verdict
     if verdict.share is None or request.idx != PLAIN_REQUEST:
         return with_verdict(ScoredText("unscored"), verdict)
-    low, high = LLM_SCALE
+    low, high = OVERALL_SCALE
     return with_verdict(ScoredText(in_full(low + verdict.share * (high - low))), verdict)

@@ -10,7 +10,7 @@ import contextlib
 import math
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -19,14 +19,13 @@ import numpy as np
 import transformers
 from accelerate.utils import broadcast_object_list
 from annotated_types import Interval
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from torch.nn import functional
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import check_causal
-from dialeval_plugin.models.language_models import OpenedModel, open_model
+from dialeval_plugin.models.language_models import OpenedModel, open_model, train_tokenizer
 from dialeval_plugin.training.host_trainers import fit
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
@@ -44,12 +43,9 @@ from .data import (
     prepare,
     token_blocks,
 )
-from .detectors import ConfidenceHead, decomposed, feature_width
-from .model import LANGUAGE_MODEL_FOLDER, save_head
+from .detectors import LANGUAGE_MODEL_FOLDER, ConfidenceHead, decomposed, feature_width, save_head
 
 Objective: TypeAlias = Literal["lm", "odin", "background"]
-
-END = "<|endoftext|>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ RECIPES: dict[str, LanguageModelRecipe] = {
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelTrainingOptions(TrainingOptions):
-    """What a training depends on, apart from its data.
+    """Options of a training.
 
     Attributes:
         recipe: "small" or "continue"; None chooses by the backbone.
@@ -203,19 +199,6 @@ def write_new_model(run: TrainingRun, dialogues: Sequence[Sequence[str]], recipe
     return folder
 
 
-def train_tokenizer(
-    texts: Iterable[str], vocabulary: int, *, prefix_space: bool = True
-) -> transformers.PreTrainedTokenizerFast:
-    """Learn a byte-level BPE, which leaves no text without tokens; the end of text is its only special token."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, bos_token=END, pad_token=END)
-
-
 def _config(tokenizer: transformers.PreTrainedTokenizerFast, recipe: LanguageModelRecipe) -> transformers.GPT2Config:
     end = tokenizer.eos_token_id
     return transformers.GPT2Config(
@@ -264,9 +247,9 @@ class LanguageModelTrainer(transformers.Trainer):  # type: ignore[misc] # the ho
         self, model: Any, inputs: dict[str, Tensor], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         """Return the mean loss of a batch's tokens, and on request the rows' own sums."""
-        found = token_losses(model(input_ids=inputs["input_ids"], use_cache=False).logits, inputs["labels"])
-        loss = found.sums.sum() / found.n_tokens.sum()
-        return (loss, {"loss": loss, **found._asdict()}) if return_outputs else loss
+        losses = token_losses(model(input_ids=inputs["input_ids"], use_cache=False).logits, inputs["labels"])
+        loss = losses.sums.sum() / losses.n_tokens.sum()
+        return (loss, {"loss": loss, **losses._asdict()}) if return_outputs else loss
 
 
 class TimeLimit(transformers.TrainerCallback):  # type: ignore[misc]

@@ -28,12 +28,13 @@ from dialeval_plugin.methods.breakdown.data import (
     prepare,
     token_blocks,
 )
-from dialeval_plugin.methods.breakdown.training import END, LanguageModelTrainingOptions, train
+from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 from dialeval_plugin.training import checkpoints
 from dialeval_plugin.training.history import read_history
 from tests.refusals import refusal, refused
 from tests.tiny.breakdown import SIZES, TinyModels, options, sources
+from tests.tiny.language_models import END
 from tests.tiny.likelihood import write_likelihood_model
 from tests.training_processes import files_of
 

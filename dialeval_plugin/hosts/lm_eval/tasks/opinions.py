@@ -19,14 +19,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-import numpy as np
-
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_choice
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.methods.likelihood.aggregation import dialogue_log_scores, reported
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 
 from .corpus_metrics import CorpusMetrics, Undefined, undefined
@@ -100,13 +97,12 @@ def _scores(turns: Sequence[Opinion]) -> dict[str, float | None] | None:
     logs = [turn.log_probability for turn in turns if turn.log_probability is not None]
     if len(logs) < len(turns):
         return None
-    # One "word" a turn: its geometric mean. A product wants the whole turn.
-    means = [np.array([log / turn.n_words]) for log, turn in zip(logs, turns, strict=True)]
-    wholes = [np.array([log]) for log in logs]
+    means = [math.exp(log / turn.n_words) for log, turn in zip(logs, turns, strict=True)]
+    # A product is so small that its log is shown.
     scores: dict[str, float | None] = {
-        name: reported(dialogue_log_scores(wholes if name.startswith("product") else means, (name,))[name], name)
-        for name in AGGREGATIONS.values()
-        if name != "length"
+        "sum_of_means": math.fsum(means),
+        "mean_of_means": math.fsum(means) / len(means),
+        "product_of_products": math.fsum(logs),
     }
     of_scorer = [turn.score for turn in turns if turn.score is not None]
     if of_scorer:
