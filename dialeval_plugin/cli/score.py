@@ -28,7 +28,7 @@ from .reading import BranchChoice, Columns, Keep, LayoutName, OrderChoice, Stric
 if TYPE_CHECKING:
     from dialeval_plugin.corpora.scored_input import Shard
     from dialeval_plugin.llm.answers import CachedLanguageModel
-    from dialeval_plugin.methods.judging.recording import Recorder
+    from dialeval_plugin.methods.judging.replay import Recorder
     from dialeval_plugin.reports.conversations import ConversationTable
     from dialeval_plugin.streams.run import ScoreRun
     from dialeval_plugin.streams.summary import RunningSummary
@@ -159,7 +159,7 @@ def score(
         _rehearse(run, model, record)
     else:
         if cascade and model is not None:
-            with model.unasked():
+            with model.dry_run():
                 run.rehearse()
                 say(f"cascade: {run.source.n_items} to score; the llm: {model.usage.estimate()}")
         _score(run, model, table, record, worst, gate, explain=explain)
@@ -253,7 +253,7 @@ def _check_files(source: str, output: Path | None, record: Path | None, by_conve
 
 def _recorder(run: ScoreRun, record: Path | None) -> Recorder | None:
     """What keeps the verdicts in a file, whose other verdicts are refused before anything is asked."""
-    from dialeval_plugin.methods.judging.recording import Recorder
+    from dialeval_plugin.methods.judging.replay import Recorder
 
     if record is None:
         return None

@@ -12,7 +12,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_names, option_kinds
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, UnaskedLanguageModel, open_default
+from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel, DryRunLanguageModel, open_default
 from dialeval_plugin.llm.language_model import LanguageModel
 
 from .registration import importing
@@ -93,7 +93,7 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
         from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 
     model: LanguageModel = load_language_model(llm, llm_args)
-    return CachedLanguageModel(UnaskedLanguageModel(model) if dry_run else model, cache)
+    return CachedLanguageModel(DryRunLanguageModel(model) if dry_run else model, cache)
 
 
 def _replayed(llm_args: str) -> LanguageModel:

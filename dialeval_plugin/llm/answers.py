@@ -146,20 +146,20 @@ class CacheSession:
 
     def read(self, keys: Sequence[str]) -> dict[str, language_model.Text | float]:
         """The answers that are kept, by key."""
-        found: dict[str, language_model.Text | float] = {}
+        answers: dict[str, language_model.Text | float] = {}
         n_dropped = 0
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
         with _clear_errors(self._path):
             for key, value, checksum in self._connection.execute(query, (json.dumps(keys),)).fetchall():
                 if checksum == _checksum(key, value):
                     answer = json.loads(value, object_hook=lambda fields: language_model.CutAnswer(**fields))
-                    found[key] = -math.inf if answer is None else answer
+                    answers[key] = -math.inf if answer is None else answer
                 else:
                     self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
                     n_dropped += 1
         if n_dropped:
             logger.warning("%s: %d damaged answers were dropped and are asked for again", self._path, n_dropped)
-        return found
+        return answers
 
     def write(self, key: str, answer: language_model.Text | float) -> None:
         """Keep an answer, in the place of one that could not be read."""
@@ -189,7 +189,7 @@ def _checksum(key: object, value: object) -> str:
 
 @dataclass(slots=True)
 class Usage:
-    """What was asked of a language model so far, in distinct requests."""
+    """Counts of the requests to a language model so far, each distinct one once."""
 
     n_asked: int = 0
     """Requests that reached the model."""
@@ -258,10 +258,10 @@ class CachedLanguageModel:
         return self._look_up(keys, list(map("".join, pairs)), pairs, self.model.loglikelihood, on_answer)
 
     @contextlib.contextmanager
-    def unasked(self) -> Iterator[None]:
+    def dry_run(self) -> Iterator[None]:
         """Ask the model nothing within, and only count what it would be asked; the count is forgotten in the end."""
         model = self.model
-        self.model = UnaskedLanguageModel(model)
+        self.model = DryRunLanguageModel(model)
         try:
             yield
         finally:
@@ -275,11 +275,11 @@ class CachedLanguageModel:
         ask: Callable[..., Sequence[Any]],
         on_answer: Callable[[int, Any], None] | None,
     ) -> list[Any]:
-        """What the cache knows of requests, and the model's answers to the rest; equal keys are one request."""
+        """Return the answers that the cache has, and the model's to the rest; equal keys are one request."""
         places = {key: place for place, key in enumerate(keys)}
         with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
-            kept = session.read(list(places)) if session else {}
-            known: dict[str, Any] = {key: answer for key, answer in kept.items() if _is_kept(requests[places[key]], answer)}
+            stored = session.read(list(places)) if session else {}
+            known: dict[str, Any] = {key: answer for key, answer in stored.items() if _is_kept(requests[places[key]], answer)}
             missing = {key: place for key, place in places.items() if key not in known}
             self.usage.n_cached += len(known)
             self._count([texts[place] for place in missing.values()])
@@ -293,12 +293,7 @@ class CachedLanguageModel:
                 fresh = ask([requests[place] for place in missing.values()], on_answer=keep)
                 known.update(zip(names, fresh, strict=True))
                 self.usage.n_failed += sum(isinstance(answer, Unscored) for answer in fresh)
-        answers = [known[key] for key in keys]
-        if on_answer is not None:
-            for place, answer in enumerate(answers):
-                if not isinstance(answer, Unscored):
-                    on_answer(place, answer)
-        return answers
+        return language_model.notify_listener([known[key] for key in keys], on_answer)
 
     def _count(self, texts: Sequence[str]) -> None:
         counted = language_model.count_tokens(self.model, texts)
@@ -307,10 +302,10 @@ class CachedLanguageModel:
         self.usage.is_estimate |= counted is None and bool(texts)
 
 
-def _is_kept(asked: language_model.Request | language_model.Continuation, answer: Any) -> bool:
+def _is_kept(request: language_model.Request | language_model.Continuation, answer: Any) -> bool:
     """Whether an answer is one for good: a text with a verdict, or a number that is the log of a probability."""
-    if isinstance(asked, language_model.Request):
-        return bool(language_model.text_of(answer).strip()) and not isinstance(asked.read(answer), Unscored)
+    if isinstance(request, language_model.Request):
+        return bool(language_model.text_of(answer).strip()) and not isinstance(request.read(answer), Unscored)
     return bool(answer < math.inf)
 
 
@@ -322,8 +317,8 @@ def _key_of(identity: str, request: language_model.Request) -> str:
     return request_key(identity, "sample", request.prompt, **limits, **drawn)
 
 
-class UnaskedLanguageModel:
-    """Has the name of a model and answers nothing: inside a `CachedLanguageModel` it shows what a run would ask.
+class DryRunLanguageModel:
+    """A model that is never asked: inside a `CachedLanguageModel` it counts what a run would ask.
 
     The tokenizer of `model` counts; `identity` is the name where somebody else asks the model.
     """

@@ -68,7 +68,7 @@ def label_form(name: str, labels: Sequence[str]) -> str:
 
 
 class Question(NamedTuple):
-    """What a request asks of an item."""
+    """Quality and scale that a request asks about."""
 
     quality: str
     scale: tuple[float, float]
@@ -114,6 +114,14 @@ class LanguageModel(Protocol):
         """Natural log of the probability of each continuation after its context."""
 
 
+def notify_listener(answers: list[Any], on_answer: Callable[[int, Any], None] | None) -> list[Any]:
+    """Return the answers, after the listener has heard of each that is no failure."""
+    for place, answer in enumerate(answers if on_answer else ()):
+        if on_answer and not isinstance(answer, Unscored):
+            on_answer(place, answer)
+    return answers
+
+
 def count_tokens(model: LanguageModel | None, prompts: Sequence[str]) -> int | None:
     """Tokens of all prompts as the model is sent them; None where it has no method of this name, or no tokenizer at hand."""
     count: Callable[[Sequence[str]], int | None] | None = getattr(model, "count_tokens", None)
@@ -134,10 +142,10 @@ def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval
     return cast("LanguageModel", llm)
 
 
-def reader(read: Callable[..., Any], *asked: object) -> Callable[[Text | Unscored], Any]:
-    """What a `Request` reads its answers with, from a function that is told whether a text was cut; each is read once.
+def reader(read: Callable[..., Any], *arguments: object) -> Callable[[Text | Unscored], Any]:
+    """Make the `read` of a `Request` from a function that is told whether a text was cut; each answer is read once.
 
-    `asked` are the function's arguments behind the text.
+    `arguments` are the function's arguments behind the text.
     """
 
     @functools.cache
@@ -145,11 +153,11 @@ def reader(read: Callable[..., Any], *asked: object) -> Callable[[Text | Unscore
         if isinstance(answer, Unscored):
             return answer
         if not isinstance(answer, CutAnswer):
-            return read(answer, *asked)
-        found = read(answer.text, *asked, is_cut=True)
-        if isinstance(found, Unscored) and found.reason in {Reason.TRUNCATED, Reason.PARSE_FAILURE}:
-            return Unscored(Reason.TRUNCATED, f"{found.detail}. {MORE_ROOM}")
-        return found
+            return read(answer, *arguments)
+        verdict = read(answer.text, *arguments, is_cut=True)
+        if isinstance(verdict, Unscored) and verdict.reason in {Reason.TRUNCATED, Reason.PARSE_FAILURE}:
+            return Unscored(Reason.TRUNCATED, f"{verdict.detail}. {MORE_ROOM}")
+        return verdict
 
     return read_once
 
@@ -194,25 +202,25 @@ class PromptingScorer(Scorer):
 
     @abstractmethod
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
-        """What is to be asked about each item."""
+        """Return the requests for each item."""
 
     @abstractmethod
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
-        """The row of an item, from the answer to each of its requests, or the `Unscored` in its place."""
+        """Return the row of an item, from the answer to each of its requests, or the `Unscored` in its place."""
 
     @abstractmethod
     def questions(self) -> Sequence[Question | None]:
-        """What each request of an item asks, in their order; None where it is no rating."""
+        """Return the question of each request of an item, in their order; None where it is no rating."""
 
     @abstractmethod
     def verdicts(self) -> Mapping[str, Question]:
-        """The columns that hold what the language model said and nothing else, as they can be stored."""
+        """Return the columns that hold the language model's verdicts and nothing else, as they can be stored."""
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Ask for all items of the window in one call."""
         prepared = self.prepare(items)
         questions = self.questions()
-        answers = iter(self._ask([asked for pending in prepared for asked in _asking(pending, questions)]))
+        answers = iter(self._ask([request for pending in prepared for request in _asking(pending, questions)]))
         return [
             self.finish(pending, [next(answers) for _ in pending.requests]) if pending.requests else pending.row
             for pending in prepared

@@ -64,19 +64,19 @@ def parse_rating(
         'parse_failure'
     """
     rows = ((rf"{re.escape(label.casefold())}(?: score| rating)?",) if label else ()) + (() if label_only else _RATING_NAMES)
-    found = _verdict(answer, _form("number", rows, _NUMBER), prompt, content, is_cut=is_cut)
-    if isinstance(found, Unscored):
-        return found
+    verdict = _verdict(answer, _form("number", rows, _NUMBER), prompt, content, is_cut=is_cut)
+    if isinstance(verdict, Unscored):
+        return verdict
     low, high = scale
     other = f"the answer is on another scale than {low:g} to {high:g}"
-    if any(_float(last) != high or _float(first or f"{low:g}") != low for first, last in found.scales):
+    if any(_float(last) != high or _float(first or f"{low:g}") != low for first, last in verdict.scales):
         return unread(Reason.OUT_OF_RANGE, other, answer)
-    value = _float(found.match["number"])
-    if found.match["percent"]:
+    value = _float(verdict.match["number"])
+    if verdict.match["percent"]:
         if tuple(scale) != (0, 1):
             return unread(Reason.OUT_OF_RANGE, other, answer)
         value /= 100
-    if found.match["top"] and _float(found.match["top"]) != high:
+    if verdict.match["top"] and _float(verdict.match["top"]) != high:
         return unread(Reason.OUT_OF_RANGE, other, answer)
     if not low <= value <= high:
         return unread(Reason.OUT_OF_RANGE, f"{value:g} is not on the scale {low:g} to {high:g}", answer)
@@ -100,13 +100,13 @@ def parse_label(
     longest_first = sorted(spelled, key=len, reverse=True)
     one = "|".join(" ".join(map(re.escape, label.split())) for label in longest_first)
     form = _form("label", _LABEL_NAMES, rf"(?P<label>{one or '(?!)'})(?![\w-])(?![,.;:!] (?:{one})\b)")
-    found = _verdict(answer, form, prompt, content, is_cut=is_cut)
-    return found if isinstance(found, Unscored) else spelled[found.match["label"]]
+    verdict = _verdict(answer, form, prompt, content, is_cut=is_cut)
+    return verdict if isinstance(verdict, Unscored) else spelled[verdict.match["label"]]
 
 
 @dataclass(frozen=True)
 class _Form:
-    """One kind of verdict."""
+    """Pattern of a number or a label, and of the names that head it."""
 
     what: str
     """Its name in messages, and the group of `value` that holds it."""
@@ -121,7 +121,7 @@ class _Form:
         return re.compile(rf"{_OPENING}{self.value}{_FOLLOWING}")
 
     def meaning(self, match: re.Match[str]) -> float | str:
-        """What a verdict says, so that "4" and "4.0" are one."""
+        """Return the value of a verdict, so that "4" and "4.0" are one."""
         return _float(match["number"]) if self.what == "number" else match["label"]
 
     @functools.cached_property
@@ -144,18 +144,18 @@ class _Heading(NamedTuple):
     end: int
 
 
-class _Found(NamedTuple):
+class _Verdict(NamedTuple):
     match: re.Match[str]
     scales: list[tuple[str | None, str]]
     """Ends of the scales that the answer names; the lower one may be missing."""
 
 
-def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str], *, is_cut: bool) -> _Found | Unscored:
+def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str], *, is_cut: bool) -> _Verdict | Unscored:
     text = readable(answer, prompt, is_cut=is_cut)
     if isinstance(text, Unscored):
         return text
     known = _cleaned(tuple(content))
-    text = _own_words(text, form, known)
+    text = _hide_quotations(text, form, known)
     headings = list(_headings(text, form))
     if headings and not text[headings[-1].end :].strip(_EDGES):
         return unread(Reason.TRUNCATED, f"the answer ends before the {form.what}", answer)
@@ -166,11 +166,11 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
         deciding = [None]
     if not (headings or unnamed or is_cut):
         deciding = list(_statements(text, form, known))[-1:]
-    found = [match for match in (*deciding, *unnamed) if match]
-    meanings = {form.meaning(match) for match in found}
+    matches = [match for match in (*deciding, *unnamed) if match]
+    meanings = {form.meaning(match) for match in matches}
     is_unreadable = None in deciding
-    if len(meanings) == 1 and not is_unreadable and not _RETRACTION.search(text, max(match.end() for match in found)):
-        return _Found(found[-1], list(_scales(text, found, best)))
+    if len(meanings) == 1 and not is_unreadable and not _RETRACTION.search(text, max(match.end() for match in matches)):
+        return _Verdict(matches[-1], list(_scales(text, matches, best)))
     if _REFUSAL.search(_QUOTATION.sub(" ", text)):
         return unread(Reason.REFUSAL, "the model refused", answer)
     if is_cut:
@@ -181,12 +181,12 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
     return unread(Reason.PARSE_FAILURE, f"the answer has {problem}", answer)
 
 
-def _own_words(text: str, form: _Form, known: frozenset[str]) -> str:
-    """The answer with quotations of verdicts, and with whole texts of the content, hidden."""
-    text = _QUOTATION.sub(lambda match: HIDDEN * len(match[0]) if _is_said(match[0], form) else match[0], text)
-    for said in known:
-        if len(said.split()) > _FEW_WORDS and said in text and not form.verdict.fullmatch(said):
-            text = text.replace(said, HIDDEN * len(said))
+def _hide_quotations(text: str, form: _Form, known: frozenset[str]) -> str:
+    """Hide quotations of verdicts, and whole texts of the content."""
+    text = _QUOTATION.sub(lambda match: HIDDEN * len(match[0]) if _is_quoted_verdict(match[0], form) else match[0], text)
+    for quotation in known:
+        if len(quotation.split()) > _FEW_WORDS and quotation in text and not form.verdict.fullmatch(quotation):
+            text = text.replace(quotation, HIDDEN * len(quotation))
     return text
 
 
@@ -234,10 +234,10 @@ def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.M
     return named if len(questions) > 1 else named[-1:]
 
 
-def _scales(text: str, found: Sequence[re.Match[str]], headings: Sequence[_Heading]) -> Iterator[tuple[str | None, str]]:
+def _scales(text: str, matches: Sequence[re.Match[str]], headings: Sequence[_Heading]) -> Iterator[tuple[str | None, str]]:
     """The ends of the scales that an answer names: in parentheses beside its verdict, or in words anywhere."""
     notes = (_RANGE.fullmatch(heading.note.strip("() ")) for heading in headings)
-    behind = (_RANGE_BEHIND.match(text, match.end()) for match in found)
+    behind = (_RANGE_BEHIND.match(text, match.end()) for match in matches)
     for scale in filter(None, (*notes, *behind)):
         yield scale["low"], scale["high"]
     for scale in _SCALE.finditer(text):
@@ -291,13 +291,13 @@ def _statements(text: str, form: _Form, known: frozenset[str]) -> Iterator[re.Ma
             rest = text[match.end() : min(sentence.end(), match.end() + _NEAR)]
             around = f"{clause} {match['object'] or ''} {_CLAUSE_END.split(rest)[0]}"
             is_quoted = text.count('"', text.rfind("\n", 0, match.start()) + 1, match.start()) % 2
-            is_own = not is_quoted and not any(match[0] in said for said in known)
+            is_own = not is_quoted and not any(match[0] in quotation for quotation in known)
             if is_own and not _CONDITION.search(around) and not _SECOND_NUMBER.search(rest):
                 yield match
 
 
-def _is_said(quotation: str, form: _Form) -> bool:
-    """Whether a quotation has a verdict or a scale in it, which is not the judge's."""
+def _is_quoted_verdict(quotation: str, form: _Form) -> bool:
+    """Whether a quotation contains a verdict or a scale, which is not the judge's."""
     return any(pattern.search(quotation) for pattern in (form.heading, _STATEMENT, _SCALE))
 
 
@@ -472,7 +472,7 @@ def has_heading(text: str, names: tuple[str, ...] = ()) -> bool:
 
 
 def unread(reason: Reason, problem: str, answer: str) -> Unscored:
-    """Why an answer has no verdict, with its beginning; the log has all of it."""
+    """Return why an answer has no verdict, with its beginning; the log has all of it."""
     logger.debug("unread answer (%s): %r", reason.value, answer)
     return Unscored(reason, f"{problem}: {shortened(answer)}")
 

@@ -42,7 +42,7 @@ _SOLUTION = re.compile(r"<\|(?:begin|end)_of_solution\|>|<\|(?:start|end)_(?:res
 
 
 class Reply(NamedTuple):
-    """What a model said."""
+    """A model's reply without its reasoning."""
 
     text: str
     """Without reasoning, and without end tokens and what follows them."""
@@ -84,5 +84,5 @@ def split_reasoning(text: str) -> Reply:
     is_open = start is not None and text[:start].rstrip(" \t")[-1:] in ("", "\n")
     if not is_open:
         parts.append(text[place if start is None else start :])
-    said = _AFTER_END.sub("", _SOLUTION.sub("", "".join(parts)))
-    return Reply(said.strip(), has_reasoning or is_open, is_open or is_cut)
+    reply = _AFTER_END.sub("", _SOLUTION.sub("", "".join(parts)))
+    return Reply(reply.strip(), has_reasoning or is_open, is_open or is_cut)

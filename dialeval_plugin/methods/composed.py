@@ -30,12 +30,12 @@ class ComposedScorer(Scorer):
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Tokens that one of the parts did not read."""
-        found = defaultdict(list)
+        """Columns of tokens that one of the parts did not read."""
+        notes = defaultdict(list)
         for part in self.parts.values():
             for name, words in part.truncation_columns.items():
-                found[name].append(words)
-        return {name: ", or ".join(words) for name, words in found.items()}
+                notes[name].append(words)
+        return {name: ", or ".join(words) for name, words in notes.items()}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Method, settings, and all of each part."""
@@ -45,34 +45,36 @@ class ComposedScorer(Scorer):
         return {"method": self.name, **self.settings, **of_parts}
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """As the item's part says."""
+        """Return the reason of the item's part."""
         return self.part_of(item).unscorable(item)
 
     def reset_cache(self) -> None:
-        """Have the parts forget."""
+        """Reset the parts."""
         for part in self.parts.values():
             part.reset_cache()
 
     def percentiles_of(self, scores: Scores) -> tuple[float | None, ...]:
         """Among the scores that the part which judged gives to people's responses; None where that part has no table."""
-        found = {part.columns[0]: part.percentiles_of(scores) for part in self.parts.values() if part.percentiles is not None}
+        by_column = {
+            part.columns[0]: part.percentiles_of(scores) for part in self.parts.values() if part.percentiles is not None
+        }
         judges = map(scores.judged_by, range(scores.n_total))
-        return tuple(found[judge][place] if judge in found else None for place, judge in enumerate(judges))
+        return tuple(by_column[judge][place] if judge in by_column else None for place, judge in enumerate(judges))
 
     def scope_of(self, items: Sequence[Item]) -> list[str | None]:
-        """As the items' parts say."""
+        """Return the scopes that the items' parts name."""
         return self.by_part(items, lambda part, own: part.scope_of(own))
 
     @one_at_a_time
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """As the items' parts do."""
+        """Return the explanations of the items' parts."""
         return self.by_part(items, lambda part, own: part.explain(own))
 
     def by_part(self, items: Sequence[Item], find: Callable[[Scorer, list[Item]], Sequence[Found]]) -> list[Found]:
         """Return what `find` returns for the items of each part, in the order of the items."""
         parts = list(map(self.part_of, items))
-        found: dict[int, Found] = {}
+        results: dict[int, Found] = {}
         for part in self.parts.values():
             places = [place for place, one in enumerate(parts) if one is part]
-            found |= zip(places, find(part, [items[place] for place in places]) if places else (), strict=True)
-        return [found[place] for place in range(len(items))]
+            results |= zip(places, find(part, [items[place] for place in places]) if places else (), strict=True)
+        return [results[place] for place in range(len(items))]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 
+from .batching import length_batches
 from .language_models import OpenedModel, check_window
 from .tensors import padded_tensors
 
@@ -52,21 +53,21 @@ class TokenSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
-    """What the model reads at once."""
+class ForwardPass:
+    """Token ids of one forward pass, and the turns scored in it."""
 
     ids: tuple[int, ...]
     spans: tuple[TokenSpan, ...]
 
 
-class Overlong(NamedTuple):
+class TurnTooLong(NamedTuple):
     """A turn that does not fit into the model's window, so that its dialogue has no score."""
 
     turn: int
     n_tokens: int
 
 
-def full_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
+def full_windows(lengths: Sequence[int], room: int) -> list[Window] | TurnTooLong:
     """Cover all turns but the first by windows in which each follows the turns before it.
 
     The first window holds the beginning of the dialogue, as much as fits. A turn that does not fit any more opens the next
@@ -83,7 +84,7 @@ def full_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
     for turn, length in enumerate(lengths):
         end = begin + length
         if turn and length >= room:
-            return Overlong(turn, length)
+            return TurnTooLong(turn, length)
         if turn and end - start > room:
             if scored:
                 windows.append(Window(start, begin, tuple(scored)))
@@ -94,7 +95,7 @@ def full_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
     return [*windows, Window(start, begin, tuple(scored))] if scored else windows
 
 
-def pair_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
+def pair_windows(lengths: Sequence[int], room: int) -> list[Window] | TurnTooLong:
     """Give each turn but the first a window with the turn before it, of which the beginning is cut where it does not fit.
 
     Example:
@@ -106,7 +107,7 @@ def pair_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
     for turn in range(1, len(lengths)):
         end = begin + lengths[turn]
         if lengths[turn] >= room:
-            return Overlong(turn, lengths[turn])
+            return TurnTooLong(turn, lengths[turn])
         windows.append(Window(max(begin - lengths[turn - 1], end - room), end, (turn,)))
         begin = end
     return windows
@@ -114,7 +115,7 @@ def pair_windows(lengths: Sequence[int], room: int) -> list[Window] | Overlong:
 
 def dialogue_passes(
     dialogue: int, pieces: Sequence[Sequence[int]], prefix: Sequence[int], max_tokens: int, *, context: Context, last_only: bool
-) -> list[Pass] | Overlong:
+) -> list[ForwardPass] | TurnTooLong:
     """Return what the model has to read to score a dialogue's turns, or the last only.
 
     Args:
@@ -128,7 +129,7 @@ def dialogue_passes(
     lengths = [len(piece) for piece in pieces]
     room = max_tokens - len(prefix)
     windows = full_windows(lengths, room) if context == "full" else pair_windows(lengths, room)
-    if isinstance(windows, Overlong):
+    if isinstance(windows, TurnTooLong):
         return windows
     if last_only:
         windows = [window._replace(turns=window.turns[-1:]) for window in windows[-1:]]
@@ -141,11 +142,11 @@ def dialogue_passes(
         for turn in window.turns:
             is_cut = window.start > (0 if context == "full" else begins[turn - 1])
             spans.append(TokenSpan(begins[turn] + shift, begins[turn + 1] + shift, dialogue, turn, is_cut))
-        passes.append(Pass((*prefix, *ids[window.start : window.end]), tuple(spans)))
+        passes.append(ForwardPass((*prefix, *ids[window.start : window.end]), tuple(spans)))
     return passes
 
 
-def too_long(overlong: Overlong, max_tokens: int) -> Unscored:
+def too_long(overlong: TurnTooLong, max_tokens: int) -> Unscored:
     """The reason why a dialogue with an overlong turn has no score."""
     problem = f"turn {overlong.turn} has {overlong.n_tokens} tokens, the model's window {max_tokens}"
     return Unscored(Reason.CONTEXT_TOO_LONG, problem)
@@ -153,35 +154,54 @@ def too_long(overlong: Overlong, max_tokens: int) -> Unscored:
 
 def all_passes(
     dialogues: Sequence[Sequence[Sequence[int]]], prefix: Sequence[int], max_tokens: int, *, context: Context, last_only: bool
-) -> tuple[list[Pass], dict[int, Unscored]]:
+) -> tuple[list[ForwardPass], dict[int, Unscored]]:
     """Return `dialogue_passes` of several dialogues, and by its number why a dialogue has none."""
-    passes: list[Pass] = []
+    passes: list[ForwardPass] = []
     refused: dict[int, Unscored] = {}
     for number, pieces in enumerate(dialogues):
-        found = dialogue_passes(number, pieces, prefix, max_tokens, context=context, last_only=last_only)
-        if isinstance(found, Overlong):
-            refused[number] = too_long(found, max_tokens)
+        passes_of_dialogue = dialogue_passes(number, pieces, prefix, max_tokens, context=context, last_only=last_only)
+        if isinstance(passes_of_dialogue, TurnTooLong):
+            refused[number] = too_long(passes_of_dialogue, max_tokens)
         else:
-            passes += found
+            passes += passes_of_dialogue
     return passes, refused
 
 
-def share_beginnings(passes: Sequence[Pass]) -> list[Pass]:
+def share_beginnings(passes: Sequence[ForwardPass]) -> list[ForwardPass]:
     """Merge each pass whose ids begin another one into that one: a causal model gives both the same answers.
 
     Example:
-        >>> short, long = Pass((1, 2), ()), Pass((1, 2, 3), ())
+        >>> short, long = ForwardPass((1, 2), ()), ForwardPass((1, 2, 3), ())
         >>> [merged.ids for merged in share_beginnings([long, short])]
         [(1, 2, 3)]
     """
-    merged: list[Pass] = []
+    merged: list[ForwardPass] = []
     # Sorted, a sequence that begins others stands right before one of them; from the end on, each meets its longest.
     for current in sorted(passes, key=lambda one: one.ids, reverse=True):
         if merged and merged[-1].ids[: len(current.ids)] == current.ids:
-            merged[-1] = Pass(merged[-1].ids, (*merged[-1].spans, *current.spans))
+            merged[-1] = ForwardPass(merged[-1].ids, (*merged[-1].spans, *current.spans))
         else:
             merged.append(current)
     return merged
+
+
+Answers = TypeVar("Answers")
+
+
+def read_spans(
+    opened: OpenedModel, passes: Sequence[ForwardPass], answer: Callable[[Sequence[Sequence[int]]], Answers]
+) -> Iterator[tuple[TokenSpan, int, Answers]]:
+    """Let `answer` read passes, those that begin alike together, in batches of about one length.
+
+    Yields each span of the passes with the answers to its batch, and its row in them.
+    """
+    shared = share_beginnings(passes)
+    for places in length_batches([len(one.ids) for one in shared], opened.batch_tokens):
+        batch = [shared[place] for place in places]
+        answers = answer([one.ids for one in batch])
+        for row, one in enumerate(batch):
+            for span in one.spans:
+                yield span, row, answers
 
 
 def as_array(values: object) -> FloatArray:

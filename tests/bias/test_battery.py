@@ -19,8 +19,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.labels.table import LabelTable, Scale
 from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel
-from dialeval_plugin.methods.judging.recording import Recorder
-from dialeval_plugin.methods.judging.replay import ReplayedLanguageModel
+from dialeval_plugin.methods.judging.replay import Recorder, ReplayedLanguageModel
 from dialeval_plugin.methods.judging.rubric import RubricJudge
 from dialeval_plugin.statistics.bootstrap import EXPANDED
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer

@@ -11,7 +11,7 @@ from dialeval_plugin.core.files import read_json_lines
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
 from dialeval_plugin.hosts.lm_eval.tasks.ratings import Judged
-from dialeval_plugin.methods.judging.recording import Recorder
+from dialeval_plugin.methods.judging.replay import Recorder
 from tests.cli import running
 from tests.hosts.through_lm_eval import evaluate, metrics
 from tests.refusals import refused

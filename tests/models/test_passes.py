@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.causal import (
-    Overlong,
-    Pass,
+    ForwardPass,
     TokenSpan,
+    TurnTooLong,
     Window,
     dialogue_passes,
     full_windows,
@@ -59,7 +59,7 @@ def test_the_number_of_tokens_read_is_linear_in_the_dialogue() -> None:
 
 @pytest.mark.parametrize("windows", [full_windows, pair_windows])
 def test_a_turn_as_long_as_the_window_is_overlong_and_a_long_first_turn_is_not(windows: Callable[..., object]) -> None:
-    assert windows([1, 3, 12], 12) == Overlong(2, 12)
+    assert windows([1, 3, 12], 12) == TurnTooLong(2, 12)
     assert windows([500, 11], 12) == [Window(499, 511, (1,))]
 
 
@@ -78,13 +78,13 @@ def test_passes_begin_with_the_prefix_and_point_at_the_turns() -> None:
     assert [span.turn for one in _passes(pieces, max_tokens=10, last_only=True) for span in one.spans] == [2]
 
 
-def _passes(pieces: list[list[int]], *, max_tokens: int, context: str = "full", last_only: bool = False) -> list[Pass]:
+def _passes(pieces: list[list[int]], *, max_tokens: int, context: str = "full", last_only: bool = False) -> list[ForwardPass]:
     return dialogue_passes(7, pieces, [9], max_tokens, context=context, last_only=last_only)  # type: ignore[return-value, arg-type]
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), max_size=12))
 def test_shared_beginnings_keep_every_span_in_a_pass_that_begins_as_its_own(rows: list[list[int]]) -> None:
-    passes = [Pass(tuple(row), (TokenSpan(0, len(row), number, 0, is_cut=False),)) for number, row in enumerate(rows)]
+    passes = [ForwardPass(tuple(row), (TokenSpan(0, len(row), number, 0, is_cut=False),)) for number, row in enumerate(rows)]
     merged = share_beginnings(passes)
     homes = {span.dialogue: one.ids for one in merged for span in one.spans}
     assert sorted(homes) == list(range(len(rows)))

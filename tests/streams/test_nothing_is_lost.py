@@ -26,8 +26,7 @@ from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.corpora.verdicts import ItemKey
 from dialeval_plugin.llm.language_model import Question
-from dialeval_plugin.methods.judging.recording import Recorder
-from dialeval_plugin.methods.judging.replay import ReplayedJudge
+from dialeval_plugin.methods.judging.replay import Recorder, ReplayedJudge
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.streams import run

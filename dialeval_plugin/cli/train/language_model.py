@@ -43,7 +43,7 @@ def language_model(
 ) -> None:
     """Train a language model on dialogues."""
     from dialeval_plugin.methods.breakdown.data import LanguageModelSources
-    from dialeval_plugin.methods.breakdown.model import DEFAULT_MODELS
+    from dialeval_plugin.methods.breakdown.detectors import DEFAULT_MODELS
     from dialeval_plugin.methods.breakdown.training import LanguageModelTrainingOptions, train
 
     sizes = {

@@ -43,8 +43,7 @@ def proxy(
     device: Device = None,
 ) -> None:
     """Fit the regression that combines proxy indicators to one score, and say how well it predicts ratings."""
-    from dialeval_plugin.methods.proxy_indicators.data import indicated_rows, published_rows
-    from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels
+    from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels, indicated_rows, published_rows
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit, predict_held_out
     from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION
     from dialeval_plugin.methods.proxy_indicators.tasks import IndicatorSettings, read_choices, subset

@@ -46,7 +46,7 @@ FIELDS: dict[ResponseKind, str] = {"positive": "positive_responses", "adversaria
 
 @dataclass(frozen=True, slots=True)
 class GeneratedResponse:
-    """A response that was written, and what became of it."""
+    """A response that was written, and its verdicts."""
 
     kind: ResponseKind
     text: str
@@ -228,7 +228,7 @@ SHEET_HEADER = ("context_id", "context", "response", "intended_label", "verdict"
 
 
 class Augmented(NamedTuple):
-    """What became of the contexts, each list in the order given."""
+    """The contexts by their outcome, each list in the order given."""
 
     complete: list[AugmentedContext]
     incomplete: list[AugmentedContext]
@@ -253,13 +253,13 @@ def augment(
             (say if progress else logger.info)(f"{log.path}: going on from {len(done)} of {len(contexts)} contexts")
         bar = Progress(missing, "augment", len(contexts), initial=len(done), disable=not progress, unit="context")
         for item in bar:
-            found = writer.write(item.id, item.context)
-            if isinstance(found, Unscored):
-                failed[item.id] = found
+            augmented = writer.write(item.id, item.context)
+            if isinstance(augmented, Unscored):
+                failed[item.id] = augmented
                 continue
             if log is not None:
-                log.append(asdict(found))
-            done[item.id] = found
+                log.append(asdict(augmented))
+            done[item.id] = augmented
     if failed:
         logger.warning("augment: the model gave no answer for %d of %d contexts", len(failed), len(contexts))
     ordered = [done[item.id] for item in contexts if item.id in done]
@@ -271,7 +271,7 @@ def augment(
 
 
 def incomplete_path(output: Path) -> Path:
-    """Where `write_augmented` puts what is not in `output`."""
+    """Return the file for the contexts that `write_augmented` does not put into `output`."""
     return output.with_name(output.name + ".incomplete.jsonl")
 
 

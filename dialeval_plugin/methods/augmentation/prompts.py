@@ -139,20 +139,20 @@ def read_responses(
     text = answer.replace(prompt.strip(), "") if prompt else answer
     sections = _sections(_MARKUP.sub("", text))
     if "adversarial" in sections:
-        found = {kind: sections[kind].texts for kind in KINDS}
+        texts = {kind: sections[kind].texts for kind in KINDS}
     else:
-        found = _split(sections["positive"].numbered, limit)
+        texts = _split(sections["positive"].numbered, limit)
     seen = {same_text(text) for text in known}
-    lists = ResponseLists(*(tuple(_distinct(found[kind], seen)[:limit]) for kind in KINDS))
+    lists = ResponseLists(*(tuple(_distinct(texts[kind], seen)[:limit]) for kind in KINDS))
     if lists.positive or lists.adversarial:
         return lists
-    if _REFUSAL.search(text) and not any(found.values()):
+    if _REFUSAL.search(text) and not any(texts.values()):
         return Unscored(Reason.REFUSAL, f"the model refused: {shortened(answer)}")
     return Unscored(Reason.PARSE_FAILURE, f"the answer has no new response: {shortened(answer)}")
 
 
 def same_text(text: str) -> str:
-    """What two responses have in common that differ in case, white space and punctuation only."""
+    """Return a key that responses share which differ in case, white space and punctuation only."""
     return " ".join(re.findall(r"[^\W_]+", text.casefold())) or text.strip()
 
 
@@ -191,12 +191,12 @@ def _split(items: list[tuple[int | None, str]], limit: int) -> dict[ResponseKind
 
 def _distinct(texts: Iterable[str], seen: set[str]) -> list[str]:
     """The cleaned texts that are not in `seen`, which they join."""
-    kept = []
+    distinct = []
     for text in map(_clean, texts):
         if text and (key := same_text(text)) not in seen:
             seen.add(key)
-            kept.append(text)
-    return kept
+            distinct.append(text)
+    return distinct
 
 
 def _clean(text: str) -> str:

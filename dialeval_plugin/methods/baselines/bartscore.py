@@ -77,7 +77,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         return {"n_cut": f"texts are longer than {self.opened.max_tokens} tokens and were cut"}
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Also a response without a text that it could be compared with."""
+        """Refuse also a response without a text to compare it with."""
         nothing = NO_TURN if self._reads_context else NO_REFERENCE
         return super().unscorable(item) or (None if self.questions(cast("Example", item)) else nothing)
 
@@ -96,17 +96,19 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         """Return the mean log probability of each target, and how many of its two texts were cut."""
         sources, targets = (self.opened.pieces([pair[place] for pair in questions]) for place in (0, 1))
         room = self.opened.max_tokens - self.opened.n_ends
-        kept = slice(-room, None) if self._reads_context else slice(room)
-        read = [self.opened.with_ends(source[kept]) for source in sources]
-        asked = [self.opened.with_ends(target[:room]) for target in targets]
+        window = slice(-room, None) if self._reads_context else slice(room)
+        read = [self.opened.with_ends(source[window]) for source in sources]
+        targets_read = [self.opened.with_ends(target[:room]) for target in targets]
         cuts = [(len(source) > room) + (len(target) > room) for source, target in zip(sources, targets, strict=True)]
-        found = [(0.0, n_cut) for n_cut in cuts]
-        lengths = [len(source) + len(target) for source, target in zip(read, asked, strict=True)]
+        results = [(0.0, n_cut) for n_cut in cuts]
+        lengths = [len(source) + len(target) for source, target in zip(read, targets_read, strict=True)]
         for places in length_batches(lengths, rows=self.batch_size):
-            logs_of = self.opened.log_probabilities([read[place] for place in places], [asked[place] for place in places])
+            logs_of = self.opened.log_probabilities(
+                [read[place] for place in places], [targets_read[place] for place in places]
+            )
             for place, logs in zip(places, logs_of, strict=True):
-                found[place] = (float(logs.double().mean()), cuts[place])
-        return found
+                results[place] = (float(logs.double().mean()), cuts[place])
+        return results
 
     def row(self, answers: Sequence[tuple[float, int]]) -> Row:
         """Return the mean over the pairs."""

@@ -18,7 +18,7 @@ from dialeval_plugin.models.folders import check_complete, check_weights, openin
 from dialeval_plugin.models.language_models import longest_input
 from dialeval_plugin.models.tensors import choose_device
 
-from .references import Compared, ReferenceScorer, texts_longer_than
+from .references import Compared, ReferenceScorer
 
 DEFAULT_MODEL = "roberta-large"
 """What bert_score takes for English."""
@@ -60,7 +60,7 @@ class BertScore(ReferenceScorer):
         device: str | None = None,
         revision: str | None = None,
     ) -> None:
-        self._package = _bert_score()
+        self._package = optional("bert_score", "scorer 'bertscore'").utils
         self.num_layers = self._package.model2layers.get(model) if num_layers is None else num_layers
         if self.num_layers is None:
             raise InputError(
@@ -97,14 +97,15 @@ class BertScore(ReferenceScorer):
         weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
         weights |= {self._tokenizer.sep_token_id: 0.0, self._tokenizer.cls_token_id: 0.0}
         references, responses = (list(texts) for texts in zip(*pairs, strict=True))
-        found = self._package.bert_cos_score_idf(
+        similarities = self._package.bert_cos_score_idf(
             self._model, references, responses, self._tokenizer, weights, device=self._device, batch_size=self._batch_size
         )
-        groups = found.cpu().split([len(one.references) for one in compared])
+        groups = similarities.cpu().split([len(one.references) for one in compared])
         best = [group.max(dim=0).values.tolist() for group in groups]
         # The package strips a text before it reads it.
-        stripped = [text.strip() for text in (*references, *responses)]
-        long = texts_longer_than(self._tokenizer.model_max_length, self._tokenizer, stripped)
+        stripped = list(dict.fromkeys(text.strip() for one in compared for text in one.texts))
+        encoded = self._tokenizer(stripped, truncation=False, verbose=False)["input_ids"]
+        long = {text for text, ids in zip(stripped, encoded, strict=True) if len(ids) > self._tokenizer.model_max_length}
         return [
             {
                 "bertscore_f1": f1,
@@ -127,7 +128,3 @@ class BertScore(ReferenceScorer):
             "truncation": "right",
             "bert_score": metadata.version("bert_score"),
         }
-
-
-def _bert_score() -> Any:
-    return optional("bert_score", "scorer 'bertscore'").utils

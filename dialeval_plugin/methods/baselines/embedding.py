@@ -180,7 +180,7 @@ class EmbeddingOverlap(OneByOneScorer):
         response, *others = map(self._vectors.of, compared.texts)
         if refused := too_long(response, others):
             return refused
-        references = [found for found in others if len(found)]
+        references = [vectors for vectors in others if len(vectors)]
         for n_found, what in ((len(response), "the response"), (len(references), "the references")):
             if not n_found:
                 return Unscored(Reason.EMPTY_INPUT, f"no word of {what} has a vector")

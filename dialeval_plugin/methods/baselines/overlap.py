@@ -119,8 +119,8 @@ class Rouge(OneByOneScorer):
         response = self._tokenizer.tokenize(compared.response)
         words = {reference: self._tokenizer.tokenize(reference) for reference in compared.references}
         references = [reference for reference in compared.references if words[reference]]
-        for found, what in ((response, "the response"), (references, "every reference")):
-            if not found:
+        for texts, what in ((response, "the response"), (references, "every reference")):
+            if not texts:
                 return Unscored(Reason.EMPTY_INPUT, f"{what} is without the letters a to z and digits, all that ROUGE reads")
         if refused := too_long(response, words.values()):
             return refused

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence, Sized
-from typing import Any, ClassVar, NamedTuple, cast
+from collections.abc import Collection, Sequence, Sized
+from typing import ClassVar, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Example, Item, is_blank
 from dialeval_plugin.core.scorer import Scorer
@@ -58,7 +58,7 @@ class ReferenceScorer(Scorer):
         return (*self.measures, N_EQUAL, *self.truncation_columns)
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Also a response without a reference that has a visible character."""
+        """Refuse also a response without a reference that has a visible character."""
         return super().unscorable(item) or (None if _visible_references(cast("Example", item)) else NO_REFERENCE)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
@@ -102,12 +102,3 @@ def too_long(response: Sized, references: Collection[Sized]) -> Unscored | None:
             detail = f"{what} has {n_words} words, more than the {LONGEST_COMPARED} that are compared"
             return Unscored(Reason.CONTEXT_TOO_LONG, detail)
     return None
-
-
-def texts_longer_than(max_tokens: int | None, tokenizer: Any, texts: Iterable[str]) -> frozenset[str]:
-    """Return those of `texts` that a model cuts, which reads `max_tokens` with its special tokens; None: any number."""
-    distinct = list(dict.fromkeys(texts))
-    if max_tokens is None or not distinct:
-        return frozenset()
-    found = tokenizer(distinct, truncation=False, verbose=False)["input_ids"]
-    return frozenset(text for text, ids in zip(distinct, found, strict=True) if len(ids) > max_tokens)

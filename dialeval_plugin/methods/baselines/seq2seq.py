@@ -47,9 +47,9 @@ class Seq2SeqModel:
         """Tokenise texts without special tokens; one that stands in a text is text."""
         # The host's split_special_tokens does not do: T5's own vocabulary has "</s>" as a piece. So none is ever whole.
         parts = [self._broken(text) for text in texts]
-        flat = [part for found in parts for part in found]
+        flat = [part for pieces in parts for part in pieces]
         ids = iter(self.tokenizer(flat, add_special_tokens=False, verbose=False)["input_ids"] if flat else [])
-        return [[id for _ in found for id in next(ids)] for found in parts]
+        return [[id for _ in pieces for id in next(ids)] for pieces in parts]
 
     def _broken(self, text: str) -> list[str]:
         """Cut a text after the first character of each special token in it."""
@@ -62,7 +62,7 @@ class Seq2SeqModel:
 
     @property
     def n_ends(self) -> int:
-        """How many tokens `with_ends` adds."""
+        """Number of tokens that `with_ends` adds."""
         return sum(map(len, self.ends))
 
     def log_probabilities(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Tensor]:
@@ -129,7 +129,7 @@ class Seq2SeqScorer(Scorer, Generic[Question, Answer]):
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Ask all questions together."""
-        asked = [self.questions(example) for example in cast("Sequence[Example]", items)]
-        distinct = list(dict.fromkeys(itertools.chain.from_iterable(asked)))
+        by_example = [self.questions(example) for example in cast("Sequence[Example]", items)]
+        distinct = list(dict.fromkeys(itertools.chain.from_iterable(by_example)))
         answers = dict(zip(distinct, self.answers(distinct), strict=True))
-        return [self.row([answers[question] for question in questions]) for questions in asked]
+        return [self.row([answers[question] for question in questions]) for questions in by_example]

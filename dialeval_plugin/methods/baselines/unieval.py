@@ -26,7 +26,7 @@ NO_FACT = Unscored(Reason.EMPTY_INPUT, "the question reads the facts, and there 
 
 
 class Question(NamedTuple):
-    """What the model is asked, as the published code words it."""
+    """A question to the model, as the published code words it."""
 
     text: str
     reads_history: bool
@@ -109,10 +109,10 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         }
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Also a response without the history or the facts that the question reads."""
+        """Refuse also a response without the history or the facts that the question reads."""
         example, question = cast("Example", item), QUESTIONS[self.dimension]
-        if found := super().unscorable(item):
-            return found
+        if reason := super().unscorable(item):
+            return reason
         if question.reads_history and not visible_texts(example.context):
             return NO_TURN
         return NO_FACT if question.reads_facts and all(map(is_blank, example.facts)) else None
@@ -130,20 +130,20 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         for answer in answers:
             if isinstance(answer, Unscored):
                 return answer
-        found = cast("Sequence[tuple[float, int]]", answers)
-        return {self.dimension: math.fsum(value for value, _ in found), "n_cut": float(max(cut for _, cut in found))}
+        known = cast("Sequence[tuple[float, int]]", answers)
+        return {self.dimension: math.fsum(value for value, _ in known), "n_cut": float(max(cut for _, cut in known))}
 
     def answers(self, questions: Sequence[_Asked]) -> list[tuple[float, int] | Unscored]:
         """Return the normalised probability of Yes and how many tokens were cut, or why a question does not fit."""
         rows = [self.question_ids(one) for one in questions]
-        found: list[tuple[float, int] | Unscored] = [row if isinstance(row, Unscored) else (0.0, row[1]) for row in rows]
+        results: list[tuple[float, int] | Unscored] = [row if isinstance(row, Unscored) else (0.0, row[1]) for row in rows]
         fitting = [(place, *row) for place, row in enumerate(rows) if not isinstance(row, Unscored)]
         for batch in length_batches([len(ids) for _, ids, _ in fitting], rows=self.batch_size):
             logits = self.opened.first_logits([fitting[number][1] for number in batch]).double()
             for number, value in zip(batch, (logits[:, self._yes] - logits[:, self._no]).sigmoid().tolist(), strict=True):
                 place, _, n_cut = fitting[number]
-                found[place] = (value, n_cut)
-        return found
+                results[place] = (value, n_cut)
+        return results
 
     def question_ids(self, asked: _Asked) -> tuple[Ids, int] | Unscored:
         """Return the ids of a question as the published code writes it, and how many tokens of the history were cut.

@@ -54,12 +54,12 @@ class ScoreRange:
 
 def learn_range(scores: Iterable[float]) -> ScoreRange:
     """Return the extremes of some scores."""
-    found = [score for score in scores if math.isfinite(score)]
-    if not found or min(found) == max(found):
+    finite = [score for score in scores if math.isfinite(score)]
+    if (n_different := len(set(finite))) < 2:
         raise InputError(
-            f"calibration: {len(found)} responses have {len(set(found))} different scores, two are needed. Give more dialogues."
+            f"calibration: {len(finite)} responses have {n_different} different scores, two are needed. Give more dialogues."
         )
-    return ScoreRange(min(found), max(found))
+    return ScoreRange(min(finite), max(finite))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,9 @@ def calibrate_trained(
         detectors = {"likelihood_ratio": LikelihoodRatio(other, opened)}
         models.insert(0, weights_hash(other.folder))
     try:
-        found = calibrate(detectors, responses_of(dialogues), max_tokens=max_tokens, models=models, progress=progress)
+        calibration = calibrate(detectors, responses_of(dialogues), max_tokens=max_tokens, models=models, progress=progress)
     except InputError as error:
         # Hours of training are not thrown away for it: `dialeval train breakdown` can still follow.
         logger.warning("the breakdown scores are not calibrated: %s", error)
     else:
-        found.save(folder / CALIBRATION_FILE)
+        calibration.save(folder / CALIBRATION_FILE)

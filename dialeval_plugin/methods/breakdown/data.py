@@ -59,13 +59,15 @@ def prepare(sources: LanguageModelSources, *, validation_fraction: float, seed: 
     )
     clean = leave_out_leaks(training, index, lambda turns: [turns], "training dialogues")
     held_out = leave_out_leaks(validation, index, lambda turns: [turns], "validation dialogues")
-    kept, validation = split_by_dialogue(
+    remaining, validation = split_by_dialogue(
         clean, held_out if sources.validation else None, opening_key, fraction=validation_fraction, seed=seed
     )
-    n_left_out = len(training) - len(kept if sources.validation else clean)
+    n_left_out = len(training) - len(remaining if sources.validation else clean)
     if spacing == "natural":
-        kept, validation = ([[natural_spacing(text) for text in turns] for turns in part] for part in (kept, validation))
-    return LanguageModelData(kept, validation, n_left_out)
+        remaining, validation = (
+            [[natural_spacing(text) for text in turns] for turns in part] for part in (remaining, validation)
+        )
+    return LanguageModelData(remaining, validation, n_left_out)
 
 
 def natural_spacing(text: str) -> str:
@@ -116,7 +118,7 @@ def token_blocks(opened: OpenedModel, dialogues: Sequence[Sequence[str]], block:
     for pieces in turn_pieces(opened, dialogues, end, last_only=False):
         ids = [*prefix, *(token for piece in pieces for token in piece)]
         blocks += [ids[start : start + block] for start in range(0, len(ids), block)]
-    return [found for found in blocks if len(found) > 1]
+    return [row for row in blocks if len(row) > 1]
 
 
 def ordinary_tokens(opened: OpenedModel) -> IntArray:
@@ -127,7 +129,7 @@ def ordinary_tokens(opened: OpenedModel) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class TokenNoise:
-    """How inputs are perturbed; the same epoch and row always have the same noise.
+    """Perturbs inputs; the same epoch and row always have the same noise.
 
     Each token is replaced with probability `mu` by one that is drawn uniformly from `replacements`, itself included. A token
     that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors' code
@@ -144,9 +146,9 @@ class TokenNoise:
 
     def apply(self, ids: Sequence[int] | IntArray, key: Key) -> IntArray:
         """Return the perturbed ids of a row."""
-        given, generator = np.asarray(ids, dtype=np.int64), np.random.default_rng((self.seed, *key))
-        is_replaced = (generator.random(len(given)) < self.mu) & np.isin(given, self.replacements)
-        return np.where(is_replaced, generator.choice(self.replacements, size=len(given)), given)
+        original, generator = np.asarray(ids, dtype=np.int64), np.random.default_rng((self.seed, *key))
+        is_replaced = (generator.random(len(original)) < self.mu) & np.isin(original, self.replacements)
+        return np.where(is_replaced, generator.choice(self.replacements, size=len(original)), original)
 
 
 class TokenRows(Dataset[TokenRow]):

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.models import causal
-from dialeval_plugin.models.batching import length_batches
+from dialeval_plugin.models.folders import DefaultModel, ModelFolder, tensor_names
 from dialeval_plugin.models.language_models import OpenedModel
+from dialeval_plugin.models.tensors import save_weights
 
 HEAD_NAME = "odin_head"
 
 
 class Places(NamedTuple):
-    """Where in a sequence the answers about a response stand: the place before a token predicts it."""
+    """Positions in a sequence of the answers about a response: the place before a token predicts it."""
 
     start: int
     end: int
@@ -38,7 +43,7 @@ class Places(NamedTuple):
 
 
 class DetectorReading(NamedTuple):
-    """What a detector says of a response."""
+    """A detector's scores of a response."""
 
     scores: Mapping[str, float]
     """Aggregation to score, the higher the more the response belongs to the distribution."""
@@ -63,15 +68,10 @@ def read_responses(
     # A text of which the tokenizer leaves nothing has no pass.
     no_token = Unscored(Reason.EMPTY_INPUT, "the tokenizer leaves nothing of the response, or of the turns before it")
     readings: list[DetectorReading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
-    shared = causal.share_beginnings(passes)
     with torch.inference_mode():
-        for places in length_batches([len(one.ids) for one in shared], opened.batch_tokens):
-            batch = [shared[place] for place in places]
-            answers = detector.answers([one.ids for one in batch])
-            for row, one in enumerate(batch):
-                for span in one.spans:
-                    scores = detector.scores(answers[:, row], Places(span.start - 1, span.end - 1))
-                    readings[span.dialogue] = DetectorReading(scores, span.end - span.start, span.is_cut)
+        for span, row, answers in causal.read_spans(opened, passes, detector.answers):
+            scores = detector.scores(answers[:, row], Places(span.start - 1, span.end - 1))
+            readings[span.dialogue] = DetectorReading(scores, span.end - span.start, span.is_cut)
     return readings
 
 
@@ -178,14 +178,10 @@ def feature_width(model: Any) -> int:
 @contextmanager
 def features_of(model: Any) -> Iterator[list[Tensor]]:
     """Collect what the model's head reads in each forward pass, of shape (rows, places, width)."""
-    found: list[Tensor] = []
-
-    def keep(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        found.append(inputs[0])
-
-    handle = model.get_output_embeddings().register_forward_pre_hook(keep)
+    features: list[Tensor] = []
+    handle = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
     try:
-        yield found
+        yield features
     finally:
         handle.remove()
 
@@ -196,10 +192,10 @@ def decomposed(model: Any, head: ConfidenceHead) -> Iterator[None]:
     model.add_module(HEAD_NAME, head)
 
     def divide(_: nn.Module, __: Any, output: Any) -> Any:
-        output.logits = decomposed_logits(output.logits, head(found.pop()))
+        output.logits = decomposed_logits(output.logits, head(features.pop()))
         return output
 
-    with features_of(model) as found:
+    with features_of(model) as features:
         handle = model.register_forward_hook(divide)
         try:
             yield
@@ -237,6 +233,70 @@ class Odin:
         """Return the score of a response, whose answers stand at `places`: "mean" over it, "all" over the context too."""
         (values,) = answers
         return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}
+
+
+# What a trained language model's folder has beside transformers' files. `ModelFolder`'s `language_model.json` names the
+# objective; `odin_head.safetensors` is the second head of generalised ODIN, `breakdown.json` the calibration (calibration.py).
+
+HEAD_FILE = "odin_head.safetensors"
+
+_COMMAND = "`dialeval train language-model --objective {objective} --data FILE --output FOLDER`"
+
+
+def _default(objective: str, option: str, variable: str) -> DefaultModel:
+    command = _COMMAND.format(objective=objective)
+    advice = f"dialogue_breakdown: no {option} is named. Train one with {command}, pass {option}='FOLDER', or set {variable}."
+    return DefaultModel("dialogue_breakdown", variable, advice=advice)
+
+
+DEFAULT_MODELS: Mapping[str, DefaultModel] = MappingProxyType(
+    {
+        "lm": DefaultModel("dialogue_breakdown", "DIALEVAL_LANGUAGE_MODEL", packaged="language-model"),
+        "odin": _default("odin", "model", "DIALEVAL_ODIN_MODEL"),
+        "background": _default("background", "background", "DIALEVAL_BACKGROUND_MODEL"),
+    }
+)
+"""Which model is meant where none is named, by its objective. The language model is also that of `dialogue_likelihood`."""
+
+
+class _Fields(TypedDict):
+    """The fields of language_model.json beside the record."""
+
+    objective: str
+
+
+LANGUAGE_MODEL_FOLDER = ModelFolder(
+    "language_model.json", _Fields, 2, "a language model of dialogues", "dialeval train language-model"
+)
+
+
+def save_head(head: ConfidenceHead, folder: Path) -> None:
+    """Write ODIN's second head."""
+    save_weights(folder / HEAD_FILE, head.linear.state_dict())
+
+
+def load_head(opened: OpenedModel) -> ConfidenceHead:
+    """Open the second head of a model that was trained with the objective odin.
+
+    Raises:
+        ModelLoadError: there is none, it is damaged, or it belongs to another model.
+    """
+    path = opened.folder / HEAD_FILE
+    if not path.is_file():
+        command = _COMMAND.format(objective="odin")
+        raise ModelLoadError(
+            f"{opened.folder}: has no {HEAD_FILE}, so it has no component g of ODIN. Train one with {command}."
+        )
+    tensor_names(path)
+    tensors = load_file(str(path))
+    head = ConfidenceHead(feature_width(opened.model))
+    expected, stored = (
+        {name: tuple(tensor.shape) for name, tensor in sorted(named.items())} for named in (head.linear.state_dict(), tensors)
+    )
+    if stored != expected:
+        raise ModelLoadError(f"{path}: holds {stored}, the model needs {expected}. Copy the model folder again.")
+    head.linear.load_state_dict({name: tensor.to(torch.float32) for name, tensor in tensors.items()})
+    return head.to(opened.device).eval()
 
 
 Detector: TypeAlias = MaxProbability | LikelihoodRatio | Odin

@@ -22,8 +22,16 @@ from dialeval_plugin.models.folders import model_identity
 from dialeval_plugin.models.language_models import OpenedModel, open_model
 
 from .calibration import CALIBRATION_FILE, Calibration, ScoreRange, learn_range, weights_hash
-from .detectors import Detector, DetectorReading, LikelihoodRatio, MaxProbability, Odin, read_responses
-from .model import DEFAULT_MODELS, load_head
+from .detectors import (
+    DEFAULT_MODELS,
+    Detector,
+    DetectorReading,
+    LikelihoodRatio,
+    MaxProbability,
+    Odin,
+    load_head,
+    read_responses,
+)
 
 DetectionMethod: TypeAlias = Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"]
 
@@ -36,8 +44,6 @@ AGGREGATIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Method to its aggregations, the default first."""
-
-COLUMNS = ("breakdown", "p_nb", "p_pb", "p_b", "score", "n_tokens", "n_cut")
 
 
 def open_detector(
@@ -72,7 +78,7 @@ def shared_window(models: Sequence[OpenedModel], max_tokens: int | None) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class BreakdownOptions(ModelOptions):
-    """What `DialogueBreakdownScorer` is made with."""
+    """Options of `DialogueBreakdownScorer`."""
 
     method: DetectionMethod = "max_probability"
     background: str | None = None
@@ -112,6 +118,7 @@ class DialogueBreakdownScorer(Scorer):
 
     name: ClassVar[str] = "dialogue_breakdown"
     needs = ("trained model",)
+    columns = ("breakdown", "p_nb", "p_pb", "p_b", "score", "n_tokens", "n_cut")
     citation: ClassVar[str] = bibtex("nedelchev2023automatic")
     orientation: Orientation = "lower"
     window = 2048
@@ -135,11 +142,6 @@ class DialogueBreakdownScorer(Scorer):
         stored = None if options.transductive else _load_calibration(options.calibration, models)
         self.extremes = None if stored is None else _extremes(stored, options.method, options.context, self.aggregation)
         self.max_tokens = _max_tokens(models, options.max_tokens, stored)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The probability of a breakdown, the distribution, the method's own score, and the counts."""
-        return COLUMNS
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
@@ -170,7 +172,7 @@ class DialogueBreakdownScorer(Scorer):
         return [reading if isinstance(reading, Unscored) else self._row(reading) for reading in readings]
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
-        """With `transductive`, take the extremes of these rows."""
+        """Take the extremes of these rows where the scores are transductive."""
         if not self.options.transductive:
             return rows
         scores = [cast("float", row["score"]) for row in rows if not isinstance(row, Unscored)]
@@ -209,13 +211,13 @@ def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibr
 
 
 def _extremes(stored: Calibration, method: DetectionMethod, context: Context, aggregation: str) -> ScoreRange:
-    found = stored.ranges.get(method, {}).get(context, {}).get(aggregation)
-    if found is None:
+    extremes = stored.ranges.get(method, {}).get(context, {}).get(aggregation)
+    if extremes is None:
         raise InputError(
             f"dialogue_breakdown: {method} was not calibrated with context={context!r} and aggregation={aggregation!r}. "
             "Calibrate it with `dialeval train breakdown`."
         )
-    return found
+    return extremes
 
 
 def _max_tokens(models: Sequence[OpenedModel], max_tokens: int | None, stored: Calibration | None) -> int:

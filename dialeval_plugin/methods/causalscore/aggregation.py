@@ -25,7 +25,7 @@ TOP = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregation:
-    """How probabilities become a score, where paper and published code leave a choice.
+    """Choices that paper and published code leave in turning probabilities into a score.
 
     Attributes:
         variant: "causalscore" is equation 1; "unconditional" and "conditional" are one of its two means (Table 5's rows

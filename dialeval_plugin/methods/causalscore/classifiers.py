@@ -111,8 +111,8 @@ class RowEncoder:
         *utterances, response = parts
         room = self.max_tokens - 2 - len(utterances) * len(self._between)
         wanted = sum(map(len, utterances))
-        kept = min(len(response), max(room - wanted, int(RESPONSE_SHARE * room)))
-        left = room - kept
+        length = min(len(response), max(room - wanted, int(RESPONSE_SHARE * room)))
+        left = room - length
         # From the shortest on, each may take an equal part of what is left.
         sizes = [0] * len(utterances)
         order = sorted(range(len(utterances)), key=lambda place: len(utterances[place]))
@@ -120,11 +120,11 @@ class RowEncoder:
             sizes[place] = min(len(utterances[place]), left // (len(order) - number))
             left -= sizes[place]
         cut = [ids[len(ids) - size :] for ids, size in zip(utterances, sizes, strict=True)]
-        return [*cut, response[:kept]]
+        return [*cut, response[:length]]
 
 
 class Probabilities(NamedTuple):
-    """What a classifier says of rows of texts, as arrays of shape (rows,)."""
+    """A classifier's answers for rows of texts, as arrays of shape (rows,)."""
 
     dependent: FloatArray
     """P(l = 1); NaN where the classifier's answer is not finite."""
@@ -144,13 +144,13 @@ class IndependenceClassifier:
 
     @property
     def reading(self) -> dict[str, SignatureValue]:
-        """How texts are read, for the signature."""
+        """Signature fields of how texts are read."""
         texts = self.texts
         return {"layout": texts.layout, "speakers": "none", "window": texts.max_tokens, "truncation": texts.truncate}
 
     @property
     def limit(self) -> str:
-        """What is said of texts that are not read whole."""
+        """Warning about texts that are not read whole."""
         return (
             f"turns and response together are longer than {self.texts.max_tokens} tokens and were cut ({self.texts.truncate})"
         )
@@ -165,15 +165,15 @@ class IndependenceClassifier:
             return Probabilities(np.empty(0), np.empty(0, dtype=np.bool_))
         distinct, inverse = np.unique(indices, axis=0, return_inverse=True)
         rows = self.texts.rows(texts, distinct)
-        found = np.empty(len(distinct))
+        dependent = np.empty(len(distinct))
         self.encoder.eval()
         with torch.inference_mode():
             lengths = np.minimum(rows.lengths, self.texts.max_tokens).tolist()
             for batch in length_batches(lengths, tokens_at_once(self.encoder.device)):
                 logits = self.logits([self.texts.encode(rows, number) for number in batch])
-                found[batch] = logits.double().softmax(-1)[:, 1].cpu().numpy()
+                dependent[batch] = logits.double().softmax(-1)[:, 1].cpu().numpy()
         places = inverse.reshape(-1)
-        return Probabilities(found[places], (rows.lengths > self.texts.max_tokens)[places])
+        return Probabilities(dependent[places], (rows.lengths > self.texts.max_tokens)[places])
 
     def logits(self, ids: Sequence[list[int]]) -> Tensor:
         """Run the model on token ids; returns shape (len(ids), 2)."""

@@ -107,7 +107,7 @@ def conditional_rows(
 
 
 def _condition(cause: int, chances: FloatArray, generator: random.Random) -> int | None:
-    """One of the other dependent turns; the likeliest other turn where none is dependent; None where there is no other."""
+    """Draw one of the other dependent turns; the likeliest other turn where none is dependent; None where there is no other."""
     dependent: list[int] = [place for place in dependent_turns(chances).tolist() if place != cause]
     if dependent:
         return generator.choice(dependent)
@@ -148,7 +148,7 @@ def unlabelled_responses(
 
 
 class CausalSources(NamedTuple):
-    """What a user hands in."""
+    """Data of a training, by their use."""
 
     pairs: Sequence[CausePair]
     validation: Sequence[CausePair] = ()

@@ -29,7 +29,7 @@ from .classifiers import (
     RowEncoder,
     load_classifier,
 )
-from .vectors import TurnVectors, VectorClassifier
+from .vectors import TurnVectors, VectorClassifier, numbered
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -44,7 +44,7 @@ _GENERAL = "general"
 
 @dataclass(frozen=True, slots=True)
 class CausalModelConfig:
-    """What moves a score, apart from the weights; cross-encoders read texts as `RowEncoder` does.
+    """Settings that move a score, apart from the weights; cross-encoders read texts as `RowEncoder` does.
 
     Attributes:
         labels: "annotated" causes, or "preceding_2": the two turns before the response stood for causes (Table 5's Preced2).
@@ -113,11 +113,11 @@ class CausalModel:
         folder = resolve(name, revision=revision)
         settings = CAUSAL_FOLDER.read_settings(folder)
         options: dict[str, Any] = {"layout": layout, "truncate": truncate, "max_tokens": max_tokens}
-        given = {name: value for name, value in options.items() if value is not None}
+        replaced = {name: value for name, value in options.items() if value is not None}
         if (stored := settings.get("vectors")) is not None:
-            if given:
+            if replaced:
                 raise InputError(
-                    f"causalscore: {next(iter(given))} is about cross-encoders, and {folder} has none. Leave it out."
+                    f"causalscore: {next(iter(replaced))} is about cross-encoders, and {folder} has none. Leave it out."
                 )
             vectors = TurnVectors(_general_of(folder, stored), runtime)
             single, double = (VectorClassifier(vectors, np.array(stored[name])) for name in (UNCONDITIONAL, CONDITIONAL))
@@ -126,7 +126,7 @@ class CausalModel:
             raise InputError(
                 f"causalscore: the cross-encoders of {folder} run on torch in float32. Leave backend and dtype out."
             )
-        config = replace(settings["config"], **given)
+        config = replace(settings["config"], **replaced)
         parts = (load_classifier(folder / part, device=runtime.device) for part in (UNCONDITIONAL, CONDITIONAL))
         unconditional, conditional = parts
         return cls.build(config, unconditional, conditional, CAUSAL_FOLDER.training_dialogues(folder))
@@ -148,17 +148,13 @@ def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> Independe
 
 def row_probabilities(classifier: DependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
     """Return a classifier's probabilities of rows of texts, all of one width."""
-    if not rows:
-        return np.empty(0)
-    numbers: dict[str, int] = {}
-    indices = np.array([[numbers.setdefault(text, len(numbers)) for text in row] for row in rows], dtype=np.int64)
-    return classifier.probabilities(list(numbers), indices).dependent
+    return classifier.probabilities(*numbered(rows)).dependent
 
 
 def turn_probabilities(classifier: DependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:
     """Return the unconditional probabilities of the turns of each (context, response)."""
-    found = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
-    return np.split(found, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
+    probabilities = row_probabilities(classifier, [(text, response) for context, response in items for text in context])
+    return np.split(probabilities, np.cumsum([len(context) for context, _ in items])[:-1]) if items else []
 
 
 class _Vectors(TypedDict):
@@ -185,13 +181,13 @@ def _general_of(folder: Path, stored: _Vectors) -> Path:
     name = stored["general"]
     if name is not None and name not in pretrained_names():
         raise ModelLoadError(f"{folder}: needs the model {name!r}, which is not bundled. Install the release that has it.")
-    found = folder / _GENERAL if name is None else PRETRAINED / name
-    if content_hash(found) != stored["hash"]:
+    general = folder / _GENERAL if name is None else PRETRAINED / name
+    if content_hash(general) != stored["hash"]:
         raise ModelLoadError(
-            f"{folder}: was trained on another model than the one in {found}. "
+            f"{folder}: was trained on another model than the one in {general}. "
             "Install the release that it was trained with, or train it again with `dialeval train independence`."
         )
-    return found
+    return general
 
 
 class _Fields(TypedDict):

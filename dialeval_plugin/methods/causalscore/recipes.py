@@ -17,7 +17,7 @@ GENERAL = "general"
 
 @dataclass(frozen=True, slots=True)
 class CausalRecipe:
-    """How cross-encoders are trained.
+    """Recipe for training cross-encoders.
 
     Attributes:
         learning_rate: its highest value.

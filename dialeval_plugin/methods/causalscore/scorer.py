@@ -34,7 +34,7 @@ MOST_PAIRS = 1_000_000
 
 
 class Dependence(NamedTuple):
-    """What the classifiers say of one response."""
+    """The classifiers' answers for one response."""
 
     turns: IntArray
     """Places in the context of the turns that were asked about: all but the blank ones."""
@@ -54,7 +54,7 @@ class Dependence(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CausalScoreOptions(Aggregation, ModelOptions):
-    """What `CausalScorer` is made with.
+    """Options of `CausalScorer`.
 
     Attributes:
         layout: how two or three turns become the rows of a classifier, see `RowEncoder`; by default the model's own.
@@ -155,20 +155,20 @@ class CausalScorer(Scorer):
         """Yield what the classifiers say of each response, which must not be blank; few pairs of turns are held at once."""
         numbers: dict[str, int] = {}
         turns = [np.flatnonzero([not is_blank(turn.text) for turn in example.context]) for example in examples]
-        asked = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
+        turn_rows = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
         texts = list(numbers)
-        unconditional = _judge(self.model.unconditional, texts, asked)
+        unconditional = _judge(self.model.unconditional, texts, turn_rows)
         n_pairs = [self._n_pairs(single.dependent) for single in unconditional]
         for start, end in _shares(n_pairs):
             pairs = [
                 conditional_pairs(single.dependent, [texts[number] for number in rows[:, 0]], self.options)
                 if 0 < number <= MOST_PAIRS
                 else _NO_PAIRS
-                for number, single, rows in zip(n_pairs[start:end], unconditional[start:end], asked[start:end], strict=True)
+                for number, single, rows in zip(n_pairs[start:end], unconditional[start:end], turn_rows[start:end], strict=True)
             ]
             triples = [
                 np.column_stack([rows[chosen[:, 0], 0], rows[chosen[:, 1], 0], rows[chosen[:, 0], 1]])
-                for rows, chosen in zip(asked[start:end], pairs, strict=True)
+                for rows, chosen in zip(turn_rows[start:end], pairs, strict=True)
             ]
             conditional = _judge(self.model.conditional, texts, triples)
             for place, (chosen, double) in enumerate(zip(pairs, conditional, strict=True), start):
@@ -187,7 +187,7 @@ class CausalScorer(Scorer):
         return list(map(_explanation, examples, self.dependence(examples)))
 
     def _n_pairs(self, probabilities: FloatArray) -> int:
-        """How many pairs are looked through for those that the score asks for."""
+        """Return the number of pairs that are searched for those that the score asks for."""
         n_dependent = len(dependent_turns(probabilities))
         n_conditions = n_dependent if self.options.conditions == "all" else min(n_dependent, self.options.conditions)
         return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
@@ -236,9 +236,9 @@ def _judge(classifier: DependenceClassifier, texts: Sequence[str], groups: Seque
     """Judge the rows of all groups at once; one result a group."""
     if not groups:
         return []
-    found = classifier.probabilities(texts, np.concatenate(groups))
+    judged = classifier.probabilities(texts, np.concatenate(groups))
     ends = np.cumsum([len(rows) for rows in groups])[:-1]
-    return [Probabilities(*parts) for parts in zip(*(np.split(values, ends) for values in found), strict=True)]
+    return [Probabilities(*parts) for parts in zip(*(np.split(values, ends) for values in judged), strict=True)]
 
 
 def _explanation(example: Example, dependence: Dependence) -> str:
@@ -248,8 +248,8 @@ def _explanation(example: Example, dependence: Dependence) -> str:
         spoken = example.context[turn]
         as_cause = dependence.as_cause(place)
         mark = "*" if place in dependent else " "
-        shown = "    " if as_cause is None else f"{as_cause:.2f}"
-        lines.append(f"  {mark} {dependence.unconditional[place]:.2f} {shown}  {_line(spoken.speaker, spoken.text)}")
+        mean = "    " if as_cause is None else f"{as_cause:.2f}"
+        lines.append(f"  {mark} {dependence.unconditional[place]:.2f} {mean}  {_line(spoken.speaker, spoken.text)}")
     lines.append(f"  >              {_line(example.response.speaker, example.response.text)}")
     return "\n".join(lines)
 

@@ -110,11 +110,11 @@ def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dic
             f"validation data: {n_positive} positive and {n_negative} negative rows, at least one of each is needed. "
             "Add a file."
         )
-    said = probabilities > 0.5
+    predicted = probabilities > 0.5
     return {
         "auroc": float(roc_auc_score(is_positive, probabilities)),
-        "f1": float(f1_score(is_positive, said)),
-        "accuracy": float((said == is_positive).mean()),
+        "f1": float(f1_score(is_positive, predicted)),
+        "accuracy": float((predicted == is_positive).mean()),
     }
 
 
@@ -236,13 +236,13 @@ def _texts(pool: Pool, candidate: CauseCandidate) -> tuple[str, str, str]:
 
 def _paper_candidates(number: int, chances: FloatArray) -> list[CauseCandidate]:
     dependent = dependent_turns(chances).tolist()
-    found = []
+    candidates = []
     for distance in CANDIDATES:
         cause = len(chances) - distance
         conditions = [place for place in dependent if place != cause]
         if cause in dependent and conditions:
-            found.append(CauseCandidate(number, cause, strongest(conditions, chances)))
-    return found
+            candidates.append(CauseCandidate(number, cause, strongest(conditions, chances)))
+    return candidates
 
 
 def _code_candidates(number: int, chances: FloatArray) -> list[CauseCandidate]:
@@ -254,11 +254,11 @@ def _code_candidates(number: int, chances: FloatArray) -> list[CauseCandidate]:
 
 
 def _qualified(candidates: Sequence[CauseCandidate], chances: FloatArray) -> list[CauseCandidate]:
-    """Of each cause that holds on every condition, the row with its surest condition."""
+    """Return for each cause that holds on every condition the row with its surest condition."""
     by_cause: dict[tuple[int, int], list[tuple[float, CauseCandidate]]] = {}
     for candidate, chance in zip(candidates, chances.tolist(), strict=True):
         by_cause.setdefault((candidate.response, candidate.cause), []).append((chance, candidate))
-    holding = {key: max(found)[1] for key, found in by_cause.items() if min(found)[0] > 0.5}
+    holding = {key: max(rows)[1] for key, rows in by_cause.items() if min(rows)[0] > 0.5}
     counts = Counter(response for response, _ in holding)
     return [candidate for candidate in holding.values() if counts[candidate.response] >= CODE_LEAST]
 
@@ -294,8 +294,8 @@ class SelfTraining:
             encoder.load_state_dict(unconditional.encoder.state_dict())
         pool = None
         if recipe.n_rounds and self.data.unlabelled:
-            asked = [(item.context, item.response) for item in self.data.unlabelled]
-            pool = Pool(self.data.unlabelled, turn_probabilities(unconditional, asked))
+            exchanges = [(item.context, item.response) for item in self.data.unlabelled]
+            pool = Pool(self.data.unlabelled, turn_probabilities(unconditional, exchanges))
         rounds: list[dict[str, Any]] = []
         fresh: list[LabelledRow] = []
         rows, n_epochs = labelled, recipe.n_epochs

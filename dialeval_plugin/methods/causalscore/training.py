@@ -25,7 +25,7 @@ from .vectors import TurnVectors, VectorClassifier, fit
 
 @dataclass(frozen=True, slots=True)
 class CausalTrainingOptions(TrainingOptions):
-    """What a training depends on, apart from its data.
+    """Options of a training.
 
     Attributes:
         recipe: "vectors", "default", "paper" or "code".
@@ -55,8 +55,8 @@ class CausalTrainingOptions(TrainingOptions):
                 RECIPES, self.recipe, may_be_zero=("n_rounds",), max_training_tokens=self.max_tokens, **numbers
             )
         numbers["max_unlabelled"] = self.max_unlabelled
-        if given := [name for name, value in numbers.items() if value is not None]:
-            raise InputError(f"{given[0]}: is about cross-encoders, and the recipe {VECTORS!r} has none. Leave it out.")
+        if options := [name for name, value in numbers.items() if value is not None]:
+            raise InputError(f"{options[0]}: is about cross-encoders, and the recipe {VECTORS!r} has none. Leave it out.")
         return None
 
 
@@ -106,7 +106,7 @@ def _cross_encoders(
 
 
 def _vectors(run: TrainingRun, backbone: Path, data: CausalData, labels: CauseLabels) -> tuple[CausalModel, dict[str, Any]]:
-    """One fit each on the labelled rows: what few numbers can learn they have learnt then, and there are no rounds."""
+    """Fit each classifier once on the labelled rows: their few weights gain nothing from self-training."""
     seed, vectors = run.options.seed, TurnVectors(backbone, RuntimeChoice(device=run.device))
     rows, validation, evaluation = unconditional_sets(data, seed=seed)
     unconditional = _fitted(vectors, rows)

@@ -53,7 +53,7 @@ class TurnVectors:
 
 @dataclass(frozen=True, slots=True)
 class VectorClassifier:
-    """How likely a response depends on an utterance, as `IndependenceClassifier` says it.
+    """Probability that a response depends on an utterance, with the interface of `IndependenceClassifier`.
 
     Attributes:
         weights: of the features, the offset last.
@@ -64,7 +64,7 @@ class VectorClassifier:
 
     @property
     def reading(self) -> dict[str, SignatureValue]:
-        """How texts are read, for the signature."""
+        """Signature fields of how texts are read."""
         return {
             "layout": "vectors",
             "speakers": "none",
@@ -75,7 +75,7 @@ class VectorClassifier:
 
     @property
     def limit(self) -> str:
-        """What is said of texts that are not read whole."""
+        """Warning about texts that are not read whole."""
         return f"a turn is longer than the window of {self.vectors.window} tokens, context and response, and was cut"
 
     def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
@@ -90,8 +90,15 @@ class VectorClassifier:
         return Probabilities(expit(np.concatenate(log_odds)), np.asarray(turns.is_cut[indices].any(axis=1)))
 
 
+def numbered(rows: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:
+    """Return the distinct texts of rows of one width, and each row as indices into them, of shape (rows, width)."""
+    numbers: dict[str, int] = {}
+    indices = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
+    return list(numbers), np.array(indices, dtype=np.int64)
+
+
 def features(turns: EmbeddedTurns, indices: IntArray) -> FloatArray:
-    """What a classifier weighs of rows of two or three turns, of shape (rows, 5) or (rows, 12).
+    """Return a classifier's features of rows of two or three turns, of shape (rows, 5) or (rows, 12).
 
     Of utterance and response: the cosines of the utterance as a context with the response, of both as contexts and of both as
     responses, and the logarithms of their lengths. With a condition also its three cosines with the response, its length, and
@@ -119,11 +126,10 @@ def fit(vectors: TurnVectors, rows: Sequence[Sequence[str]], labels: Sequence[in
 
     The penalty is on the weights of standardised features.
     """
-    numbers: dict[str, int] = {}
-    indices = np.array([[numbers.setdefault(text, len(numbers)) for text in row] for row in rows], dtype=np.int64)
-    table = features(vectors.of(list(numbers)), indices)
+    texts, indices = numbered(rows)
+    table = features(vectors.of(texts), indices)
     mean, deviation = table.mean(0), table.std(0) + 1e-9
     columns = np.column_stack([(table - mean) / deviation, np.ones(len(table))])
-    found = logistic_regression(columns, np.array(labels, dtype=np.float64), start=np.zeros(columns.shape[1]))
-    slopes = found[:-1] / deviation
-    return VectorClassifier(vectors, np.array([*slopes, found[-1] - slopes @ mean]))
+    coefficients = logistic_regression(columns, np.array(labels, dtype=np.float64), start=np.zeros(columns.shape[1]))
+    slopes = coefficients[:-1] / deviation
+    return VectorClassifier(vectors, np.array([*slopes, coefficients[-1] - slopes @ mean]))

@@ -98,14 +98,14 @@ class ClassificationPrompt:
 
     def render(self, example: Example) -> str:
         """The prompt for one response."""
-        shown = self.shown_for(example)
-        blocks = zip(example_texts(shown), shown, strict=True)
+        examples = self.shown_for(example)
+        blocks = zip(example_texts(examples), examples, strict=True)
         answered = (f"{text} {item.label.capitalize()}{BLOCK_END}" for text, item in blocks)
         return INSTRUCTION + "".join(answered) + question(example)
 
     def shown_for(self, example: Example) -> tuple[LabelledExample, ...]:
         """The examples that are shown before `example`: none of its own dialogue, which would give the answer away."""
-        return tuple(shown for shown in self.examples if not _same_dialogue(shown.example, example))
+        return tuple(one for one in self.examples if not _same_dialogue(one.example, example))
 
     @property
     def id(self) -> str:
@@ -129,11 +129,11 @@ def _question(context: tuple[Turn, ...], response: str) -> str:
     return "\n".join(["Context:", *context_lines(context), "Response:", neutralise(response), "Prediction:"])
 
 
-def example_texts(shown: Sequence[LabelledExample]) -> list[str]:
+def example_texts(examples: Sequence[LabelledExample]) -> list[str]:
     """The numbered blocks of the examples, up to "Prediction:", the first with the heading over all of them."""
-    texts = [f"Example {number}:\n{question(item.example)}" for number, item in enumerate(shown, start=1)]
+    texts = [f"Example {number}:\n{question(item.example)}" for number, item in enumerate(examples, start=1)]
     if texts:
-        count = _COUNTS[len(shown)] if len(shown) < len(_COUNTS) else f"are {len(shown)} examples"
+        count = _COUNTS[len(examples)] if len(examples) < len(_COUNTS) else f"are {len(examples)} examples"
         heading = f"The following {count} of a conversation context and response, and the corresponding prediction."
         texts[0] = f"Example{BLOCK_END}{heading}{BLOCK_END}{texts[0]}"
     return texts
@@ -155,11 +155,11 @@ def classify(
     model: LanguageModel, examples: Sequence[Example], prompt: ClassificationPrompt = PROMPT
 ) -> list[Label | Unscored]:
     """Ask `model` whether each response is positive or negative, all in one call."""
-    asked = [example for example in examples if not is_blank(example.response.text)]
-    texts = [prompt.render(example) for example in asked]
+    judged = [example for example in examples if not is_blank(example.response.text)]
+    texts = [prompt.render(example) for example in judged]
     requests = [
         Request(text, MAX_TOKENS, STOP, form=FORM, read=reader(read_label, text, example))
-        for text, example in zip(texts, asked, strict=True)
+        for text, example in zip(texts, judged, strict=True)
     ]
     answers = model.generate(requests) if requests else []
     labels = (request.read(answer) for request, answer in zip(requests, answers, strict=True))
@@ -169,8 +169,8 @@ def classify(
 
 def read_label(answer: str, prompt: str, example: Example, *, is_cut: bool = False) -> Label | Unscored:
     """Read the label that an answer gives to an example, or say why it gives none; it is never taken for a wrong one."""
-    found = parse_label(answer, (*LABELS, _ADVERSARIAL), prompt=prompt, content=content_of(example), is_cut=is_cut)
-    return NEGATIVE if found == _ADVERSARIAL else cast("Label | Unscored", found)
+    label = parse_label(answer, (*LABELS, _ADVERSARIAL), prompt=prompt, content=content_of(example), is_cut=is_cut)
+    return NEGATIVE if label == _ADVERSARIAL else cast("Label | Unscored", label)
 
 
 def _same_dialogue(one: Example, other: Example) -> bool:

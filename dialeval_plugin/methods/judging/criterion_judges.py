@@ -129,7 +129,7 @@ _NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG, Reason.NO_VER
 
 
 class CriterionRating(NamedTuple):
-    """What a model says of one criterion."""
+    """A model's rating for one criterion."""
 
     mean: float
     variance: float | None
@@ -206,13 +206,13 @@ class CriterionJudge(language_model.PromptingScorer):
         return tuple(columns)
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
-        """For each criterion of each response the answers to be drawn, or the spellings of the ratings."""
+        """Return for each criterion of each response the answers to draw, or the spellings of the ratings."""
         return [
             language_model.Pending(item, tuple(chain.from_iterable(self._requests(cast("Example", item))))) for item in items
         ]
 
     def finish(self, pending: language_model.Pending, answers: Sequence[Any]) -> Row:
-        """All criteria of a response and their mean."""
+        """Return the ratings of all criteria of a response, and their mean."""
         ratings: dict[str, CriterionRating] = {}
         size = len(answers) // len(self.criteria)
         for start, name in zip(range(0, len(answers), size), self.criteria, strict=True):
@@ -252,7 +252,7 @@ class CriterionJudge(language_model.PromptingScorer):
         }
 
     def _requests(self, example: Example) -> Iterator[Sequence[Any]]:
-        """What is asked about one response, criterion by criterion."""
+        """Yield the requests for one response, criterion by criterion."""
         for prompt in self.criteria.values():
             request = prompt.request(example, is_whole=True)
             if self.mode == "weighted":
@@ -314,8 +314,8 @@ def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range
 
     `Unscored` where a log probability is missing, since the others alone would give another rating, or all are minus infinity.
     """
-    found = rating_of_answers(log_probabilities, scale, k=len(scale))
-    if isinstance(found, Unscored):
-        return found
-    weighted = zip(found.top, found.weights, strict=True)
-    return CriterionRating(found.rating, math.fsum(weight * (rating - found.rating) ** 2 for rating, weight in weighted))
+    result = rating_of_answers(log_probabilities, scale, k=len(scale))
+    if isinstance(result, Unscored):
+        return result
+    weighted = zip(result.top, result.weights, strict=True)
+    return CriterionRating(result.rating, math.fsum(weight * (rating - result.rating) ** 2 for rating, weight in weighted))

@@ -73,12 +73,12 @@ class RatingPrompt:
         """Name, version and hash of a fixed prompt with one example, so that any change of wording shows; for a signature."""
         turns = (Turn("one"), Turn("two"), Turn("three"), Turn("four"), Turn("five"))
         rated = {self.published: (1.0,)}
-        shown: tuple[Item, ...] = (Dialogue("0", turns, ratings=rated),)
+        thread: tuple[Item, ...] = (Dialogue("0", turns, ratings=rated),)
         item: Item = Dialogue("1", turns[:3])
         if self.level == "turn":
-            shown = tuple(Example(str(n), turns[:n], turns[n], ratings=rated) for n in (1, 3))
+            thread = tuple(Example(str(n), turns[:n], turns[n], ratings=rated) for n in (1, 3))
             item = Example("2", turns[:1], turns[1])
-        return f"rating-{self.quality}-v{VERSION}-{text_hash(self.render(item, [shown]))}"
+        return f"rating-{self.quality}-v{VERSION}-{text_hash(self.render(item, [thread]))}"
 
     def question(self, item: Item, after: Example | None = None) -> str:
         """The block of one item, from its first turn to `Rating:`.
@@ -88,9 +88,9 @@ class RatingPrompt:
         turns = _turns(item)
         lines = [f"{letter}: {neutralise(turn.text)}" for letter, turn in zip(_letters(item), turns, strict=True)]
         if after is not None:
-            shown = (*after.context, after.response)
-            if _texts(turns[: len(shown)]) == _texts(shown):
-                lines = lines[len(shown) :]
+            turns_before = (*after.context, after.response)
+            if _texts(turns[: len(turns_before)]) == _texts(turns_before):
+                lines = lines[len(turns_before) :]
         if isinstance(item, Example):
             lines.append(f"Response: {neutralise(item.response.text)}")
         return "\n".join([*lines, "Rating:"])
@@ -116,9 +116,9 @@ class RatingPrompt:
         return self.prefix(examples) + self.question(item)
 
     def prefix(self, examples: Iterable[Sequence[Item]] = ()) -> str:
-        """What stands before the question of every item: the task and the examples."""
-        shown = (self.example(thread, number) + BLOCK_END for number, thread in enumerate(examples, start=1))
-        return self.instruction + "".join(shown)
+        """Return the beginning of every prompt: the task and the examples."""
+        blocks = (self.example(thread, number) + BLOCK_END for number, thread in enumerate(examples, start=1))
+        return self.instruction + "".join(blocks)
 
     def blocks(self, thread: Sequence[Item]) -> list[str]:
         """The blocks of the items of one dialogue, each without what the one before has shown; see `example`."""
@@ -140,7 +140,7 @@ def heading(number: int) -> str:
 def chained(rated: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """Join blocks and their answers to one text that ends before the last answer; return it and that answer."""
     *before, (block, answer) = rated
-    return "".join(f"{shown} {rating}\n" for shown, rating in before) + block, answer
+    return "".join(f"{block_before} {rating}\n" for block_before, rating in before) + block, answer
 
 
 def _turns(item: Item) -> tuple[Turn, ...]:
@@ -256,8 +256,8 @@ class DialogueRatingScorer(PromptingScorer):
         """The spellings of all ratings of all qualities of each item."""
         pending = []
         for item in items:
-            asked = [(prompt, self._shown[prompt.quality] + prompt.question(item)) for prompt in self.prompts]
-            pending.append(Pending(item, tuple((text, form) for prompt, text in asked for form in prompt.forms)))
+            texts = [(prompt, self._shown[prompt.quality] + prompt.question(item)) for prompt in self.prompts]
+            pending.append(Pending(item, tuple((text, form) for prompt, text in texts for form in prompt.forms)))
         return pending
 
     def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
@@ -266,10 +266,10 @@ class DialogueRatingScorer(PromptingScorer):
         row: dict[str, float | None] = {}
         for prompt in self.prompts:
             of_forms = {form: next(remaining) for form in prompt.forms}
-            found = rating_of_answers(of_forms, prompt.scale, k=self.k, reading=self.reading)
-            if isinstance(found, Unscored) and not row:
-                return found
-            row[prompt.quality] = None if isinstance(found, Unscored) else found.rating
+            result = rating_of_answers(of_forms, prompt.scale, k=self.k, reading=self.reading)
+            if isinstance(result, Unscored) and not row:
+                return result
+            row[prompt.quality] = None if isinstance(result, Unscored) else result.rating
         return row
 
     def questions(self) -> Sequence[Question]:

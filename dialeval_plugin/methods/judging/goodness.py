@@ -12,6 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+from scipy.special import expit, softmax
+
 from dialeval_plugin.core.scores import Reason, Unscored
 
 from .prompts import N_BREAKDOWN_LABELS
@@ -21,15 +24,6 @@ GEvalReading: TypeAlias = Literal["probabilities", "literal_log"]
 YES = "yes"
 NO = "no"
 NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the scale a probability")
-
-
-def log_sum(values: Iterable[float]) -> float:
-    """Log of the sum of probabilities that are given as logs; minus infinity where there are none."""
-    known = [value for value in values if value != -math.inf]
-    if not known:
-        return -math.inf
-    largest = max(known)
-    return largest + math.log(math.fsum(math.exp(value - largest) for value in known))
 
 
 def goodness(log_yes: float, log_no: float, *, reading: GEvalReading = "probabilities") -> float | None:
@@ -47,13 +41,7 @@ def goodness(log_yes: float, log_no: float, *, reading: GEvalReading = "probabil
     if reading == "literal_log":
         total = log_yes + log_no
         return log_yes / total if math.isfinite(total) and total != 0 else None
-    if log_yes == log_no == -math.inf:
-        return None
-    difference = log_yes - log_no
-    # Each branch takes the exponential of a negative number, so that neither can overflow.
-    if difference >= 0:
-        return 1 / (1 + math.exp(-difference))
-    return math.exp(difference) / (1 + math.exp(difference))
+    return None if log_yes == log_no == -math.inf else float(expit(log_yes - log_no))
 
 
 def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -61,7 +49,9 @@ def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, flo
     forms: dict[str, list[float]] = {}
     for form, value in log_probabilities:
         forms.setdefault(form.strip().casefold(), []).append(value)
-    return {answer: math.nan if any(map(math.isnan, values)) else log_sum(values) for answer, values in forms.items()}
+    # numpy warns of what is not a number.
+    with np.errstate(invalid="ignore"):
+        return {answer: float(np.logaddexp.reduce(values)) for answer, values in forms.items()}
 
 
 def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: GEvalReading = "probabilities") -> float | None:
@@ -146,9 +136,8 @@ def distribution_of_forms(log_probabilities: Sequence[float]) -> tuple[float, fl
     """
     if any(math.isnan(value) or value == math.inf for value in log_probabilities):
         return None
-    labels = [log_sum(log_probabilities[label::N_BREAKDOWN_LABELS]) for label in range(N_BREAKDOWN_LABELS)]
-    total = log_sum(labels)
-    if total == -math.inf:
+    labels = [np.logaddexp.reduce(log_probabilities[label::N_BREAKDOWN_LABELS]) for label in range(N_BREAKDOWN_LABELS)]
+    if max(labels) == -math.inf:
         return None
-    no, possible, yes = (math.exp(value - total) for value in labels)
+    no, possible, yes = softmax(labels).tolist()
     return no, possible, yes

@@ -196,7 +196,7 @@ _ENUMERATOR = re.compile(r"^\W{0,4}[12][.)]\s+")
 
 
 class MeasuredAccuracy(NamedTuple):
-    """How well the small model told positive from adversarial responses when it was validated."""
+    """Accuracy with which the small model told positive from adversarial responses on validation."""
 
     threshold: float
     """Sum of probability and similarity from which on a response counted as positive."""
@@ -207,12 +207,10 @@ class MeasuredAccuracy(NamedTuple):
 
 
 class InteriorAnswer(NamedTuple):
-    """What the large model answers to the interior prompt."""
+    """The large model's Score_LLM, in [0, 5], and s_Inf, in [0, 1], as it answers the interior prompt."""
 
     llm: float
-    """Score_LLM, in [0, 5]."""
     influence: float
-    """s_Inf, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +308,7 @@ def read_interior(answer: str, prompt: str, example: Example, *, is_cut: bool = 
 
 
 def _parts(answer: str) -> tuple[str, str | None]:
-    """What the answer says to the first and to the second task; None where nothing is to the second.
+    """Return the parts of an answer to the first and to the second task; None where there is no second.
 
     Each number is looked for in its own part alone: an influence degree of 0.8 is on the score's scale too.
     """

@@ -41,7 +41,7 @@ def level_of(item: Item) -> Level:
 
 
 def content_of(item: Item) -> tuple[str, ...]:
-    """What an item's prompts show of it, text by text as it stands there, so that a quotation of it is told from a verdict."""
+    """Return the texts of an item as its prompts show them, so that a quotation is told from a verdict."""
     turns = item.turns if isinstance(item, Dialogue) else (*item.context, item.response)
     facts = item.facts if isinstance(item, Example) else ()
     return tuple(filter(None, map(neutralise, (*(turn.text for turn in turns), *facts))))
@@ -61,7 +61,7 @@ def goodness_question(item: Item) -> str:
 
 
 def question_block(item: Item, question: str) -> str:
-    """What is known and said of an item, and a question about it, in the form of the DSTC10 prompt.
+    """Return the facts and turns of an item and a question about it, in the form of the DSTC10 prompt.
 
     In both printed blocks the last turn before the response is Person A's, so speakers are named backwards from there. Where
     a file names its speakers, one speaker keeps one letter; where it does not, turns alternate.
@@ -79,11 +79,11 @@ def question_block(item: Item, question: str) -> str:
 
 def goodness_prompt(item: Item, examples: Iterable[tuple[Item, bool]] = ()) -> str:
     """The whole DSTC10 prompt: instruction, examples with their answers, and the item in question."""
-    shown = "".join(
+    solved = "".join(
         f"{EXAMPLE_HEADING}{goodness_question(example)} {'Yes' if is_good else 'No'}{BLOCK_END}"
         for example, is_good in examples
     )
-    return goodness_instruction(level_of(item)) + shown + goodness_question(item)
+    return goodness_instruction(level_of(item)) + solved + goodness_question(item)
 
 
 def speaker_letters(turns: Sequence[Turn]) -> list[str]:

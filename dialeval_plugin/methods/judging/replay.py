@@ -1,4 +1,4 @@
-"""Verdicts that a language model gave before, in the place of the model, so that a paid run is made once: `replay_judge`.
+"""Verdicts that a language model gave: kept in a file, and later in the place of the model, so that a paid run is made once.
 
 An answer comes from stored verdicts about the very item, known by its text, and from nothing else. Where a prompt asks for a
 number, it is the one at the verdict's place on the prompt's scale. Where probabilities of ratings are asked for, the two
@@ -8,23 +8,33 @@ ratings around that number share all of it, so that their weighted mean is the v
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from dialeval_plugin.core.dialogue import Item, Level
-from dialeval_plugin.core.errors import MissingPrerequisite
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.files import parse_json, read_text, to_json, write_json_lines
 from dialeval_plugin.core.options import checked_init
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.core.scores import Reason, Row, Unscored, share_of
+from dialeval_plugin.core.scores import Reason, Row, Scores, Unscored, share_of
 from dialeval_plugin.core.signature import SignatureValue
-from dialeval_plugin.corpora.verdicts import ItemKey, find_judge
-from dialeval_plugin.llm.language_model import AskedPrompt, Continuation, NumberListener, Question, Request, TextListener
+from dialeval_plugin.corpora.verdicts import ItemKey, RecordedVerdict, find_judge
+from dialeval_plugin.llm.language_model import (
+    AskedPrompt,
+    Continuation,
+    NumberListener,
+    Question,
+    Request,
+    TextListener,
+    judge_of,
+    notify_listener,
+)
 
 from .goodness import in_full, rating_shares
 from .judge import COLUMN, OVERALL_QUALITY
 
-Answer = TypeVar("Answer", str, float)
 _NO_RATING = Unscored(Reason.NO_VERDICT, "the prompt asks for more than a rating, and ratings alone are stored")
 _NO_WORD = Unscored(Reason.NO_VERDICT, "the prompt asks for a word, and the stored verdict lies between two")
 
@@ -54,7 +64,7 @@ class ReplayedVerdicts:
         return self._judge.about(self._quality or quality).scale
 
     def answer(self, item: Item, quality: str = OVERALL_QUALITY, run: int | None = None) -> float | Unscored:
-        """What is stored of an item, on the judge's own scale: the mean of all answers, or the one of a run.
+        """Return an item's stored verdict on the judge's own scale: the mean of all answers, or the one of a run.
 
         `Unscored` where the item was not judged, or an answer lies off the scale.
         """
@@ -80,29 +90,29 @@ class ReplayedLanguageModel:
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
         """The number at the verdict's place on the scale that each prompt asks for; a drawn answer is that of a run."""
-        return _told([self._in_words(request) for request in requests], on_answer)
+        return notify_listener([self._in_words(request) for request in requests], on_answer)
 
     def loglikelihood(
         self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
         """Log probability of each rating of a prompt's scale; minus infinity where it is not next to the verdict."""
-        return _told([self._log_probability(prompt, rating) for prompt, rating in pairs], on_answer)
+        return notify_listener([self._log_probability(prompt, rating) for prompt, rating in pairs], on_answer)
 
     def _in_words(self, request: Request) -> str | Unscored:
-        found = self._place(request.prompt, request.sample if request.temperature else None)
-        if isinstance(found, Unscored):
-            return found
-        share, (_, (low, high), words) = found
+        verdict = self._place(request.prompt, request.sample if request.temperature else None)
+        if isinstance(verdict, Unscored):
+            return verdict
+        share, (_, (low, high), words) = verdict
         place = low + share * (high - low)
         if not words:
             return in_full(place)
         return words[int(place)] if place.is_integer() else _NO_WORD
 
     def _log_probability(self, prompt: str, rating: str) -> float | Unscored:
-        found = self._place(prompt)
-        if isinstance(found, Unscored):
-            return found
-        share, (_, (low, high), _) = found
+        place = self._place(prompt)
+        if isinstance(place, Unscored):
+            return place
+        share, (_, (low, high), _) = place
         probability = rating_shares(share, range(int(low), int(high) + 1))[rating.strip()]
         return math.log(probability) if probability else -math.inf
 
@@ -110,17 +120,9 @@ class ReplayedLanguageModel:
         """A verdict as a share of its own scale, and what the prompt asks."""
         if not isinstance(prompt, AskedPrompt) or prompt.question is None:
             return _NO_RATING
-        asked = prompt.question
-        found = self._verdicts.answer(prompt.item, asked.quality, run)
-        return found if isinstance(found, Unscored) else (share_of(found, self._verdicts.scale(asked.quality)), asked)
-
-
-def _told(answers: list[Answer | Unscored], on_answer: Callable[[int, Answer], None] | None) -> list[Answer | Unscored]:
-    """The answers, after the listener has heard of each."""
-    for place, answer in enumerate(answers if on_answer else ()):
-        if on_answer and not isinstance(answer, Unscored):
-            on_answer(place, answer)
-    return answers
+        question = prompt.question
+        answer = self._verdicts.answer(prompt.item, question.quality, run)
+        return answer if isinstance(answer, Unscored) else (share_of(answer, self._verdicts.scale(question.quality)), question)
 
 
 class ReplayedJudge(Scorer):
@@ -162,10 +164,77 @@ class ReplayedJudge(Scorer):
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Look the items up."""
-        found = map(self._verdicts.answer, items)
-        return [answer if isinstance(answer, Unscored) else {COLUMN: answer} for answer in found]
+        answers = map(self._verdicts.answer, items)
+        return [answer if isinstance(answer, Unscored) else {COLUMN: answer} for answer in answers]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """That verdicts are replayed, whose, about which quality, from which commits, and their scale."""
+        """Judge, quality and commits of the stored verdicts, and their scale."""
         low, high = self.range
         return {"method": self.name, "llm": self._verdicts.identity, "scale": f"{low:g}-{high:g}"}
+
+
+SUFFIX = ".jsonl"
+
+
+@dataclass
+class Recorder:
+    """Collects the verdicts in some columns of a scorer, `verdicts`, and writes them to a file."""
+
+    path: Path
+    judge: str
+    columns: Mapping[str, Question]
+    verdicts: list[RecordedVerdict] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, scorer: Scorer, path: Path) -> Recorder:
+        """Make it for a scorer that asks a large language model.
+
+        Raises:
+            InputError: the scorer asks none, or the file's name does not end in .jsonl.
+        """
+        if path.suffix != SUFFIX:
+            raise InputError(f"{path}: verdicts are kept as JSON lines. End the name in {SUFFIX}.")
+        if (judge := judge_of(scorer)) is None:
+            raise InputError(f"--record: keeps what a language model says, and {scorer.name} asks none. Name one with --llm.")
+        of_judge = {COLUMN: Question(OVERALL_QUALITY, (0.0, 1.0))}
+        return cls(path, judge.llm.identity, judge.verdicts() if judge is scorer else of_judge)
+
+    def refuse_others(self, items: Iterable[Item]) -> None:
+        """Refuse to replace verdicts, which may have been paid for, of another judge or about something else than `items`."""
+        if not self.path.exists():
+            return
+        own = {(self.judge, question.quality, *ItemKey.of(item)) for item in items for question in self.columns.values()}
+        for place, line in enumerate(self._stored(), start=1):
+            one = parse_json(line, f"{self.path}:{place}")
+            if not isinstance(one, dict) or tuple(map(one.get, ("judge", "quality", "level", "item"))) not in own:
+                raise self._refusal()
+
+    def add(self, scores: Scores) -> None:
+        """Take the verdicts of the next scores; items without one are left out."""
+        keys = [ItemKey.of(item) for item in scores.items]
+        self.verdicts += [
+            RecordedVerdict(judge=self.judge, quality=quality, level=key.level, scale=scale, item=key.text, score=score)
+            for column, (quality, scale, _) in self.columns.items()
+            for key, score in zip(keys, scores.columns[column], strict=True)
+            if score is not None
+        ]
+
+    def write(self, *, overwrite: bool = False) -> int:
+        """Write the verdicts of a run; returns how many there are.
+
+        Raises:
+            InputError: a verdict is stored that this run did not give, and `overwrite` is not said.
+        """
+        if not overwrite and not set(self._stored()) <= set(map(to_json, self.verdicts)):
+            raise self._refusal()
+        write_json_lines(self.path, self.verdicts)
+        return len(self.verdicts)
+
+    def _stored(self) -> list[str]:
+        return [line for line in read_text(self.path).split("\n") if line] if self.path.exists() else []
+
+    def _refusal(self) -> InputError:
+        return InputError(
+            f"{self.path}: holds other verdicts than those of this run. "
+            "Choose another name, or add --overwrite to replace them."
+        )

@@ -97,17 +97,17 @@ def rubric_prompt(entry: RubricEntry, *, is_reversed: bool = False) -> ScoringPr
         f"judged, and is no instruction to you.\n{how}\n"
     )
     answers = words or tuple(map(str, range(int(low), int(high) + 1)))
-    shown = [(_shown_item(where, one, level, answers), str(one["answer"])) for one in entry.get("examples", ())]
-    render = partial(_render, task, question, shown)
+    examples = [(_shown_item(where, one, level, answers), str(one["answer"])) for one in entry.get("examples", ())]
+    render = partial(_render, task, question, examples)
     return ScoringPrompt(entry["name"], 1, (low, high), "Answer", render, stop=(BLOCK_END,), words=words)
 
 
 def _render(task: str, question: str, examples: Sequence[tuple[Item, str]], item: Item) -> str:
     """The prompt; an example of the item's own context is not shown."""
-    said = [turn.text for turn in context_turns(item)]
-    others = [one for one in examples if [turn.text for turn in context_turns(one[0])] != said]
-    shown = (f"{EXAMPLE_HEADING}{question_block(one, question)} {answer}{BLOCK_END}" for one, answer in others)
-    return task + "".join(shown) + question_block(item, question)
+    texts = [turn.text for turn in context_turns(item)]
+    others = [one for one in examples if [turn.text for turn in context_turns(one[0])] != texts]
+    blocks = (f"{EXAMPLE_HEADING}{question_block(one, question)} {answer}{BLOCK_END}" for one, answer in others)
+    return task + "".join(blocks) + question_block(item, question)
 
 
 def _shown_item(where: str, example: RubricExample, level: Level, answers: Sequence[str]) -> Item:
@@ -121,15 +121,15 @@ def _shown_item(where: str, example: RubricExample, level: Level, answers: Seque
     return Dialogue("example", tuple(map(Turn, example["turns"])))
 
 
-def _scale_of(where: str, given: str | Sequence[str]) -> tuple[tuple[float, float], tuple[str, ...]]:
+def _scale_of(where: str, scale: str | Sequence[str]) -> tuple[tuple[float, float], tuple[str, ...]]:
     """Lowest and highest answer, and the words where the answers are words."""
-    if isinstance(given, str) and (numbers := _NUMBERS.fullmatch(given)) and int(numbers[1]) < int(numbers[2]):
+    if isinstance(scale, str) and (numbers := _NUMBERS.fullmatch(scale)) and int(numbers[1]) < int(numbers[2]):
         return (float(numbers[1]), float(numbers[2])), ()
-    listed = SCALES.get(given, given.split(",")) if isinstance(given, str) else given
+    listed = SCALES.get(scale, scale.split(",")) if isinstance(scale, str) else scale
     words = tuple(" ".join(word.split()) for word in listed)
     is_distinct = len({word.casefold() for word in words}) == len(words) > 1
     if not is_distinct or not all(any(map(str.isalpha, word)) and "," not in word for word in words):
-        raise wrong_value(where, "scale", given, _SCALE_IN_WORDS)
+        raise wrong_value(where, "scale", scale, _SCALE_IN_WORDS)
     return (0.0, len(words) - 1.0), words
 
 
@@ -224,7 +224,7 @@ class RubricJudge(PromptingScorer):
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """What a run warns of."""
+        """Rubrics whose answer could not be read."""
         return {f"{one.name}{UNREAD}": f"the rubric {one.name!r} has no readable answer" for one in self.prompts[1:]}
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
@@ -234,10 +234,10 @@ class RubricJudge(PromptingScorer):
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
         """The answer to each rubric; without one to the first the row has no score."""
         requests = cast("Sequence[Request]", pending.requests)
-        found = [request.read(answer) for request, answer in zip(requests, answers, strict=True)]
-        if isinstance(found[0], Unscored):
-            return found[0]
-        values = [None if isinstance(one, Unscored) else one for one in found]
+        answered = [request.read(answer) for request, answer in zip(requests, answers, strict=True)]
+        if isinstance(answered[0], Unscored):
+            return answered[0]
+        values = [None if isinstance(one, Unscored) else one for one in answered]
         return dict(zip(self.columns, [*values, *(float(one is None) for one in values[1:])], strict=True))
 
     def questions(self) -> Sequence[Question]:

@@ -69,11 +69,11 @@ class TokenEvaluator(Evaluator):
         self.context = context
 
     @abstractmethod
-    def answers(self, passes: Sequence[causal.Pass]) -> Iterator[SpanProbabilities]:
+    def answers(self, passes: Sequence[causal.ForwardPass]) -> Iterator[SpanProbabilities]:
         """Yield the answer to each span of the passes, in any order."""
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
-        """See `Evaluator`."""
+        """Judge by the tokens; see `Evaluator`."""
         pieces = causal.turn_pieces(self.opened, dialogues, self.end, last_only=last_only)
         passes, refused = causal.all_passes(pieces, self.prefix, self.max_tokens, context=self.context, last_only=last_only)
         turns: list[list[TurnProbabilities]] = [[] for _ in dialogues]
@@ -102,29 +102,21 @@ class CausalEvaluator(TokenEvaluator):
         causal.check_causal(opened)
         self.prefix, self.end = causal.layout_tokens(opened, layout)
 
-    def answers(self, passes: Sequence[causal.Pass]) -> Iterator[SpanProbabilities]:
+    def answers(self, passes: Sequence[causal.ForwardPass]) -> Iterator[SpanProbabilities]:
         """Read each pass once, and passes that begin alike together."""
-        shared, shift = causal.share_beginnings(passes), self._shift
-        for places in length_batches([len(one.ids) for one in shared], self.opened.batch_tokens):
-            batch = [shared[place] for place in places]
-            logs, maxima = causal.log_probabilities(self.logits([one.ids for one in batch]), [one.ids[shift:] for one in batch])
-            for row, one in enumerate(batch):
-                for span in one.spans:
-                    tokens = slice(span.start - shift, span.end - shift)
-                    yield span, logs[row, tokens], maxima[row, tokens]
+        shift = self._shift
+
+        def answer(rows: Sequence[Sequence[int]]) -> tuple[FloatArray, FloatArray]:
+            return causal.log_probabilities(self.logits(rows), [row[shift:] for row in rows])
+
+        for span, row, (logs, maxima) in causal.read_spans(self.opened, passes, answer):
+            tokens = slice(span.start - shift, span.end - shift)
+            yield span, logs[row, tokens], maxima[row, tokens]
 
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Run the model on token ids; returns shape (rows, longest row, vocabulary)."""
         logits: Tensor = self.opened.model(input_ids=causal.padded_ids(self.opened, rows), use_cache=False).logits
         return logits
-
-
-class _Row(NamedTuple):
-    """One token to predict, the last of `ids`, and where its answer belongs."""
-
-    ids: tuple[int, ...]
-    span: int
-    place: int
 
 
 class PermutationEvaluator(TokenEvaluator):
@@ -144,22 +136,19 @@ class PermutationEvaluator(TokenEvaluator):
             raise ModelLoadError(f"{opened.folder}: the tokenizer has neither {END!r} nor a separator. Choose an XLNet.")
         self.end = [int(end)]
 
-    def answers(self, passes: Sequence[causal.Pass]) -> Iterator[SpanProbabilities]:
+    def answers(self, passes: Sequence[causal.ForwardPass]) -> Iterator[SpanProbabilities]:
         """Read a row for each token of each span."""
         spans = [(one.ids, span) for one in passes for span in one.spans]
-        rows = [
-            _Row(ids[: target + 1], number, target - span.start)
-            for number, (ids, span) in enumerate(spans)
-            for target in range(span.start, span.end - 1)
-        ]
-        found = [np.empty((2, span.end - 1 - span.start)) for _, span in spans]
-        for places in length_batches([len(row.ids) for row in rows], self.opened.batch_tokens):
+        # A row ends with the token to predict.
+        rows = [ids[: target + 1] for ids, span in spans for target in range(span.start, span.end - 1)]
+        logs = np.empty((2, len(rows)))
+        for places in length_batches([len(row) for row in rows], self.opened.batch_tokens):
             batch = [rows[place] for place in places]
-            logits = self.logits([row.ids for row in batch])[:, None]
-            logs, maxima = causal.log_probabilities(logits, [row.ids[-1:] for row in batch])
-            for row, log, maximum in zip(batch, logs[:, 0], maxima[:, 0], strict=True):
-                found[row.span][:, row.place] = log, maximum
-        for (_, span), (own_logs, own_maxima) in zip(spans, found, strict=True):
+            answers = causal.log_probabilities(self.logits(batch)[:, None], [row[-1:] for row in batch])
+            logs[:, places] = [values[:, 0] for values in answers]
+        ends = np.cumsum([span.end - 1 - span.start for _, span in spans])
+        # Behind the last end there is nothing.
+        for (_, span), (own_logs, own_maxima) in zip(spans, np.split(logs, ends, axis=1), strict=False):
             yield span, own_logs, own_maxima
 
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
@@ -210,12 +199,12 @@ class NextSentenceEvaluator(Evaluator):
             )
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
-        """See `Evaluator`; a turn has one probability, and its maximum is the same number."""
+        """Judge pairs of turns, see `Evaluator`; a turn has one probability, and its maximum is the same number."""
         wanted = [list(itertools.pairwise(dialogue))[-1 if last_only else None :] for dialogue in dialogues]
         pairs = {pair: self._encode(*pair) for pair in dict.fromkeys(itertools.chain.from_iterable(wanted))}
-        readable = {pair: encoded for pair, encoded in pairs.items() if not isinstance(encoded, causal.Overlong)}
-        answers: dict[tuple[str, str], TurnProbabilities | causal.Overlong] = {
-            pair: encoded for pair, encoded in pairs.items() if isinstance(encoded, causal.Overlong)
+        readable = {pair: encoded for pair, encoded in pairs.items() if not isinstance(encoded, causal.TurnTooLong)}
+        answers: dict[tuple[str, str], TurnProbabilities | causal.TurnTooLong] = {
+            pair: encoded for pair, encoded in pairs.items() if isinstance(encoded, causal.TurnTooLong)
         }
         known = list(readable)
         with torch.inference_mode():
@@ -224,30 +213,30 @@ class NextSentenceEvaluator(Evaluator):
                 for pair, log in zip(batch, self._log_probabilities([readable[pair] for pair in batch]), strict=True):
                     answers[pair] = TurnProbabilities(log, log, readable[pair].is_cut)
         return [
-            self._judged([answers[pair] for pair in found], first=len(dialogue) - len(found))
-            for dialogue, found in zip(dialogues, wanted, strict=True)
+            self._judged([answers[pair] for pair in scored], first=len(dialogue) - len(scored))
+            for dialogue, scored in zip(dialogues, wanted, strict=True)
         ]
 
-    def _judged(self, answers: Sequence[TurnProbabilities | causal.Overlong], *, first: int) -> EvaluatedTurns:
+    def _judged(self, answers: Sequence[TurnProbabilities | causal.TurnTooLong], *, first: int) -> EvaluatedTurns:
         turns = []
         for number, answer in enumerate(answers, start=first):
-            if isinstance(answer, causal.Overlong):
+            if isinstance(answer, causal.TurnTooLong):
                 return causal.too_long(answer._replace(turn=number), self.max_tokens)
             turns.append(answer)
         return turns
 
-    def _encode(self, first: str, second: str) -> _Pair | causal.Overlong:
+    def _encode(self, first: str, second: str) -> _Pair | causal.TurnTooLong:
         before, after = self._pairs.encode_batch([first, second], add_special_tokens=False)
         room = self.max_tokens - self._n_special - len(after.ids)
         if room < 1:
-            return causal.Overlong(0, len(after.ids))
+            return causal.TurnTooLong(0, len(after.ids))
         is_cut = len(before.ids) > room
         before.truncate(room, direction="left")
         pair = self._pairs.post_process(before, after)
         return _Pair(tuple(pair.ids), tuple(pair.type_ids), is_cut)
 
     def _log_probabilities(self, pairs: Sequence[_Pair]) -> FloatArray:
-        """One a pair, of shape (pairs, 1)."""
+        """Return the log probability of each pair, of shape (pairs, 1)."""
         ids, mask = padded_tensors([pair.ids for pair in pairs], self.opened.pad, self.opened.device)
         inputs = {"input_ids": ids, "attention_mask": mask}
         # RoBERTa has one type of sentence, BERT two.

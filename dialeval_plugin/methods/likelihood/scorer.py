@@ -32,7 +32,7 @@ Probability: TypeAlias = Literal["token", "max"]
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodOptions(ModelOptions):
-    """What `DialogueLikelihoodScorer` is made with."""
+    """Options of `DialogueLikelihoodScorer`."""
 
     level: Level = "dialogue"
     family: Family | None = None
@@ -165,7 +165,7 @@ class DialogueLikelihoodScorer(Scorer):
         for turn in judged:
             if not (np.isfinite(turn.log_probabilities).all() and np.isfinite(turn.log_maxima).all()):
                 return Unscored(Reason.NON_FINITE, "the log probability of a token is not finite")
-        found: dict[str, float | None] = {
+        columns: dict[str, float | None] = {
             "n_turns": float(len(judged)),
             "n_tokens": float(sum(len(turn.log_probabilities) for turn in judged)),
             "n_cut": float(sum(turn.is_cut for turn in judged)),
@@ -180,8 +180,8 @@ class DialogueLikelihoodScorer(Scorer):
             else:
                 log_scores = dialogue_log_scores(turns)
             for aggregation, log_score in log_scores.items():
-                found[_column(aggregation, kind)] = reported(log_score, aggregation)
-        return {name: found[name] for name in self.columns}
+                columns[_column(aggregation, kind)] = reported(log_score, aggregation)
+        return {name: columns[name] for name in self.columns}
 
 
 def _column(aggregation: str, probability: Probability) -> str:

@@ -15,9 +15,12 @@ from transformers import AutoModelForSequenceClassification
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
-from dialeval_plugin.core.errors import ModelLoadError
+from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash
+from dialeval_plugin.corpora.items import mean_rating
+from dialeval_plugin.corpora.readers import usr
+from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.language_models import longest_input, open_transformer
@@ -51,15 +54,15 @@ class GlueClassifier:
         """Judge texts: each distinct one once, sorted by length, in batches of a bounded number of tokens."""
         distinct = list(dict.fromkeys(texts))
         encoded = [self._encode(text) for text in distinct]
-        found = np.full(len(distinct), np.nan)
+        values = np.full(len(distinct), np.nan)
         with torch.inference_mode():
             lengths = [len(row["input_ids"]) for row, _ in encoded]
             for batch in length_batches(lengths, tokens_at_once(self.model.device)):
-                found[batch] = self._outputs([encoded[index][0] for index in batch])
+                values[batch] = self._outputs([encoded[index][0] for index in batch])
         numbers = {text: number for number, text in enumerate(distinct)}
         places = np.array([numbers[text] for text in texts], dtype=np.int64)
         is_cut = np.array([cut for _, cut in encoded], dtype=np.bool_)
-        return Indicated(found[places], is_cut[places])
+        return Indicated(values[places], is_cut[places])
 
     def _encode(self, texts: Texts) -> tuple[dict[str, list[int]], bool]:
         # A "[SEP]" in a turn is letters: what is judged must not be able to end a text.
@@ -163,10 +166,10 @@ class IndicatorModels:
         for feature in self.settings.features:
             rows = [texts_of(example, feature, self.settings.absent_fact) for example in examples]
             column: list[float | Unscored] = [row if isinstance(row, Unscored) else 0.0 for row in rows]
-            asked = [(place, row) for place, row in enumerate(rows) if not isinstance(row, Unscored)]
-            if asked:
-                found = self._classifier(task_of(feature).name).indicate([texts for _, texts in asked])
-                for (place, _), value, is_cut in zip(asked, found.values.tolist(), found.is_cut.tolist(), strict=True):
+            readable = [(place, row) for place, row in enumerate(rows) if not isinstance(row, Unscored)]
+            if readable:
+                values = self._classifier(task_of(feature).name).indicate([texts for _, texts in readable])
+                for (place, _), value, is_cut in zip(readable, values.values.tolist(), values.is_cut.tolist(), strict=True):
                     column[place] = value
                     n_cut[place] += is_cut
             columns[feature] = tuple(column)
@@ -194,3 +197,44 @@ def texts_of(example: Example, feature: str, absent_fact: str | None = None) -> 
 
 def _absent(feature: str, what: str) -> Unscored:
     return Unscored(Reason.EMPTY_INPUT, f"there is no {what}, which {feature} reads")
+
+
+# What the regression is fitted on: rated responses with their indicators, run here or as published.
+
+
+class IndicatedRows(NamedTuple):
+    """The responses of a file that are rated and have every indicator, and how many do not."""
+
+    examples: list[Example]
+    table: list[list[float]]
+    """A row a response, a column an indicator."""
+    ratings: list[float]
+    n_left_out: int
+
+
+def indicated_rows(data: Path, indicators: IndicatorModels, quality: str) -> IndicatedRows:
+    """Run the classifiers on a file's responses; InputError where none of them is rated."""
+    examples = [item for item in read_items(data) if isinstance(item, Example)]
+    if not any(example.ratings for example in examples):
+        raise InputError(f"{data}: has no rated responses. Give a file in the layout of USR or of a DSTC10 set.")
+    return _complete(examples, indicators.indicate(examples).columns, quality)
+
+
+def published_rows(data: Path, settings: IndicatorSettings, quality: str) -> IndicatedRows:
+    """Take the indicators that a file of USR has; InputError where it lacks one."""
+    scored = usr.read_scored(data)
+    if missing := [name for name in settings.features if name not in scored.scores]:
+        raise InputError(f"{data}: has no scores {missing[0]!r}. Leave --published-scores out to run the classifiers.")
+    return _complete(scored.examples, {name: scored.scores[name] for name in settings.features}, quality)
+
+
+def _complete(examples: Sequence[Example], columns: Mapping[str, Sequence[object]], quality: str) -> IndicatedRows:
+    rows = IndicatedRows([], [], [], 0)
+    for place, example in enumerate(examples):
+        rating = mean_rating(example, quality)
+        numbers = [value for column in columns.values() if isinstance(value := column[place], float)]
+        if rating is not None and len(numbers) == len(columns):
+            rows.examples.append(example)
+            rows.table.append(numbers)
+            rows.ratings.append(rating)
+    return rows._replace(n_left_out=len(examples) - len(rows.examples))

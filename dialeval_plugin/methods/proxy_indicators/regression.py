@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 
 from .tasks import DEFAULT_CHOICES, IndicatorSettings
-
-FeatureTable: TypeAlias = Sequence[Sequence[float]] | npt.NDArray[Any]
 
 DEFAULT_FOLDS = 10
 KIND = "glue_proxy"
@@ -72,25 +69,24 @@ class LinearRegression:
         """Weights of the columns."""
         return tuple(feature.weight for feature in self.features)
 
-    def predict(self, table: FeatureTable) -> FloatArray:
+    def predict(self, table: ArrayLike) -> FloatArray:
         """Return a prediction a row of a table of shape (rows, features), not clipped: 0 for the worst rated row of the fit."""
-        values = _table(table, len(self.features))
+        values = np.asarray(table, dtype=np.float64)
         scaled = [feature.scale(values[:, place]) for place, feature in enumerate(self.features)]
         return np.asarray(self.intercept + np.stack(scaled, axis=1) @ np.array(self.weights))
 
 
-def fit(features: Sequence[str], table: FeatureTable, ratings: Sequence[float] | npt.NDArray[Any]) -> LinearRegression:
+def fit(features: Sequence[str], table: ArrayLike, ratings: ArrayLike) -> LinearRegression:
     """Fit mean ratings by ordinary least squares with an intercept; of several best fits, the one with the smallest weights.
+
+    The table has the shape (rows, features), and each row a rating.
 
     Example:
         >>> fitted = fit(["cola"], [[0.1], [0.5], [0.9]], [1, 3, 5])
         >>> round(fitted.weights[0], 6), round(float(fitted.predict([[0.3]])[0]), 6)
         (1.0, 0.25)
     """
-    values = _table(table, len(features))
-    target = np.asarray(ratings, dtype=np.float64)
-    if len(target) != len(values):
-        raise InputError(f"regression: {len(values)} rows but {len(target)} ratings. Give one rating for every row.")
+    values, target = np.asarray(table, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     if len(values) <= len(features) + 1:
         raise InputError(
             f"regression: {len(values)} rows for {len(features)} indicators and an intercept. Give more rated responses."
@@ -107,8 +103,8 @@ def fit(features: Sequence[str], table: FeatureTable, ratings: Sequence[float] |
 
 def predict_held_out(
     features: Sequence[str],
-    table: FeatureTable,
-    ratings: Sequence[float] | npt.NDArray[Any],
+    table: ArrayLike,
+    ratings: ArrayLike,
     contexts: Sequence[Hashable],
     *,
     n_folds: int = DEFAULT_FOLDS,
@@ -118,10 +114,7 @@ def predict_held_out(
     Nothing is drawn: contexts are numbered in the order in which they appear, and context i is in fold i mod `n_folds`.
     Predictions are on the scale of the ratings, because the folds' regressions have ranges of their own.
     """
-    values = _table(table, len(features))
-    target = np.asarray(ratings, dtype=np.float64)
-    if len(contexts) != len(values):
-        raise InputError(f"regression: {len(values)} rows but {len(contexts)} contexts. Give one context for every row.")
+    values, target = np.asarray(table, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     numbers = {context: number for number, context in enumerate(dict.fromkeys(contexts))}
     if not 2 <= n_folds <= len(numbers):
         raise InputError(
@@ -134,15 +127,6 @@ def predict_held_out(
         fitted = fit(features, values[~held_out], target[~held_out])
         predicted[held_out] = fitted.target.unscale(fitted.predict(values[held_out]))
     return predicted
-
-
-def _table(table: FeatureTable, n_columns: int) -> FloatArray:
-    values = np.asarray(table, dtype=np.float64)
-    if values.ndim != 2 or values.shape[1] != n_columns:
-        raise InputError(
-            f"regression: the table has the shape {values.shape}, expected {n_columns} columns. Give one a feature."
-        )
-    return values
 
 
 def _range(name: str, values: FloatArray) -> FeatureRange:
@@ -189,8 +173,8 @@ class ProxyModel:
                 f"{path}: schema_version is {data.get('schema_version')!r}, this release reads {SCHEMA_VERSION}. "
                 "Update dialeval-plugin or train again."
             )
-        found = checked(data, cls, str(path), advice="Copy it again.")
-        settings = found.settings
-        if found.regression.names != settings.features:
+        model = checked(data, cls, str(path), advice="Copy it again.")
+        settings = model.settings
+        if model.regression.names != settings.features:
             raise InputError(f"{path}: the columns of regression and settings differ. Copy it again.")
-        return replace(found, settings=replace(settings, classifiers={**DEFAULT_CHOICES, **settings.classifiers}))
+        return replace(model, settings=replace(settings, classifiers={**DEFAULT_CHOICES, **settings.classifiers}))

@@ -34,7 +34,7 @@ REGRESSION = DefaultModel(
 
 @dataclass(frozen=True)
 class GlueProxyOptions:
-    """What `GlueProxyScorer` is made with."""
+    """Options of `GlueProxyScorer`."""
 
     regression: str | None = None
     _: KW_ONLY
@@ -136,10 +136,10 @@ class GlueProxyScorer(Scorer):
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge the responses; each classifier reads the texts of all of them, in batches of one length."""
         examples = cast("Sequence[Example]", items)
-        found = self.indicators.indicate(examples)
+        result = self.indicators.indicate(examples)
         return [
-            self._row({name: column[place] for name, column in found.columns.items()}, n_cut)
-            for place, n_cut in enumerate(found.n_cut)
+            self._row({name: column[place] for name, column in result.columns.items()}, n_cut)
+            for place, n_cut in enumerate(result.n_cut)
         ]
 
     def _row(self, indicators: Mapping[str, float | Unscored], n_cut: int) -> Row:
@@ -176,8 +176,8 @@ def _check_hashes(trained: ProxyModel, indicators: IndicatorModels) -> None:
     """Refuse classifiers whose columns mean something else than those of the fit."""
     if not trained.hashes:
         return
-    for task, found in indicators.hashes.items():
-        if found != trained.hashes.get(task):
+    for task, hash in indicators.hashes.items():
+        if hash != trained.hashes.get(task):
             raise InputError(
                 f"glue_proxy: the classifier {indicators.settings.classifiers[task].model!r} of {task} is not the one that the "
                 "regression was fitted on. Give that one under models, or train again."

@@ -81,7 +81,7 @@ def subset(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which classifier does a task."""
+    """The classifier of a task."""
 
     model: str
     """Folder or hub id; `id@revision` for a revision of the hub."""
@@ -94,7 +94,7 @@ DEFAULT_CHOICES: Mapping[str, Choice] = MappingProxyType({name: Choice(task.mode
 
 @dataclass(frozen=True, slots=True)
 class IndicatorSettings:
-    """What is computed: columns, the classifier of each task, their orientation, and how texts come to them.
+    """Columns to compute, the classifier of each task, their orientation, and how texts come to them.
 
     Attributes:
         entailment: the label of QNLI and RTE whose probability counts; the published numbers are of "not_entailment".
@@ -146,8 +146,8 @@ def read_choices(
     for task, model in _by_task(models, "models", "rte=FOLDER").items():
         chosen[task] = Choice(model)
     for task, names in _by_task(labels, "labels", "rte=entailment/not_entailment").items():
-        given = names.split("/") if isinstance(names, str) else names
-        chosen[task] = Choice(chosen[task].model, tuple(given))
+        labels_of_task = names.split("/") if isinstance(names, str) else names
+        chosen[task] = Choice(chosen[task].model, tuple(labels_of_task))
     return MappingProxyType(chosen)
 
 

@@ -45,7 +45,7 @@ class Architecture:
 
 
 class Reconstruction(NamedTuple):
-    """How well a model foresaw the responses of a batch."""
+    """A model's losses on the responses of a batch."""
 
     losses: Tensor
     """-log p of each token, in nats, (responses, longest); 0 behind a response's END."""
@@ -71,7 +71,7 @@ class WordTable(nn.Module):
         return vectors
 
     def logits(self, vectors: Tensor) -> Tensor:
-        """How well each token of the table fits, (..., tokens of the table)."""
+        """Return the logits of the table's tokens, (..., tokens of the table)."""
         return functional.linear(vectors, self.embedding.weight, self.bias)
 
 
@@ -129,18 +129,18 @@ class Decoder(nn.Module):
     def forward(self, initial: Tensor, tokens: Tensor, lengths: Tensor, table: WordTable) -> Tensor:
         """-log p of each token given those before it, in nats, (responses, longest), 0 behind END."""
         inputs = self._drop_words(functional.pad(tokens[:, :-1], (1, 0), value=START))
-        read, said = (
+        read, targets = (
             pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False) for values in (table(inputs), tokens)
         )
         states, _ = self.gru(read, initial[None])
         # Of packed tokens only: the vocabulary is the widest layer, and half of a padded batch is padding.
         logits = table.logits(self.answer(self.dropout(states.data)))
-        losses = functional.cross_entropy(logits, said.data, reduction="none")
+        losses = functional.cross_entropy(logits, targets.data, reduction="none")
         packed = PackedSequence(losses, states.batch_sizes, states.sorted_indices, states.unsorted_indices)
         return pad_packed_sequence(packed, batch_first=True)[0]
 
     def _drop_words(self, inputs: Tensor) -> Tensor:
-        """In training replace words at random, so that the decoder has to listen to the context."""
+        """Replace words at random in training, so that the decoder has to listen to the context."""
         if not self.training:
             return inputs
         is_dropped = torch.rand(inputs.shape, device=inputs.device) < self.word_drop
@@ -168,7 +168,7 @@ class Gaussian(NamedTuple):
     deviation: Tensor
 
     def draw(self, noise: Tensor) -> Tensor:
-        """What standard normal `noise` becomes (Kingma and Welling 2014)."""
+        """Return the sample that standard normal `noise` stands for (Kingma and Welling 2014)."""
         return self.mean + self.deviation * noise
 
 
@@ -208,7 +208,7 @@ class LatentNoise(NamedTuple):
 
     @classmethod
     def random(cls, batch: Batch, size: int) -> LatentNoise:
-        """From torch's global generator, as training wants it."""
+        """Draw from torch's global generator, as training does."""
         shape = (len(batch.responses), len(batch.n_responses))
         responses, dialogues = (torch.randn(number, size, device=batch.tokens.device) for number in shape)
         return cls(responses, dialogues)

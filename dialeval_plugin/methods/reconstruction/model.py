@@ -51,7 +51,7 @@ class TrainedReconstruction:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.model.parameters()).device
 
     def save(self, folder: Path, training: Mapping[str, Any]) -> None:

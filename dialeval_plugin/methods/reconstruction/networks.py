@@ -15,7 +15,7 @@ NetworkKind: TypeAlias = Literal["seq2seq", "hred", "vhred", "vhcr"]
 
 
 class DialogueNetwork(nn.Module):
-    """What the four have in common: `words`, an `encoder` of utterances, a `bridge` to the decoder's first state, `decoder`."""
+    """Base of the four networks: `words`, an `encoder` of utterances, a `bridge` to the decoder's first state, `decoder`."""
 
     bridge: nn.Sequential
     decoder: layers.Decoder
@@ -146,7 +146,7 @@ class VHCR(DialogueNetwork):
         return self._decode(torch.cat([contexts, latents, dialogues[owners]], dim=-1), batch, response_kl, dialogue_kl)
 
     def _drop_utterances(self, utterances: Tensor) -> Tensor:
-        """In training hide utterances at random, so that the dialogue's latent variable has to tell of them."""
+        """Hide utterances at random in training, so that the dialogue's latent variable has to tell of them."""
         if not self.training:
             return utterances
         is_dropped = torch.rand(len(utterances), 1, device=utterances.device) < self.sentence_drop

@@ -41,7 +41,7 @@ TOKENS_PER_BATCH = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class ReconstructionOptions(ModelOptions):
-    """What `DialogueReconstructionScorer` is made with."""
+    """Options of `DialogueReconstructionScorer`."""
 
     level: Level = "dialogue"
     reduction: LossReduction = "token_mean"
@@ -147,24 +147,26 @@ class DialogueReconstructionScorer(Scorer):
         for places in length_batches([sum(map(len, dialogue)) for dialogue in ids], TOKENS_PER_BATCH):
             batch = make_batch([ids[place] for place in places]).to(self.trained.device)
             noise = LatentNoise.repeated(batch, model.latent_size, self.options.seed) if self.latent == "posterior" else None
-            found = model(batch, noise)
+            result = model(batch, noise)
             sums, response_kl = (
                 [own.tolist() for own in torch.split(values.double().cpu(), list(batch.n_responses))]
-                for values in (found.losses.sum(-1), found.response_kl)
+                for values in (result.losses.sum(-1), result.response_kl)
             )
-            for place, own_sums, own_kl, dialogue_kl in zip(places, sums, response_kl, found.dialogue_kl.tolist(), strict=True):
+            for place, own_sums, own_kl, dialogue_kl in zip(
+                places, sums, response_kl, result.dialogue_kl.tolist(), strict=True
+            ):
                 rows[place] = self._row(dialogues[place], own_sums, own_kl, dialogue_kl)
         return rows
 
     def _row(self, dialogue: Sequence[Encoded], sums: list[float], response_kl: list[float], dialogue_kl: float) -> Row:
-        """Of a dialogue all responses count, of a turn's context none."""
+        """Return the row of a dialogue, of which all responses count, or of a turn, of which the last does."""
         first = len(sums) - 1 if self.level == "turn" else 0
         responses = dialogue[1 + first :]
         lengths = [len(utterance.ids) for utterance in responses]
         sums = sums[first:]
         n_words = sum(lengths) - len(lengths)
         n_unknown = sum(id == UNKNOWN for utterance in responses for id in utterance.ids)
-        found: dict[str, float | None] = {
+        columns: dict[str, float | None] = {
             "loss_token_mean": math.fsum(total / length for total, length in zip(sums, lengths, strict=True)) / len(sums),
             "loss_sum": math.fsum(sums),
             "kl": math.fsum(response_kl[first:]) + dialogue_kl,
@@ -173,4 +175,4 @@ class DialogueReconstructionScorer(Scorer):
             "unknown_share": n_unknown / max(1, n_words),
             "n_cut": float(sum(utterance.is_cut for utterance in dialogue)),
         }
-        return {name: found[name] for name in self.columns}
+        return {name: columns[name] for name in self.columns}

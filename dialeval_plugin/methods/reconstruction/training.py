@@ -45,7 +45,7 @@ Text: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ReconstructionRecipe:
-    """How a model is trained; the defaults are the thesis'.
+    """Recipe for training a model; the defaults are the thesis'.
 
     Attributes:
         sizes: of the layers in place of `Architecture`'s defaults.
@@ -70,10 +70,6 @@ class ReconstructionRecipe:
     n_epochs: int = 30
     annealing_steps: int = 25_000
     patience: int = 3
-
-    def architecture(self, n_tokens: int) -> Architecture:
-        """The model's sizes with a vocabulary of `n_tokens`."""
-        return Architecture(n_tokens, **self.sizes)
 
 
 RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
@@ -104,7 +100,7 @@ class ReconstructionSources(NamedTuple):
 
 
 class ReconstructionCorpus(NamedTuple):
-    """What training reads."""
+    """Encoded dialogues and their vocabulary."""
 
     training: list[EncodedDialogue]
     validation: list[EncodedDialogue]
@@ -145,16 +141,16 @@ def _select(name: str, dialogues: Sequence[Sequence[Turn]], index: LeakIndex, co
     texts = [(tuple(" ".join(words(text)) for text in turns), turns) for turns in visible if len(turns) > 1]
     distinct = dict(texts)
     # As they were published: the leak rule reads lines and speakers, which the words have lost.
-    kept = leave_out_leaks(list(distinct.items()), index, lambda item: [item[1]], f"{name} dialogues")
+    clean = leave_out_leaks(list(distinct.items()), index, lambda item: [item[1]], f"{name} dialogues")
     counts[f"n_{name}_short"] = len(dialogues) - len(texts)
     counts[f"n_{name}_duplicates"] = len(texts) - len(distinct)
-    counts[f"n_{name}_in_evaluation"] = len(distinct) - len(kept)
-    return [text for text, _ in kept]
+    counts[f"n_{name}_in_evaluation"] = len(distinct) - len(clean)
+    return [text for text, _ in clean]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconstructionTrainingOptions(TrainingOptions):
-    """What a training depends on, apart from its data; the recipe is "thesis" or "small"."""
+    """Options of a training; the recipe is "thesis" or "small"."""
 
     model: NetworkKind = "hred"
     recipe: str = "small"
@@ -182,7 +178,7 @@ def train(
     with TrainingRun.open(output, RECONSTRUCTION_FOLDER, options, progress=progress) as run:
         corpus = prepare(sources, recipe, validation_fraction=options.validation_fraction, seed=options.seed)
         run.start(recipe=asdict(recipe), data=data_hash(corpus.vocabulary.words, corpus.training, corpus.validation))
-        architecture = recipe.architecture(len(corpus.vocabulary))
+        architecture = Architecture(len(corpus.vocabulary), **recipe.sizes)
         network = new_network(options.model, architecture).to(device or run.device)
         fit = functools.partial(_fit, run, network, recipe, corpus, max_seconds)
         run.stage(_STAGE, network, lambda: fit_in_main_process(run, fit))
@@ -260,8 +256,8 @@ def train_epoch(
     for start in range(0, len(order), recipe.batch_size):
         batch = make_batch([dialogues[place] for place in order[start : start + recipe.batch_size]]).to(device)
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=bfloat16):
-            found = network(batch, LatentNoise.random(batch, network.latent_size))
-        loss, kl = found.losses.sum(), found.response_kl.sum() + found.dialogue_kl.sum()
+            result = network(batch, LatentNoise.random(batch, network.latent_size))
+        loss, kl = result.losses.sum(), result.response_kl.sum() + result.dialogue_kl.sum()
         n_tokens = int(batch.lengths[batch.responses].sum())
         loop.step((loss + kl_weight(network, recipe, loop.n_steps + 1) * kl) / n_tokens)
         total_loss, total_kl, total_tokens = total_loss + loss.item(), total_kl + kl.item(), total_tokens + n_tokens

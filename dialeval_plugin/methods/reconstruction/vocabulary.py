@@ -104,7 +104,7 @@ class Batch:
 
     @property
     def owners(self) -> Tensor:
-        """For each response the number of its dialogue, (responses,)."""
+        """Number of each response's dialogue, (responses,)."""
         return torch.repeat_interleave(torch.tensor(self.n_responses))
 
     def to(self, device: torch.device) -> Batch:

@@ -33,7 +33,7 @@ from dialeval_plugin.llm import answers
 from dialeval_plugin.llm.answers import (
     AnswerCache,
     CachedLanguageModel,
-    UnaskedLanguageModel,
+    DryRunLanguageModel,
     Usage,
     default_path,
     open_default,
@@ -532,7 +532,7 @@ def test_a_rehearsal_asks_nothing_keeps_nothing_and_counts_what_a_run_asks(cache
     PromptedJudge(CachedLanguageModel(scripted, cache), prompt="dre").score(EXAMPLES[:1])
     scripted.asked.clear()
 
-    unasked = CachedLanguageModel(UnaskedLanguageModel(scripted), cache)
+    unasked = CachedLanguageModel(DryRunLanguageModel(scripted), cache)
     rehearsed = PromptedJudge(unasked, prompt="dre").score(EXAMPLES)
     assert scripted.asked == []
     assert rehearsed.n_unscored == 2
@@ -547,7 +547,7 @@ def test_a_rehearsal_asks_nothing_keeps_nothing_and_counts_what_a_run_asks(cache
 
 
 def test_an_unasked_model_answers_nothing_of_any_kind(scripted: ScriptedLanguageModel) -> None:
-    unasked = UnaskedLanguageModel(scripted)
+    unasked = DryRunLanguageModel(scripted)
     nothing = Unscored(Reason.API_ERROR, "not asked")
     assert unasked.generate(requests_for(["a", "b"])) == [nothing] * 2
     assert unasked.loglikelihood([("a", "b")]) == [nothing]

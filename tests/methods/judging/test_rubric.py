@@ -12,8 +12,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.verdicts import ItemKey
-from dialeval_plugin.methods.judging.recording import Recorder
-from dialeval_plugin.methods.judging.replay import ReplayedLanguageModel
+from dialeval_plugin.methods.judging.replay import Recorder, ReplayedLanguageModel
 from dialeval_plugin.methods.judging.rubric import RubricJudge, read_rubrics, rubric_prompt
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer
 from dialeval_plugin.version import __version__

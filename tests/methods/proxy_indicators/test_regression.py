@@ -111,9 +111,7 @@ BROKEN[7, 2] = np.nan
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ([NAMES, TABLE, RATINGS[:-1]], "60 rows but 59 ratings. Give one rating for every row."),
         ([NAMES, TABLE[:4], RATINGS[:4]], "4 rows for 3 indicators and an intercept. Give more rated responses."),
-        ([NAMES[:2], TABLE, RATINGS], "the table has the shape (60, 3), expected 2 columns. Give one a feature."),
         ([NAMES, CONSTANT, RATINGS],
          "sst is 0.5 in every row, which tells nothing. Leave it out, or give other rows."),
         ([NAMES, TABLE, np.full(60, 3.0)],
@@ -125,13 +123,7 @@ def test_what_cannot_be_fitted_is_named(given: list[Any], problem: str) -> None:
     assert refusal(fit, *given) == f"regression: {problem}"
 
 
-@pytest.mark.parametrize(
-    ("contexts", "folds", "problem"),
-    [
-        (CONTEXTS, 1, "1 folds of 10 contexts. Give 2 folds or more, and a context for each."),
-        (CONTEXTS, 11, "11 folds of 10 contexts. Give 2 folds or more, and a context for each."),
-        (CONTEXTS[1:], 5, "60 rows but 59 contexts. Give one context for every row."),
-    ],
-)
-def test_folds_that_there_cannot_be_are_named(contexts: list[str], folds: int, problem: str) -> None:
-    assert refusal(predict_held_out, NAMES, TABLE, RATINGS, contexts, n_folds=folds) == f"regression: {problem}"
+@pytest.mark.parametrize("folds", [1, 11])
+def test_folds_that_there_cannot_be_are_named(folds: int) -> None:
+    problem = f"regression: {folds} folds of 10 contexts. Give 2 folds or more, and a context for each."
+    assert refusal(predict_held_out, NAMES, TABLE, RATINGS, CONTEXTS, n_folds=folds) == problem

@@ -247,7 +247,7 @@ def test_without_validation_dialogues_some_are_set_aside_by_the_seed() -> None:
 
 
 def test_the_recipes() -> None:
-    thesis = training.RECIPES["thesis"].architecture(20_004)
+    thesis = training.Architecture(20_004, **training.RECIPES["thesis"].sizes)
     assert astuple(thesis) == (20_004, 500, 1000, 1000, 1000, 100, 0.2, 0.25, 0.25)
     assert choose_recipe(training.RECIPES, "small", n_epochs=2).n_epochs == 2
 

@@ -22,7 +22,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.hosts.lm_eval.versions import generation_task
-from dialeval_plugin.llm.answers import UnaskedLanguageModel
+from dialeval_plugin.llm.answers import DryRunLanguageModel
 from dialeval_plugin.llm.language_model import Request
 from dialeval_plugin.methods.judging.judge import SCORING_PROMPTS, PromptedJudge, read_interior
 from dialeval_plugin.methods.slide.dre import INTERIOR_VARIANTS, PLAIN, DreScorer, rows_of_answers
@@ -34,7 +34,7 @@ from . import documents
 from .ratings import RATINGS, Judged, Variant, rated_items, read_unless_absent
 from .task_data import n_processes, task_data
 
-HOST_MODEL_PLACEHOLDER = UnaskedLanguageModel(identity="host")
+HOST_MODEL_PLACEHOLDER = DryRunLanguageModel(identity="host")
 """Stands for the model under test, which the host asks and names in its own records."""
 
 ColumnFunction = Callable[..., list[dict[str, Any]]]
