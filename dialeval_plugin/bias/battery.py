@@ -109,8 +109,8 @@ class BiasReport:
 
 def _row(effect: Effect) -> TableRow:
     row: dict[str, Any] = {"test": effect.test, "change": effect.change, "pairs": str(effect.shift.n_scored)}
-    for name, found in (("shift", effect.shift), ("flips", effect.flips)):
-        row |= {f"{name}{end}": None if found is None else getattr(found, key) for end, key in _FIELDS.items()}
+    for name, estimate in (("shift", effect.shift), ("flips", effect.flips)):
+        row |= {f"{name}{end}": None if estimate is None else getattr(estimate, key) for end, key in _FIELDS.items()}
     return {**row, _SAME: "all" if effect.n_equal == effect.shift.n_scored else figure(effect.n_equal, 0)}
 
 
@@ -181,9 +181,9 @@ class _Battery:
         rows: list[Row] = []
         for start in range(0, len(items), size):
             rows += score_block(self.scorer, items[start : start + size])
-        found = scores_of(self.scorer, items, self.scorer.normalise_rows(rows))
-        self._unscored = found.unscored_by_reason
-        values = np.array([np.nan if value is None else value for value in found.values], dtype=np.float64)
+        result = scores_of(self.scorer, items, self.scorer.normalise_rows(rows))
+        self._unscored = result.unscored_by_reason
+        values = np.array([np.nan if value is None else value for value in result.values], dtype=np.float64)
         return -values if self.scorer.orientation == "lower" else values
 
     @contextmanager
@@ -254,8 +254,8 @@ class _Battery:
             if name == "flips" or self.spread:
                 computed[name] = resampled.value, resampled
         counts = Counts(len(places), len(moved), len(set(pairs_of)), len(places) - len(moved))
-        found = self._bootstrap.estimates(computed, counts)
-        self.effects.append(Effect(test=test, change=change, **found, n_equal=int((moved == 0).sum())))
+        estimates = self._bootstrap.estimates(computed, counts)
+        self.effects.append(Effect(test=test, change=change, **estimates, n_equal=int((moved == 0).sum())))
 
     def compare_groups(self, labels: LabelTable | None, own: str | None) -> None:
         """Add by how much more than people the scorer likes the judge's own system, and answers in other languages."""
@@ -272,18 +272,18 @@ class _Battery:
         of_id = {id: place for place, id in enumerate(labels.ids)}
         places = [of_id.get(item.id) for item in self.items]
         means = np.ma.masked_invalid(labels.labels).mean(axis=1).filled(np.nan)
-        said = np.array([np.nan if place is None else means[place] for place in places])
+        ratings = np.array([np.nan if place is None else means[place] for place in places])
         systems = [None if place is None or labels.systems is None else labels.systems[place] for place in places]
         is_own = np.array([own in (system, item.system) for system, item in zip(systems, self.items, strict=True)])
         groups = {"language": (f"other languages beside {most!r}", is_other)}
         if own is not None:
             groups["self-preference"] = f"{own} beside the other systems", is_own
-        gap = _standardised(self.before) - _standardised(said)
+        gap = _standardised(self.before) - _standardised(ratings)
         for test, (change, is_one) in groups.items():
             sides = [np.flatnonzero(side & ~np.isnan(gap)) for side in (is_one, ~is_one)]
             if min(map(len, sides)) < MIN_GROUP:
-                found = f"{len(sides[0])} and {len(sides[1])} answers have a score and a label"
-                self.untested[test] = f"{change}: {found}, and each side needs {MIN_GROUP}"
+                sizes = f"{len(sides[0])} and {len(sides[1])} answers have a score and a label"
+                self.untested[test] = f"{change}: {sizes}, and each side needs {MIN_GROUP}"
                 continue
             values, of = ([column[side].tolist() for side in sides] for column in (gap, self._clusters))
             shift = difference_of_means_interval(

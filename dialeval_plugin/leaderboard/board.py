@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Interval
-from typing_extensions import TypedDict
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
@@ -208,16 +207,6 @@ class SetsMean(NamedTuple):
     n_sets: int
 
 
-class _File(TypedDict):
-    """Fields that `Leaderboard.from_dict` reads."""
-
-    cells: tuple[Cell, ...]
-    references: tuple[Reference, ...]
-    tests: tuple[PairTests, ...]
-    identities: Mapping[str, Identity]
-    data_sets: Mapping[str, DataSet]
-
-
 @dataclass(frozen=True)
 class Leaderboard:
     """A table of cells, at most one for each evaluator and column; InputError names a place that has two.
@@ -290,8 +279,8 @@ class Leaderboard:
         cells = [self.cell(evaluator, column) for column in columns]
         if any(cell is None or cell.is_partial for cell in cells):
             return None
-        found = mean_within_set([self.figure(evaluator, column, coefficient) for column in columns])
-        return None if found.value is None else found
+        mean = mean_within_set([self.figure(evaluator, column, coefficient) for column in columns])
+        return None if mean.value is None else mean
 
     def common_sets(self, coefficient: str) -> tuple[RatedSet, ...]:
         """Return the sets to rank on where nobody has chosen any.
@@ -314,11 +303,11 @@ class Leaderboard:
         """Rank the evaluators that have the whole of all `sets`, by default the common ones; ties are in alphabetical order."""
         chosen = self.common_sets(coefficient) if sets is None else tuple(sets)
         names = sorted({cell.evaluator for cell in self.cells})
-        found = {name: mean_over_sets([self.set_mean(name, one, coefficient) for one in chosen]) for name in names}
+        means = {name: mean_over_sets([self.set_mean(name, one, coefficient) for one in chosen]) for name in names}
         sign = -1 if self.higher_is_better(coefficient) else 1
-        values = {name: mean.value for name, mean in found.items() if mean.value is not None}
+        values = {name: mean.value for name, mean in means.items() if mean.value is not None}
         order = sorted(values, key=lambda name: sign * values[name])
-        return Ranking(chosen, {name: found[name] for name in order}, tuple(name for name in names if name not in values))
+        return Ranking(chosen, {name: means[name] for name in order}, tuple(name for name in names if name not in values))
 
     def has_rough_mean(self, evaluator: str, sets: Sequence[RatedSet], coefficient: str) -> bool:
         """Whether any interval behind an evaluator's mean over some sets rests on few dialogues."""
@@ -341,11 +330,11 @@ class Leaderboard:
 
     def reference_rows(self, coefficient: str) -> dict[str, dict[Column, float]]:
         """Return the references of one coefficient that have a value, by name."""
-        found: dict[str, dict[Column, float]] = defaultdict(dict)
+        rows: dict[str, dict[Column, float]] = defaultdict(dict)
         for reference in self.references:
             if reference.coefficient == coefficient and reference.value is not None:
-                found[reference.name][reference.column] = reference.value
-        return dict(found)
+                rows[reference.name][reference.column] = reference.value
+        return dict(rows)
 
     def reference_mean(self, name: str, coefficient: str, sets: Sequence[RatedSet]) -> SetsMean | None:
         """Return a reference's mean over those of `sets` that have it; of a set's qualities over those that do."""
@@ -382,8 +371,7 @@ class Leaderboard:
                 f"{where}: schema_version is {version!r}, this release reads {SCHEMA_VERSION}. "
                 "Build the leaderboard again from its result files."
             )
-        found = checked(data, _File, where, advice="Build the leaderboard again from its result files.")
-        return cls(**found)
+        return checked(data, cls, where, advice="Build the leaderboard again from its result files.")
 
     def to_csv(self) -> str:
         """Return one line for each coefficient of each cell, then one for each reference; what is not known is empty."""
@@ -416,8 +404,8 @@ class Leaderboard:
             rows.append([name, interval_text(*mean, is_rough=is_rough), *row(name)[1:]])
         for name, values in self.reference_rows(chosen).items():
             people = self.reference_mean(name, chosen, ranking.sets)
-            shown = "" if people is None else f"{people.value:.3f} ({people.n_sets} of {n_sets})"
-            rows.append([f"*{name}*", shown, *(number_text(values.get(column)) for column in columns)])
+            mean_text = "" if people is None else f"{people.value:.3f} ({people.n_sets} of {n_sets})"
+            rows.append([f"*{name}*", mean_text, *(number_text(values.get(column)) for column in columns)])
         parts = []
         if ranking.means:
             names = (_with_detail(self.title(one.dataset), one.level and f"{one.level} level") for one in ranking.sets)
@@ -430,15 +418,15 @@ class Leaderboard:
 
     def title(self, dataset: str) -> str:
         """The name of a data set for people."""
-        found = self.data_sets.get(dataset)
-        return dataset if found is None else found.title
+        data_set = self.data_sets.get(dataset)
+        return dataset if data_set is None else data_set.title
 
     def with_ranks(self, ranks: Mapping[tuple[str, Column, str], int]) -> Leaderboard:
         """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
         cells = []
         for cell in self.cells:
-            found = {name: ranks.get((cell.evaluator, cell.column, name)) for name in cell.figures}
-            figures = {name: replace(figure, rank=found[name]) for name, figure in cell.figures.items()}
+            own = {name: ranks.get((cell.evaluator, cell.column, name)) for name in cell.figures}
+            figures = {name: replace(figure, rank=own[name]) for name, figure in cell.figures.items()}
             cells.append(replace(cell, figures=figures))
         return replace(self, cells=tuple(cells))
 
@@ -453,11 +441,11 @@ class Leaderboard:
 
     @cached_property
     def _columns_with(self) -> dict[str, tuple[Column, ...]]:
-        found: dict[str, set[Column]] = defaultdict(set)
+        columns_of: dict[str, set[Column]] = defaultdict(set)
         for cell in self.cells:
             for name in cell.figures:
-                found[name].add(cell.column)
-        return {name: tuple(sorted(columns)) for name, columns in found.items()}
+                columns_of[name].add(cell.column)
+        return {name: tuple(sorted(columns)) for name, columns in columns_of.items()}
 
     @cached_property
     def _places(self) -> dict[tuple[str, Column], Cell]:

@@ -39,8 +39,8 @@ class Scale:
     @classmethod
     def around(cls, values: Iterable[float], start: float = 0.0, end: float = 100.0) -> Scale:
         """A scale that holds all values, one or more, with some room."""
-        found = list(values)
-        low, high = min(found), max(found)
+        numbers = list(values)
+        low, high = min(numbers), max(numbers)
         if high <= low:
             low, high = low - 0.5, high + 0.5
         room = _ROOM * (high - low)

@@ -81,22 +81,22 @@ def cases(evidence: Sequence[EvaluatorRows], board: Leaderboard) -> Cases:
     for column in sorted({item.column for item in evidence}):
         of_column = [item for item in evidence if item.column == column]
         rows = {item.evaluator: {row.id: row for row in item.rows} for item in of_column}
-        asked = {id: sum(id in found for found in rows.values()) for found in rows.values() for id in found}
-        ids = [id for id, times in asked.items() if times == max(asked.values())]
-        places = {name: _places({id: row.score for id, row in found.items()}) for name, found in rows.items()}
-        ratings = {id: row.rating for found in rows.values() for id, row in found.items()}
+        n_evaluators = {id: sum(id in table for table in rows.values()) for table in rows.values() for id in table}
+        ids = [id for id, times in n_evaluators.items() if times == max(n_evaluators.values())]
+        places = {name: _places({id: row.score for id, row in table.items()}) for name, table in rows.items()}
+        ratings = {id: row.rating for table in rows.values() for id, row in table.items()}
         of_people = _places(ratings)
         known = list(ratings.values())
         scale = (LOWEST, HIGHEST) if min(known) >= LOWEST and max(known) <= HIGHEST else _range(known)
         chosen = {*_even(ids, EVEN_CASES), *_disputed(ids, places, DISPUTED_CASES)}
-        shown = []
+        examples = []
         for id in (id for id in ids if id in chosen):
-            judged = {name: found[id] for name, found in rows.items() if id in found}
+            judged = {name: table[id] for name, table in rows.items() if id in table}
             key = (column.dataset, column.level, id)
             if key not in items:
                 items[key] = len(texts)
                 texts.append(_text_of(next(iter(judged.values()))))
-            shown.append(
+            examples.append(
                 {
                     "item": items[key],
                     "human": [ratings[id], _stretch(ratings[id], scale), of_people[id]],
@@ -112,7 +112,7 @@ def cases(evidence: Sequence[EvaluatorRows], board: Leaderboard) -> Cases:
                 "n_total": len(ids),
                 "evaluators": list(rows),
                 "ranges": [_range([score for score, _ in item.scored]) for item in of_column],
-                "cases": shown,
+                "cases": examples,
             }
         )
     return Cases(texts, groups)
@@ -166,14 +166,14 @@ def differences(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[C
 
     Each pair is compared on the rows that both have scored; see `difference_intervals`.
     """
-    found = {}
+    intervals = {}
     for column in board.columns if board.main == RANKED else ():
         of_column = [item for item in evidence if item.column == column and item.scored]
         aligned = _align(of_column) if len(of_column) > 1 else None
         if aligned is not None:
             scores, ratings, dialogues = aligned
-            found[column] = difference_intervals(scores, RatingTable(ratings=ratings, clusters=dialogues))
-    return found
+            intervals[column] = difference_intervals(scores, RatingTable(ratings=ratings, clusters=dialogues))
+    return intervals
 
 
 def _turn(turn: Mapping[str, Any]) -> tuple[str, str]:
@@ -200,7 +200,7 @@ def has_references(evidence: Sequence[EvaluatorRows], dataset: str) -> bool | No
 
 def human_references(evidence: Sequence[EvaluatorRows]) -> list[Reference]:
     """Return the human ceiling of each column whose rows have several raters; see `human_ceiling`."""
-    found = []
+    references = []
     for column in sorted({item.column for item in evidence}):
         # A partial run has a part of the rows; a task with several seeds has each row several times.
         rows = {row.id: row for item in evidence if item.column == column for row in item.rows}
@@ -208,8 +208,8 @@ def human_references(evidence: Sequence[EvaluatorRows]) -> list[Reference]:
         for name, coefficient in COEFFICIENTS.items():
             for reference, value in zip((ONE_PERSON, HALF_THE_PEOPLE), human_ceiling(raters, coefficient), strict=True):
                 if value is not None:
-                    found.append(Reference(name=reference, column=column, coefficient=name, value=value))
-    return found
+                    references.append(Reference(name=reference, column=column, coefficient=name, value=value))
+    return references
 
 
 def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int = 1000, seed: int = 0) -> Leaderboard:
@@ -232,8 +232,8 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
             continue
         n_rounds = max(rounds, math.ceil(2 * math.comb(len(of_column), 2) / ALPHA))
         scores, ratings, dialogues = aligned
-        found = rank_permutation_tests(scores, ratings, clusters=dialogues, rounds=n_rounds, seed=seed)
-        adjusted = dict(zip(found, holm(list(found.values())), strict=True))
+        p_values = rank_permutation_tests(scores, ratings, clusters=dialogues, rounds=n_rounds, seed=seed)
+        adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
         n_different = sum(p is not None and p <= ALPHA for p in adjusted.values())
         tests.append(
             PairTests(
@@ -241,7 +241,7 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
                 coefficient=RANKED,
                 n_rows=len(ratings),
                 n_dialogues=len(set(dialogues)),
-                n_pairs=len(found),
+                n_pairs=len(p_values),
                 n_different=n_different,
                 n_rounds=n_rounds,
             )
@@ -270,5 +270,5 @@ def _align(evidence: Sequence[EvaluatorRows]) -> tuple[dict[str, list[float | No
                     row.rating,
                 )
                 return None
-    scores = {name: [found.score if (found := table.get(key)) else None for key in rows] for name, table in tables.items()}
+    scores = {name: [scored.score if (scored := table.get(key)) else None for key in rows] for name, table in tables.items()}
     return scores, [row.rating for row in rows.values()], [row.cluster for row in rows.values()]

@@ -96,11 +96,11 @@ def eval_results(evaluator: str, cells: list[Cell], _: Identity, options: Export
         entry["notes"] = f"{name}, {cell.column.detail or cell.column.dataset}, {of_rows}; signature {cell.signature}"
         entries.setdefault(coefficient, []).append(entry)
     files = {}
-    for coefficient, found in entries.items():
+    for coefficient, results in entries.items():
         # A result file may have its name from anybody.
         name = coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
         path = f"{slug(evaluator)}/.eval_results/dialeval_{name}.yaml"
-        files[path] = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=1000)
+        files[path] = yaml.safe_dump(results, sort_keys=False, allow_unicode=True, width=1000)
     return files
 
 

@@ -81,7 +81,7 @@ def with_passports(
     `signatures` are those of the evaluators' scorers, and `files` what `dialeval certify --output FILE.json` wrote, with the
     page of the same name beside it. InputError: one is no passport, has no page, or is of no evaluator of the leaderboard.
     """
-    found = dict(identities)
+    linked = dict(identities)
     for file in files:
         advice = "Give what `dialeval certify --output NAME.html --output NAME.json` wrote."
         of = checked(read_json(file), _Passport, str(file), advice=advice)["evaluators"]
@@ -90,8 +90,8 @@ def with_passports(
         own = {one["signature"] for one in of}
         if not (names := [name for name, signature in signatures.items() if signature and signature in own]):
             raise InputError(f"{file}: no evaluator of the leaderboard has its signature. Certify what the leaderboard shows.")
-        found |= {name: replace(found[name], passport=quote(relpath(page, folder))) for name in names}
-    return found
+        linked |= {name: replace(linked[name], passport=quote(relpath(page, folder))) for name in names}
+    return linked
 
 
 def command(tasks: Sequence[str], setup: Setup) -> str:

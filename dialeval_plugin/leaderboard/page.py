@@ -33,8 +33,8 @@ def render(board: Leaderboard, evidence: Sequence[EvaluatorRows] = (), *, title:
     filters = {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
     filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
     ranking = board.ranking(board.main)
-    found = {name: board.reference_mean(name, board.main, ranking.sets) for name in (ONE_PERSON, HALF_THE_PEOPLE)}
-    people = {name: mean for name, mean in found.items() if mean is not None}
+    means = {name: board.reference_mean(name, board.main, ranking.sets) for name in (ONE_PERSON, HALF_THE_PEOPLE)}
+    people = {name: mean for name, mean in means.items() if mean is not None}
     ends = [mean.value for mean in people.values()]
     scale = forest_scale(ranking.means.values(), ends)
     identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
@@ -128,19 +128,19 @@ def cost_in_words(cost: Cost, identity: Identity) -> str:
         '75 s'
     """
     parts = [] if cost.seconds is None else [f"{cost.seconds:,.0f} s"]
-    asked = ((cost.n_requests, "requests"), (cost.n_prompt_characters, "characters of prompts"))
-    parts += [f"{n:,} {unit}" for n, unit in asked if n is not None and identity.method == "prompted"]
+    counts = ((cost.n_requests, "requests"), (cost.n_prompt_characters, "characters of prompts"))
+    parts += [f"{n:,} {unit}" for n, unit in counts if n is not None and identity.method == "prompted"]
     return ", ".join(parts) or UNKNOWN
 
 
 def lacking(board: Leaderboard, evaluator: str, sets: Sequence[RatedSet]) -> str:
     """Why an evaluator is not ranked on some sets, as "needs references: FED, turns"; empty for one that is."""
-    found: dict[str, list[str]] = {}
+    sets_by_reason: dict[str, list[str]] = {}
     for column in board.columns_with(board.main):
         if column.rated_set in sets and (why := _lack(board, evaluator, column)):
-            names = found.setdefault(why, [])
+            names = sets_by_reason.setdefault(why, [])
             names += [name] if (name := _set_name(board, column.rated_set)) not in names else []
-    return "; ".join(f"{why}: {', '.join(names)}" for why, names in found.items())
+    return "; ".join(f"{why}: {', '.join(names)}" for why, names in sets_by_reason.items())
 
 
 def _lack(board: Leaderboard, evaluator: str, column: Column) -> str:
@@ -181,16 +181,16 @@ def _total_cost(board: Leaderboard, evaluator: str) -> Cost:
     costs = [cell.cost for cell in board.cells if cell.evaluator == evaluator]
     fields = ("seconds", "n_requests", "n_prompt_characters")
     values = {name: [getattr(cost, name) for cost in costs] for name in fields}
-    return Cost(**{name: None if None in found else sum(found) for name, found in values.items()})
+    return Cost(**{name: None if None in of_cells else sum(of_cells) for name, of_cells in values.items()})
 
 
 def _cards(identities: Iterable[Identity]) -> dict[str, tuple[str, str]]:
     """Map each anchor to the title and text of an evaluator's card."""
     metrics = {identity.card: metrics_path() / identity.card for identity in identities if identity.card}
     models = {identity.model_card: PRETRAINED / identity.model_card for identity in identities if identity.model_card}
-    found = {f"card-{name}": (f"Metric {name}", folder) for name, folder in sorted(metrics.items())}
-    found |= {f"model-{name}": (f"Model {name}", folder) for name, folder in sorted(models.items())}
-    return {anchor: (title, _card_text(read_text(folder / "README.md"))) for anchor, (title, folder) in found.items()}
+    cards = {f"card-{name}": (f"Metric {name}", folder) for name, folder in sorted(metrics.items())}
+    cards |= {f"model-{name}": (f"Model {name}", folder) for name, folder in sorted(models.items())}
+    return {anchor: (title, _card_text(read_text(folder / "README.md"))) for anchor, (title, folder) in cards.items()}
 
 
 def _card_text(text: str) -> str:

@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
     """Keep the newest run of each cell, in the order of the runs, which is newest first."""
-    kept: dict[tuple[str, ...], TaskRun] = {}
+    newest_runs: dict[tuple[str, ...], TaskRun] = {}
     for run in runs:
-        kept.setdefault((*run.cell, run.task), run)
-    check_one_scorer(kept.values())
-    return list(kept.values())
+        newest_runs.setdefault((*run.cell, run.task), run)
+    check_one_scorer(newest_runs.values())
+    return list(newest_runs.values())
 
 
 def rescore(
@@ -51,15 +51,15 @@ def rescore(
     if not chosen:
         raise InputError("rescore: no run with samples is there. Run lm-eval with --log_samples, and give the whole folder.")
     repeated = Counter(run.cell for run in chosen)
-    found: list[AgreementResult] = []
+    all_results: list[AgreementResult] = []
     for one in chosen:
         name = f"{one.evaluator}, {one.task}, {one.date:%Y-%m-%d %H:%M:%S}"
         run = replace(one, evaluator=name) if repeated[one.cell] > 1 else one
         findings = (
             evaluate_agreement(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
         )
-        found += map(_explained, findings)
-    return found
+        all_results += map(_explained, findings)
+    return all_results
 
 
 def _explained(finding: AgreementResult) -> AgreementResult:
@@ -80,11 +80,11 @@ def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:
     by_seed: dict[int | None, list[RatedRow]] = defaultdict(list)
     for row in rows:
         by_seed[row.seed].append(row)
-    found = []
+    tables = []
     for seed in sorted(by_seed, key=lambda seed: seed or 0):
         rows = by_seed[seed]
         systems = [row.system for row in rows if row.system is not None]
-        found.append(
+        tables.append(
             EvaluatorScores(
                 evaluator=run.evaluator if seed is None else f"{run.evaluator}, seed {seed}",
                 dataset=run.dataset,
@@ -101,16 +101,16 @@ def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:
                 unscored=run.unscored_by_reason,
             )
         )
-    return found
+    return tables
 
 
 def _others(run: TaskRun, bootstrap: Bootstrap) -> list[AgreementResult]:
     """The statistics of a task that compares, classifies or detects breakdowns."""
-    found = []
+    results = []
     for name, estimate in KINDS[run.kind].estimates(run.outcomes or (), bootstrap).items():
         quality, _, statistic = name.partition("_") if run.kind == "preference" else (run.quality, "", name)
         if isinstance(estimate, Estimate):
-            found.append(
+            results.append(
                 AgreementResult(
                     evaluator=run.evaluator,
                     dataset=run.dataset,
@@ -121,4 +121,4 @@ def _others(run: TaskRun, bootstrap: Bootstrap) -> list[AgreementResult]:
                     unscored=run.unscored_by_reason,
                 )
             )
-    return found
+    return results

@@ -89,8 +89,8 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
     Raises:
         InputError: a path is not there, a file is damaged, samples have no results, or there is no run at all.
     """
-    given = [Path(path) for path in paths]
-    results, samples = _find_files(given)
+    sources = [Path(path) for path in paths]
+    results, samples = _find_files(sources)
     runs: dict[tuple[Any, ...], task_runs.TaskRun] = {}
     for path in results:
         for run in _read_results(path, samples):
@@ -98,9 +98,9 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
             if key not in runs or (runs[key].outcomes is None and run.outcomes is not None):
                 runs[key] = run
     if not runs:
-        shown = ", ".join(map(str, given)) or "no path"
+        names = ", ".join(map(str, sources)) or "no path"
         raise InputError(
-            f"{shown}: no result of this package's tasks is there. Give what `dialeval lm-eval --output_path FOLDER "
+            f"{names}: no result of this package's tasks is there. Give what `dialeval lm-eval --output_path FOLDER "
             "--log_samples` wrote."
         )
     # Sorting is stable: what one run printed stays in its order.
@@ -109,9 +109,9 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
 
 def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:
     """Refuse runs of one evaluator that were made by different scorers: their figures are not to stand under one name."""
-    found: dict[str, task_runs.TaskRun] = {}
+    first_runs: dict[str, task_runs.TaskRun] = {}
     for run in runs:
-        first = found.setdefault(run.evaluator, run)
+        first = first_runs.setdefault(run.evaluator, run)
         if run.scorer_signature != first.scorer_signature:
             raise InputError(
                 f"{run.path}: {run.evaluator!r} is another scorer than in {first.path}: its signature is "
@@ -120,36 +120,36 @@ def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:
             )
 
 
-def _find_files(given: Sequence[Path]) -> tuple[Iterable[Path], Mapping[tuple[str, str], Path]]:
+def _find_files(sources: Sequence[Path]) -> tuple[Iterable[Path], Mapping[tuple[str, str], Path]]:
     """Result files, and samples files by (task, date)."""
     results: dict[Path, None] = {}
     samples: dict[tuple[str, str], Path] = {}
-    for path in given:
-        for found in _expanded(path):
-            date = _DATE.search(found.stem)
-            if found.suffix == ".jsonl":
-                if date and found.stem.startswith("samples_"):
-                    task = found.stem[len("samples_") : date.start()].rpartition("::")[2]
-                    samples.setdefault((task, date[1]), found)
-            elif date or found == path:
-                results[found] = None
+    for path in sources:
+        for file in _expanded(path):
+            date = _DATE.search(file.stem)
+            if file.suffix == ".jsonl":
+                if date and file.stem.startswith("samples_"):
+                    task = file.stem[len("samples_") : date.start()].rpartition("::")[2]
+                    samples.setdefault((task, date[1]), file)
+            elif date or file == path:
+                results[file] = None
     dates = {date[1] for path in results if (date := _DATE.search(path.stem))}
     for (_, when), path in samples.items():
-        if path in given and when not in dates:
+        if path in sources and when not in dates:
             raise InputError(f"{path}: the result file of this run, ..._{when}.json, is not there. Give it as well.")
     return results, samples
 
 
 def _expanded(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from sorted(found for found in path.rglob("*_*.json*") if found.suffix in {".json", ".jsonl"} and found.is_file())
+        yield from sorted(file for file in path.rglob("*_*.json*") if file.suffix in {".json", ".jsonl"} and file.is_file())
     elif not path.exists():
         raise InputError(f"{path}: there is no such file or folder.")
     else:
         yield path
         # The other half of a run that is named by one of its files.
         if date := _DATE.search(path.stem):
-            yield from sorted(found for found in path.parent.glob(f"*_{date[1]}.json*") if found != path)
+            yield from sorted(file for file in path.parent.glob(f"*_{date[1]}.json*") if file != path)
 
 
 def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[task_runs.TaskRun]:
@@ -162,8 +162,8 @@ def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[t
     date = _DATE.search(path.stem)
     tables = {}
     for task in file["configs"]:
-        found = samples.get((task, date[1])) if date else None
-        tables[task] = _Samples.read(found) if found else None
+        samples_path = samples.get((task, date[1])) if date else None
+        tables[task] = _Samples.read(samples_path) if samples_path else None
     n_requests = {task: table.n_requests for task, table in tables.items() if table}
     seconds = _number(file.get("total_evaluation_time_seconds"), f"{path}: total_evaluation_time_seconds", lowest=0)
     runs = []
@@ -193,12 +193,12 @@ class _Samples:
                 sample = parse_json(line, f"{path}:{number}", constants=_NO_NUMBERS)
                 if not isinstance(sample, dict) or not isinstance(sample.get("doc"), dict):
                     raise InputError(f"{path}:{number}: is not a sample of lm-eval: it has no 'doc'. Leave the file out.")
-                asked = sample.pop("arguments", {})
-                if not isinstance(asked, (dict, list)):
+                requested = sample.pop("arguments", {})
+                if not isinstance(requested, (dict, list)):
                     raise InputError(f"{path}:{number}: arguments: input should be an object. {AGAIN}")
-                requests += len(asked)
-                prompts = asked.values() if isinstance(asked, dict) else ()
-                characters += sum(len(str(given.get("arg_0", ""))) for given in prompts if isinstance(given, dict))
+                requests += len(requested)
+                prompts = requested.values() if isinstance(requested, dict) else ()
+                characters += sum(len(str(one.get("arg_0", ""))) for one in prompts if isinstance(one, dict))
                 for name in ("resps", "filtered_resps", "metrics"):
                     sample.pop(name, None)
                 values.append((sample, task_runs.Place(path, offset)))
@@ -239,7 +239,7 @@ class _Task:
             names = (about.variant, *(one.name for one in outcomes[0].variants))
             of_variants = {name: tuple(one.by(name) for one in outcomes) for name in names}
         figures = self._figures(values)
-        return [self._run(about, name, figures if name == about.variant else {}, found) for name, found in of_variants.items()]
+        return [self._run(about, name, figures if name == about.variant else {}, own) for name, own in of_variants.items()]
 
     def _run(
         self, about: result_names.TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
@@ -335,21 +335,21 @@ class _Task:
     def _outcomes(self, kind: TaskKind, mark: str) -> task_runs.Outcomes | None:
         if self.samples is None:
             return None
-        found, path = [sample for sample, _ in self._marked(mark)], str(self.samples.path)
-        checked([sample["doc"] for sample in found], list[task_runs.SampleDocument], f"{path}: documents", advice=AGAIN)
+        logged, path = [sample for sample, _ in self._marked(mark)], str(self.samples.path)
+        checked([sample["doc"] for sample in logged], list[task_runs.SampleDocument], f"{path}: documents", advice=AGAIN)
         record = KINDS[kind].record
-        outcomes = [sample[mark] for sample in found]
+        outcomes = [sample[mark] for sample in logged]
         return tuple(checked(outcomes, list[record], f"{path}: {mark}", advice=AGAIN))  # type: ignore[valid-type]
 
     def _figures(self, values: Mapping[str, Any]) -> dict[str, float | Undefined]:
         """The host's values of metrics, without its own columns."""
-        found: dict[str, float | Undefined] = {}
+        figures: dict[str, float | Undefined] = {}
         for name, value in values.items():
             if name not in {"alias", "name", "sample_len", "sample_count"} and not name.endswith("_stderr"):
                 lowest, highest = (0, math.inf) if name.endswith(COUNTS) else (-1, 1)
                 number = _number(value, f"{self.path}: results.{self.task}.{name}", lowest=lowest, highest=highest)
-                found[name] = Undefined(value) if number is None else number
-        return found
+                figures[name] = Undefined(value) if number is None else number
+        return figures
 
 
 def _number(value: Any, where: str, *, lowest: float, highest: float = math.inf) -> float | None:

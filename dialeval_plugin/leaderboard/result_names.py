@@ -55,10 +55,12 @@ def describe_task(task: str, metadata: Any, where: str) -> TaskDescription | Non
     """Return what a task's metadata says of it; None of a task that is not this package's."""
     if not isinstance(metadata, Mapping) or "dialeval" not in metadata:
         return None
-    said = metadata["dialeval"]
-    if isinstance(said, Mapping):
-        said = {name: value for name, value in said.items() if name in TaskDescription._fields and value is not None}
-    return checked(said, TaskDescription, f"{where}: configs.{task}.metadata.dialeval", advice="Copy the file again.")
+    description = metadata["dialeval"]
+    if isinstance(description, Mapping):
+        description = {
+            name: value for name, value in description.items() if name in TaskDescription._fields and value is not None
+        }
+    return checked(description, TaskDescription, f"{where}: configs.{task}.metadata.dialeval", advice="Copy the file again.")
 
 
 def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,16 +72,16 @@ def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
         >>> model_arguments({"model_args": "pretrained=gpt2,dtype=float32,api_key=x"})
         {'pretrained': 'gpt2', 'dtype': 'float32'}
     """
-    given = config.get("model_args") or {}
-    if isinstance(given, str):
-        given = dict(pair.partition("=")[::2] for pair in given.split(",") if pair)
-    arguments = without_secrets(given)
+    model_args = config.get("model_args") or {}
+    if isinstance(model_args, str):
+        model_args = dict(pair.partition("=")[::2] for pair in model_args.split(",") if pair)
+    arguments = without_secrets(model_args)
     if config.get("model") == SCORER_MODEL:
         arguments.setdefault("scorer", DEFAULT_SCORER)
-    if asked := arguments.get("llm_args"):
+    if llm_args := arguments.get("llm_args"):
         # Those of the language model that a scorer asks, which may have a key of their own.
-        shown = model_arguments({"model_args": asked})
-        arguments["llm_args"] = ",".join(f"{name}={value}" for name, value in shown.items())
+        public = model_arguments({"model_args": llm_args})
+        arguments["llm_args"] = ",".join(f"{name}={value}" for name, value in public.items())
     return arguments
 
 
@@ -100,12 +102,12 @@ def evaluator_name(config: Mapping[str, Any], shorten: Callable[[Any], str] | No
         arguments["llm"] = evaluator_name({"model": arguments["llm"], "model_args": arguments.pop("llm_args", "")}, shorten)
     named = next((name for name in ("scorer", *MODEL_NAMES) if name in arguments), None)
     name = shorten(arguments.pop(named)) if named else redacted(str(config.get("model") or "unknown"))
-    given = {key: shorten(value) for key, value in sorted(arguments.items()) if key not in TECHNICAL}
+    texts = {key: shorten(value) for key, value in sorted(arguments.items()) if key not in TECHNICAL}
     if named != "scorer":
-        return _with_options(name, [f"{key}={value}" for key, value in given.items()])
-    if order := given.pop("n", None):
+        return _with_options(name, [f"{key}={value}" for key, value in texts.items()])
+    if order := texts.pop("n", None):
         name = f"{name}-{order}"
-    return _with_options(name, [_option(key, value) for key, value in given.items() if value != name])
+    return _with_options(name, [_option(key, value) for key, value in texts.items() if value != name])
 
 
 def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription, variant: str) -> str:
@@ -176,8 +178,8 @@ def is_folder(value: Any) -> bool:
 
 
 def _with_options(name: str, options: Iterable[str]) -> str:
-    shown = ", ".join(dict.fromkeys(options))
-    return f"{name} ({shown})" if shown else name
+    text = ", ".join(dict.fromkeys(options))
+    return f"{name} ({text})" if text else name
 
 
 def _option(key: str, value: str) -> str:

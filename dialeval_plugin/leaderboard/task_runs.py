@@ -173,11 +173,11 @@ class TaskRun:
     def _figures(self) -> Figures:
         if self.outcomes is None:
             return self.printed
-        found = KINDS[self.recomputed].values(self.outcomes)
+        figures = KINDS[self.recomputed].values(self.outcomes)
         if self.recomputed == "opinion":
             names = {f"{self.variant}_{name}".removeprefix("_"): name for name in RATING_METRICS}
-            found = {names.get(name, name): value for name, value in found.items() if name in names or name in COUNTS}
-        return {**found, **self.printed}
+            figures = {names.get(name, name): value for name, value in figures.items() if name in names or name in COUNTS}
+        return {**figures, **self.printed}
 
     @property
     def metrics(self) -> Mapping[str, float | None]:

@@ -54,17 +54,17 @@ class LabelledData:
     def of(cls, labels: LabelTable) -> LabelledData:
         """Say what a table of labels holds."""
         n = labels.n_labels.astype(int)
-        given = n[n > 0]
+        n_each = n[n > 0]
         return cls(
             source=Path(labels.source).name,
             quality=labels.quality,
             kind=labels.scale.kind,
             categories=labels.scale.categories,
-            n_rows=len(given),
+            n_rows=len(n_each),
             n_labels=int(n.sum()),
             n_conversations=None if labels.clusters is None else len(set(labels.clusters)),
             raters=labels.raters,
-            labels_a_row=(int(given.min()), int(given.max())),
+            labels_a_row=(int(n_each.min()), int(n_each.max())),
             n_systems=None if labels.systems is None else len(set(labels.systems)),
             has_texts=labels.texts is not None,
         )
@@ -159,11 +159,10 @@ class Passport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object; docs/estimate.md says what is in it."""
-        data = {name: getattr(self.data, name) for name in LabelledData.__slots__}
         settings = {name: getattr(self.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")}
         return {
             "schema_version": SCHEMA_VERSION,
-            "data": data,
+            "data": asdict(self.data),
             "bootstrap": settings,
             "evaluators": [one.to_dict() for one in self.evaluators],
             "requirements": [one._asdict() for one in self.checked],
@@ -208,7 +207,7 @@ def certify(
     column: str | None = None,
     is_partial: bool = False,
     bootstrap: Bootstrap = EXPANDED,
-    **asked: Any,
+    **label_options: Any,
 ) -> Passport:
     """Return the passport of evaluators beside the labels of people.
 
@@ -222,15 +221,15 @@ def certify(
         column: of the scores.
         is_partial: leave out labelled rows that are not scored, instead of refusing them.
         bootstrap: how the intervals are made.
-        asked: how the labels are read: `raters`, `order`, `positive`, `quality`, `level`, as in `read_labels`.
+        label_options: how the labels are read: `raters`, `order`, `positive`, `quality`, `level`, as in `read_labels`.
 
     Raises:
         InputError: a file is malformed, does not fit the labels, or a requirement names no figure.
     """
     required = [requirement(text) for text in require]
-    table = labels_from(labels, **asked)
+    table = labels_from(labels, **label_options)
     passports = []
-    by_name = _runs(results, column, table, asked.get("raters", ()))
+    by_name = _runs(results, column, table, label_options.get("raters", ()))
     effects = read_bias(bias, [runs[0].signature for runs in by_name.values()])
     for name, runs in by_name.items():
         judged = [pair(scores, table, is_partial=is_partial, is_subset=True) for scores in runs]
@@ -252,24 +251,24 @@ def certify(
 
 def _runs(results: Any, column: str | None, labels: LabelTable, raters: Sequence[str]) -> dict[str, list[ScoreTable]]:
     """The scores of each evaluator, one table a run."""
-    given = [(None, one) for one in (results if isinstance(results, (list, tuple)) else [results])]
+    sources = [(None, one) for one in (results if isinstance(results, (list, tuple)) else [results])]
     if isinstance(results, Mapping):
         # A list of objects is the rows of one run.
         several = {
             name: of if isinstance(of, (list, tuple)) and not isinstance(of[0], Mapping) else [of]
             for name, of in results.items()
         }
-        given = [(name, one) for name, of in several.items() for one in of]
-    found: dict[str, list[ScoreTable]] = {}
-    for name, one in given:
+        sources = [(name, one) for name, of in several.items() for one in of]
+    tables: dict[str, list[ScoreTable]] = {}
+    for name, one in sources:
         scores = scores_from(one, evaluator=name, column=column, scale=labels.scale, raters=raters)
         is_named = name is not None or (isinstance(one, (str, Path)) and scores.source != str(one))
-        if scores.evaluator in found and not is_named:
+        if scores.evaluator in tables and not is_named:
             raise InputError(
                 f"{scores.source}: there is another evaluator {scores.evaluator!r}. Name it as NAME=FILE; files of one NAME "
                 "are runs of one evaluator."
             )
-        found.setdefault(scores.evaluator, []).append(scores)
-    if not found:
+        tables.setdefault(scores.evaluator, []).append(scores)
+    if not tables:
         raise InputError("certify: there are no results. Name a file of scores.")
-    return found
+    return tables

@@ -38,7 +38,7 @@ class BiasFile(TypedDict):
 
 def read_bias(paths: Sequence[str | Path], signatures: Sequence[str | None]) -> dict[str, list[BiasEffect]]:
     """Return the effects by signature; InputError: a report is malformed, or of none of the evaluators."""
-    found: dict[str, list[BiasEffect]] = {}
+    effects: dict[str, list[BiasEffect]] = {}
     for path in map(Path, paths):
         advice = "Give what `dialeval bias --output FILE.json` wrote."
         report = checked(read_json(path), BiasFile, str(path), advice=advice)
@@ -47,8 +47,8 @@ def read_bias(paths: Sequence[str | Path], signatures: Sequence[str | None]) -> 
                 f"{path}: is of {report['signature']}, which none of the results is of. Run `dialeval bias` with the scorer "
                 "and the options that gave the results."
             )
-        found.setdefault(report["signature"], []).extend(report["effects"])
-    return found
+        effects.setdefault(report["signature"], []).extend(report["effects"])
+    return effects
 
 
 AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
@@ -140,31 +140,31 @@ class Evaluated:
     def labelled(self, rows: IntArray) -> Labelled:
         """Return what the evaluator and people said of some of the used rows, in an order that follows from what they hold."""
         counts = label_counts(self.labels.labels, self.categories)
-        found = canonical_rows("certify", [self.judged.scores, *counts.T], rows, self.all_clusters)
+        ordered = canonical_rows("certify", [self.judged.scores, *counts.T], rows, self.all_clusters)
         n, n_rated = len(counts), int((self.labels.n_labels > 0).sum())
-        of = Counts(n, len(rows), found.n_clusters, n_rated - len(rows), n - n_rated)
-        return Labelled(self.judged.scores[found.order], counts[found.order], found.clusters, of)
+        of = Counts(n, len(rows), ordered.n_clusters, n_rated - len(rows), n - n_rated)
+        return Labelled(self.judged.scores[ordered.order], counts[ordered.order], ordered.clusters, of)
 
     @cached_property
     def second_person(self) -> InPlaceOfRaters:
         """The evaluator beside people as people are beside each other; of labels by kappa with one of them, drawn at random."""
         if not self.categories:
             return self._in_place_of_raters()
-        said, counts, clusters, of = self.labelled(self.used[self.labels.n_labels[self.used] >= MIN_RATERS])
+        answers, counts, clusters, of = self.labelled(self.used[self.labels.n_labels[self.used] >= MIN_RATERS])
         ours, theirs = (
-            Resampled(label_statistics(self.labels.scale)[self.kappa], cells) if len(said) else None
-            for cells in (evaluator_cells(said, counts, clusters), people_cells(counts, clusters))
+            Resampled(label_statistics(self.labels.scale)[self.kappa], cells) if len(answers) else None
+            for cells in (evaluator_cells(answers, counts, clusters), people_cells(counts, clusters))
         )
         names = ("evaluator", "person", "difference")
         if ours is None or theirs is None or np.isnan(ours.value) or np.isnan(theirs.value):
-            why = f"{self.kappa}: undefined on {len(said)} rows with two labels and a score. Have more rows labelled."
+            why = f"{self.kappa}: undefined on {len(answers)} rows with two labels and a score. Have more rows labelled."
             computed: dict[str, Computed] = dict.fromkeys(names, why)
             pilot = None
         else:
             pilot = ours - theirs
             computed = {name: (one.value, one) for name, one in zip(names, (ours, theirs, pilot), strict=True)}
-        found = self.bootstrap.estimates(computed, of)
-        return InPlaceOfRaters(found["evaluator"], found["person"], found["difference"], pilot)
+        estimates = self.bootstrap.estimates(computed, of)
+        return InPlaceOfRaters(estimates["evaluator"], estimates["person"], estimates["difference"], pilot)
 
     def _in_place_of_raters(self) -> InPlaceOfRaters:
         labels, width = self.labels.labels, int(self.labels.n_labels.max(initial=0))

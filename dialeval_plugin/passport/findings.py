@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -64,10 +64,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object."""
-        figures = [{name: value for name, value in one.to_dict().items() if name != "bootstrap"} for one in self.figures]
-        return {"key": self.key, "question": self.question, "verdict": self.verdict, "sentence": self.sentence} | {
-            "figures": figures
-        }
+        return asdict(self, dict_factory=lambda items: {name: value for name, value in items if name != "bootstrap"})
 
 
 def findings(evaluated: Evaluated) -> tuple[Finding, ...]:
@@ -110,20 +107,20 @@ def _why(estimate: Estimate) -> str:
 def _second_person(of: Evaluated) -> Answer:
     if of.labels.n_labels.max(initial=0) < MIN_RATERS:
         return "not tested", "One rater only: how well people agree with each other, the ceiling, is not known."
-    found = of.second_person
-    difference = _named("second_person_difference", found.difference)
+    result = of.second_person
+    difference = _named("second_person_difference", result.difference)
     if difference.value is None:
         return "cannot tell", str(difference.reason)
     verdict = _verdict(difference, -MARGIN, 0.0)
-    said = {
+    sentence = {
         "yes": f"It agrees with people as well as a second person does, within {MARGIN:g}",
         "no": "It agrees with people less than a second person does",
         "cannot tell": "It may agree with people more or less than a second person does",
     }[verdict]
     measure = f"{of.kappa.replace('_', ' ')} with one of them" if of.categories else "Spearman's rho in the place of each rater"
-    figures = f"{found.evaluator.text(2)} against {number_text(found.person.value, 2)}, a difference of {difference.text(2)}"
-    estimates = _named("second_person", found.evaluator), _named("person", found.person), difference
-    return verdict, f"{said}: {measure} {figures}.{_why(difference)}", estimates
+    figures = f"{result.evaluator.text(2)} against {number_text(result.person.value, 2)}, a difference of {difference.text(2)}"
+    estimates = _named("second_person", result.evaluator), _named("person", result.person), difference
+    return verdict, f"{sentence}: {measure} {figures}.{_why(difference)}", estimates
 
 
 def _alternative_annotator(of: Evaluated) -> Answer:
@@ -131,29 +128,27 @@ def _alternative_annotator(of: Evaluated) -> Answer:
     if not is_on_scale and of.labels.scale.kind == "nominal":
         return "not tested", "Its numbers cannot be set beside categories that have no order."
     try:
-        found = alternative_annotator_test(
-            of.judged, calibration="none" if is_on_scale else "quantiles", bootstrap=of.bootstrap
-        )
+        test = alternative_annotator_test(of.judged, calibration="none" if is_on_scale else "quantiles", bootstrap=of.bootstrap)
     except InputError:
         return "not tested", f"No rater labelled {MIN_ROWS} rows that others labelled too, in {MIN_CLUSTERS} conversations."
-    rate = mean_interval([float(one.is_matched) for one in found.comparisons], bootstrap=NO_RESAMPLES)
+    rate = mean_interval([float(one.is_matched) for one in test.comparisons], bootstrap=NO_RESAMPLES)
     figures = (
         _named("winning_rate", replace(rate, reason=None)),
-        _named("advantage_probability", found.advantage),
-        _named("advantage_over_constant", found.over_constant),
+        _named("advantage_probability", test.advantage),
+        _named("advantage_over_constant", test.over_constant),
     )
-    n_matched, n = sum(one.is_matched for one in found.comparisons), len(found.comparisons)
+    n_matched, n = sum(one.is_matched for one in test.comparisons), len(test.comparisons)
     # A test that does not reject shows nothing: only people who are closer to each other on most rows do. Of two raters, the
     # evaluator is compared with each by the other one alone, which says little of people.
-    verdict: Verdict = "yes" if found.passes else "no" if _verdict(found.advantage, PASSING_RATE) == "no" else "cannot tell"
+    verdict: Verdict = "yes" if test.passes else "no" if _verdict(test.advantage, PASSING_RATE) == "no" else "cannot tell"
     verdict = "cannot tell" if n < FEW_RATERS else verdict
-    said = (
-        f"It matches {n_matched} of {n} raters, each left out in turn, at epsilon {found.epsilon:g}, and half are needed; on "
-        f"{found.advantage.text(2)} of the rows it is at least as close to the others."
+    sentence = (
+        f"It matches {n_matched} of {n} raters, each left out in turn, at epsilon {test.epsilon:g}, and half are needed; on "
+        f"{test.advantage.text(2)} of the rows it is at least as close to the others."
     )
-    if found.winning_rate >= PASSING_RATE and not found.passes:
-        said += " But one that says the same of every row does as well."
-    return verdict, " ".join([said, *found.cautions]), figures
+    if test.winning_rate >= PASSING_RATE and not test.passes:
+        sentence += " But one that says the same of every row does as well."
+    return verdict, " ".join([sentence, *test.cautions]), figures
 
 
 def _agreement(of: Evaluated) -> Answer:
@@ -163,84 +158,88 @@ def _agreement(of: Evaluated) -> Answer:
         every = correlations(
             of.scores, of.ratings, coefficients=("spearman", "pearson"), clusters=of.clusters, bootstrap=of.bootstrap
         )
-        found: Mapping[str, Estimate] = {name: of.counted(one) for name, one in every.items()}
+        statistics: Mapping[str, Estimate] = {name: of.counted(one) for name, one in every.items()}
         main, limit, measure = "spearman", 0.0, "Spearman's rho with the people's mean"
     elif of.categories:
-        found = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
+        statistics = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
         main, limit, measure = of.kappa, 0.0, f"{of.kappa.replace('_', ' ')} with one person"
     else:
-        found = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
+        statistics = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
         main, limit, measure = "auroc", 0.5, "AUROC"
-    figures = found[main], *(one for name, one in found.items() if name != main)
+    figures = statistics[main], *(one for name, one in statistics.items() if name != main)
     if (figure := figures[0]).value is None:
         return "cannot tell", str(figure.reason), figures
     verdict = _verdict(figure, limit)
-    told = {"yes": "It agrees with people", "no": "It contradicts people", "cannot tell": "It cannot be told from chance"}[
+    claim = {"yes": "It agrees with people", "no": "It contradicts people", "cannot tell": "It cannot be told from chance"}[
         verdict
     ]
-    return verdict, f"{told}: {measure} {figure.text(2)}.{_why(figure)}", figures
+    return verdict, f"{claim}: {measure} {figure.text(2)}.{_why(figure)}", figures
 
 
 def _constant(of: Evaluated) -> Answer:
     if not of.categories:
         return "not tested", "It answers with numbers of its own: how often it is right depends on a threshold."
-    said, counts, clusters, n = of.labelled(of.used)
-    if not len(said):
+    answers, counts, clusters, n = of.labelled(of.used)
+    if not len(answers):
         return "cannot tell", "No row has a score and a label."
     shares = (counts / counts.sum(axis=1, keepdims=True)).sum(axis=0)
-    commonest = np.full(len(said), float(shares.argmax()))
+    commonest = np.full(len(answers), float(shares.argmax()))
     accuracy = label_statistics(of.labels.scale)["accuracy"]
-    ours, theirs = (Resampled(accuracy, evaluator_cells(one, counts, clusters)) for one in (said, commonest))
+    ours, theirs = (Resampled(accuracy, evaluator_cells(one, counts, clusters)) for one in (answers, commonest))
     gain = of.bootstrap.estimates({"accuracy_over_constant": ((ours - theirs).value, ours - theirs)}, n)[
         "accuracy_over_constant"
     ]
     verdict = _verdict(gain, 0.0)
-    told = {"yes": "is right more often than", "no": "is right less often than", "cannot tell": "cannot be told from"}[verdict]
+    claim = {"yes": "is right more often than", "no": "is right less often than", "cannot tell": "cannot be told from"}[verdict]
     label = of.labels.scale.categories[int(shares.argmax())]
-    return verdict, f"It {told} one that always says {label!r}: by {gain.text(2)} of the rows.{_why(gain)}", (gain,)
+    return verdict, f"It {claim} one that always says {label!r}: by {gain.text(2)} of the rows.{_why(gain)}", (gain,)
 
 
 def _beyond_length(of: Evaluated) -> Answer:
     if of.words is None:
         return "not tested", "The labels come without texts, so the length of the responses is not known."
-    found = difference_intervals(
+    difference = difference_intervals(
         {"scores": of.scores, "length": of.words},
         RatingTable(ratings=of.ratings, clusters=of.clusters),
         Measure("spearman"),
         bootstrap=of.bootstrap,
     )["scores", "length"]
     length = correlations(of.words, of.ratings, coefficients=["spearman"], clusters=of.clusters, bootstrap=of.bootstrap)
-    figures = _named("length_difference", of.counted(found)), _named("length_spearman", of.counted(length["spearman"]))
-    if found.value is None:
-        return "cannot tell", str(found.reason), figures[1:]
-    verdict = _verdict(found, 0.0)
-    said = {
+    figures = _named("length_difference", of.counted(difference)), _named("length_spearman", of.counted(length["spearman"]))
+    if difference.value is None:
+        return "cannot tell", str(difference.reason), figures[1:]
+    verdict = _verdict(difference, 0.0)
+    claim = {
         "yes": "It agrees with people better than the number of words does",
         "no": "The number of words agrees with people better than it does",
         "cannot tell": "It cannot be told from the number of words",
     }[verdict]
-    return verdict, f"{said}, by {found.text(2)} in Spearman's rho; the words have {figures[1].text(2)}.{_why(found)}", figures
+    return (
+        verdict,
+        f"{claim}, by {difference.text(2)} in Spearman's rho; the words have {figures[1].text(2)}.{_why(difference)}",
+        figures,
+    )
 
 
 def _length_bias(of: Evaluated) -> Answer:
     if of.words is None:
         return "not tested", "The labels come without texts, so the length of the responses is not known."
-    found = covariate_bias(of.scores, of.ratings, of.words, name="length", clusters=of.clusters, bootstrap=of.bootstrap)
-    bias = _named("length_bias", of.counted(found["score_length_given_rating"]))
+    biases = covariate_bias(of.scores, of.ratings, of.words, name="length", clusters=of.clusters, bootstrap=of.bootstrap)
+    bias = _named("length_bias", of.counted(biases["score_length_given_rating"]))
     ends = ends_of(bias)
     if bias.value is None or ends is None:
         return "cannot tell", str(bias.reason), (bias,)
     if max(map(abs, ends)) < SMALL:
         verdict: Verdict = "yes"
-        said = "Among responses that people find equally good, it prefers neither long nor short ones"
+        claim = "Among responses that people find equally good, it prefers neither long nor short ones"
     elif ends[0] > 0 or ends[1] < 0:
-        verdict, said = (
+        verdict, claim = (
             "no",
             f"Among responses that people find equally good, it prefers {'long' if ends[0] > 0 else 'short'} ones",
         )
     else:
-        verdict, said = "cannot tell", "It may prefer long or short responses among those that people find equally good"
-    return verdict, f"{said}: {bias.text(2)} in Spearman's rho.", (bias,)
+        verdict, claim = "cannot tell", "It may prefer long or short responses among those that people find equally good"
+    return verdict, f"{claim}: {bias.text(2)} in Spearman's rho.", (bias,)
 
 
 def _ceiling(of: Evaluated) -> Answer:
@@ -250,17 +249,17 @@ def _ceiling(of: Evaluated) -> Answer:
     rated = np.flatnonzero(n >= MIN_RATERS)
     scored = np.intersect1d(rated, of.used)
 
-    found = intraclass_correlation(of.labels.labels[rated], clusters=of.all_clusters[rated], bootstrap=of.bootstrap)
-    ceiling = _named("ceiling", found.ceiling_of_mean)
-    figures = _named("icc_of_one", found.of_one), _named("icc_of_mean", found.of_mean), ceiling
+    reliability = intraclass_correlation(of.labels.labels[rated], clusters=of.all_clusters[rated], bootstrap=of.bootstrap)
+    ceiling = _named("ceiling", reliability.ceiling_of_mean)
+    figures = _named("icc_of_one", reliability.of_one), _named("icc_of_mean", reliability.of_mean), ceiling
     if ceiling.value is None:
         return "cannot tell", str(ceiling.reason), figures
     share = disattenuated_correlation(
         of.judged.scores[scored], of.labels.labels[scored], clusters=of.all_clusters[scored], bootstrap=of.bootstrap
     )
     of_that = "" if share.value is None else f" It reaches {share.text(2)} of that."
-    said = f"No evaluator can be expected above Pearson's r {ceiling.text(2)} with these labels.{of_that}"
-    return _verdict(ceiling, 0.0), said, (*figures, _named("share_of_ceiling", share))
+    sentence = f"No evaluator can be expected above Pearson's r {ceiling.text(2)} with these labels.{of_that}"
+    return _verdict(ceiling, 0.0), sentence, (*figures, _named("share_of_ceiling", share))
 
 
 def _repeats(of: Evaluated) -> Answer:
@@ -276,26 +275,26 @@ def _repeats(of: Evaluated) -> Answer:
         ends = ends_of(rate)
         is_steady = ends is not None and ends[1] < 1 - STEADY
         verdict: Verdict = "yes" if is_steady else "no" if ends is not None and ends[0] > 1 - STEADY else "cannot tell"
-        said = f"Two of {len(of.runs)} runs label {rate.text(2)} of the rows differently; less than {1 - STEADY:.1g} is steady"
-        return verdict, f"{said}.{_why(rate)}", (rate,)
+        claim = f"Two of {len(of.runs)} runs label {rate.text(2)} of the rows differently; less than {1 - STEADY:.1g} is steady"
+        return verdict, f"{claim}.{_why(rate)}", (rate,)
     icc = intraclass_correlation(runs[both], clusters=clusters, bootstrap=of.bootstrap).of_one
-    said = f"The reliability of one of {len(of.runs)} runs is {icc.text(2)}; more than {STEADY:g} is steady"
-    return _verdict(icc, STEADY), f"{said}.{_why(icc)}", (_named("repeat_icc", icc),)
+    claim = f"The reliability of one of {len(of.runs)} runs is {icc.text(2)}; more than {STEADY:g} is steady"
+    return _verdict(icc, STEADY), f"{claim}.{_why(icc)}", (_named("repeat_icc", icc),)
 
 
 def _power(of: Evaluated) -> Answer:
     if of.labels.n_labels.max(initial=0) < MIN_RATERS:
         return "not tested", "One rater only: there is no second person to tell it from."
     pilot = of.second_person.pilot
-    found = None if pilot is None else detectable_difference(pilot, bootstrap=of.bootstrap)
-    if found is None:
+    detectable = None if pilot is None else detectable_difference(pilot, bootstrap=of.bootstrap)
+    if detectable is None:
         return "not tested", str(of.second_person.difference.reason)
     figure = replace(
-        of.second_person.difference, name="detectable_difference", value=found.difference, ci_low=None, ci_high=None
+        of.second_person.difference, name="detectable_difference", value=detectable.difference, ci_low=None, ci_high=None
     )
-    verdict: Verdict = "yes" if found.difference <= SMALL else "no"
-    said = f"With these {found.n_clusters:,} conversations {found} between it and a person"
-    return verdict, f"{said}; {SMALL:g} or less is enough.", (figure,)
+    verdict: Verdict = "yes" if detectable.difference <= SMALL else "no"
+    claim = f"With these {detectable.n_clusters:,} conversations {detectable} between it and a person"
+    return verdict, f"{claim}; {SMALL:g} or less is enough.", (figure,)
 
 
 def _true_mean(of: Evaluated) -> Answer:
@@ -309,14 +308,14 @@ def _true_mean(of: Evaluated) -> Answer:
     is_rate = of.labels.scale.kind == "binary"
     try:
         sample = Sample.of(scores, labels, clusters=of.whole.clusters, is_rate=is_rate)
-        found = true_mean(sample, confidence=of.bootstrap.confidence, seed=of.bootstrap.seed)
+        result = true_mean(sample, confidence=of.bootstrap.confidence, seed=of.bootstrap.seed)
     except InputError as error:
         return "cannot tell", str(error)
-    figures = _named("true_mean", found.mean), _named("mean_of_labels", found.labels_only)
-    what = f"The true {'rate' if is_rate else 'mean'} of all {len(place):,} rows is {found.mean.text(2)}"
-    if found.effective_labels is None or found.effective_labels <= sample.n_labels:
+    figures = _named("true_mean", result.mean), _named("mean_of_labels", result.labels_only)
+    what = f"The true {'rate' if is_rate else 'mean'} of all {len(place):,} rows is {result.mean.text(2)}"
+    if result.effective_labels is None or result.effective_labels <= sample.n_labels:
         return "no", f"{what}; it adds nothing to the {sample.n_labels:,} labels.", figures
-    worth = f"with its scores the {sample.n_labels:,} labels are worth {found.effective_labels:,.0f}"
+    worth = f"with its scores the {sample.n_labels:,} labels are worth {result.effective_labels:,.0f}"
     return "yes", f"{what}; {worth}.", figures
 
 
@@ -332,11 +331,11 @@ def _unmoved(of: Evaluated) -> Answer:
         ends = ends_of(figure)
         is_open = ends is None or min(map(abs, ends)) < MOVED or ends[0] < 0 < ends[1]
         verdicts[test] = "yes" if ends and max(map(abs, ends)) < MOVED else "cannot tell" if is_open else "no"
-    said: dict[Verdict, str] = {"no": "Its scores are moved by", "cannot tell": "Its scores may be moved by"}
-    for verdict, begins in said.items():
+    claims: dict[Verdict, str] = {"no": "Its scores are moved by", "cannot tell": "Its scores may be moved by"}
+    for verdict, begins in claims.items():
         if moved := [test for test, one in verdicts.items() if one == verdict]:
-            shown = "; ".join(f"{test} ({largest[test]['change']}) by {figures[test].text(2)}" for test in moved)
-            return verdict, f"{begins} {shown} standard deviations.", tuple(figures.values())
+            effects = "; ".join(f"{test} ({largest[test]['change']}) by {figures[test].text(2)}" for test in moved)
+            return verdict, f"{begins} {effects} standard deviations.", tuple(figures.values())
     tests = ", ".join(figures)
     return "yes", f"None of {tests} moves its scores by {MOVED:g} standard deviations.", tuple(figures.values())
 
@@ -348,13 +347,13 @@ def _systems(of: Evaluated) -> Answer:
     if (n := len(set(systems))) < 3:
         return "not tested", f"{n} systems are named, and ranking them needs 3."
     rated = ScoredRatings(scores=of.scores, ratings=of.ratings, clusters=of.clusters, systems=systems)
-    found = level_correlations(rated, level="system", coefficients=["pearson"], bootstrap=of.bootstrap)["pearson"]
-    figure = _named("system_pearson", of.counted(found))
+    correlation = level_correlations(rated, level="system", coefficients=["pearson"], bootstrap=of.bootstrap)["pearson"]
+    figure = _named("system_pearson", of.counted(correlation))
     if figure.value is None:
         return "cannot tell", str(figure.reason), (figure,)
     verdict = _verdict(figure, 0.0)
-    said = {"yes": "It ranks", "no": "It does not rank", "cannot tell": "It may or may not rank"}[verdict]
-    return verdict, f"{said} the means of {n} systems as people do: Pearson's r {figure.text(2)}.{_why(figure)}", (figure,)
+    claim = {"yes": "It ranks", "no": "It does not rank", "cannot tell": "It may or may not rank"}[verdict]
+    return verdict, f"{claim} the means of {n} systems as people do: Pearson's r {figure.text(2)}.{_why(figure)}", (figure,)
 
 
 def _coverage(of: Evaluated) -> Answer:
@@ -365,8 +364,8 @@ def _coverage(of: Evaluated) -> Answer:
     if not n_without:
         return "yes", f"All {len(is_scored):,} labelled rows have a score.", (replace(share, reason=None),)
     reasons = ", ".join(f"{reason.replace('_', ' ')} {n:,}" for reason, n in sorted(of.judged.unscored.items()))
-    said = f"{n_without:,} of {len(is_scored):,} labelled rows have no score{f' ({reasons})' if reasons else ''}"
-    return "no", f"{said}. They are left out of every figure.", (replace(share, reason=None),)
+    claim = f"{n_without:,} of {len(is_scored):,} labelled rows have no score{f' ({reasons})' if reasons else ''}"
+    return "no", f"{claim}. They are left out of every figure.", (replace(share, reason=None),)
 
 
 _BIAS_TESTS = (

@@ -60,25 +60,27 @@ def requirement(text: str) -> Requirement:
     return Requirement(match["name"], match["sign"], float(match["limit"]), bool(match["point"]))
 
 
-def check(asked: Requirement, evaluator: str, figures: Mapping[str, Estimate], why_none: str) -> Checked:
+def check(required: Requirement, evaluator: str, figures: Mapping[str, Estimate], why_none: str) -> Checked:
     """Say whether an evaluator meets a requirement; a figure that could not be computed, or has no interval, does not.
 
     `figures` are those of the evaluator by name, and `why_none` says why one may be lacking.
     """
-    found = figures.get(asked.name)
-    if found is None or found.value is None:
-        why = why_none if found is None else found.reason
-        return Checked(evaluator, str(asked), False, f"{asked.name} could not be computed. {why}".strip())
-    keeps, ends = _SIGNS[asked.sign], (found.value, found.value) if asked.is_of_value else ends_of(found)
+    figure = figures.get(required.name)
+    if figure is None or figure.value is None:
+        why = why_none if figure is None else figure.reason
+        return Checked(evaluator, str(required), False, f"{required.name} could not be computed. {why}".strip())
+    keeps, ends = _SIGNS[required.sign], (figure.value, figure.value) if required.is_of_value else ends_of(figure)
     if ends is None:
-        why = f"{asked.name} {number_text(found.value)} has no interval. {found.reason or ''}"
-        return Checked(evaluator, str(asked), False, f"{why.strip()} The figure itself is asked for by {asked.name}.value.")
-    end = ends[0] if asked.sign.startswith(">") else ends[1]
-    which = "" if asked.is_of_value else f", whose {'lower' if asked.sign.startswith('>') else 'upper'} end counts,"
-    has_passed = keeps(end, asked.limit)
+        why = f"{required.name} {number_text(figure.value)} has no interval. {figure.reason or ''}"
+        return Checked(
+            evaluator, str(required), False, f"{why.strip()} The figure itself is asked for by {required.name}.value."
+        )
+    end = ends[0] if required.sign.startswith(">") else ends[1]
+    which = "" if required.is_of_value else f", whose {'lower' if required.sign.startswith('>') else 'upper'} end counts,"
+    has_passed = keeps(end, required.limit)
     return Checked(
         evaluator,
-        str(asked),
+        str(required),
         has_passed,
-        f"{asked.name} {found.text()}{which} {'is' if has_passed else 'is not'} {asked.sign} {asked.limit:g}.",
+        f"{required.name} {figure.text()}{which} {'is' if has_passed else 'is not'} {required.sign} {required.limit:g}.",
     )

@@ -187,7 +187,7 @@ def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> l
         if len(judgements) > 1 and options.permutations and is_fair:
             measure, seed = Measure(name, level, options.average_by), options.bootstrap.seed
             rankings[name] = rank_metrics(*table[1:], measure, alpha=options.alpha, rounds=options.permutations, seed=seed)
-    found = []
+    results = []
     for one, of_statistics in zip(judgements, estimates, strict=True):
         lengths = dict.fromkeys(_LENGTHS)
         if one.words is not None:
@@ -223,8 +223,8 @@ def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> l
                 detectable=_detectable(table, Measure(name, level, options.average_by), options, first, one.evaluator),
                 lengths=lengths,
             )
-            found.append(result)
-    return found
+            results.append(result)
+    return results
 
 
 def human_ceiling(raters: Sequence[Sequence[float]], coefficient: str, *, seed: int = 0) -> HumanCeiling:
@@ -278,12 +278,12 @@ def _detectable(table: SideBySide, measure: Measure, options: ReportOptions, fir
     """The smallest difference from the first evaluator of the same rank that such rows would show."""
     pilot = None if first == evaluator else difference_of(table, measure, first, evaluator)
     bootstrap = replace(options.bootstrap, confidence=1 - options.alpha)
-    found = None if pilot is None else detectable_difference(pilot, bootstrap=bootstrap)
-    return None if found is None else found.difference
+    smallest = None if pilot is None else detectable_difference(pilot, bootstrap=bootstrap)
+    return None if smallest is None else smallest.difference
 
 
 def _estimates(one: EvaluatorScores, level: LevelOrSystem, options: ReportOptions) -> dict[str, Estimate]:
-    found = level_correlations(
+    correlations = level_correlations(
         one,
         level=level,
         average_by=options.average_by,
@@ -299,14 +299,14 @@ def _estimates(one: EvaluatorScores, level: LevelOrSystem, options: ReportOption
         more |= quality_of_kept(one, bootstrap=options.bootstrap)
         if one.items is not None:
             more |= best_of_several(one, bootstrap=options.bootstrap)
-    return {**found, **more}
+    return {**correlations, **more}
 
 
 def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None, str]:
     """Rank, p-value against the best, and the best one of the same rank."""
     values: dict[str, float] = {}
-    for (a, b), found in ranking.comparisons.items():
-        values |= {name: value for name, value in ((a, found.value_a), (b, found.value_b)) if value is not None}
+    for (a, b), comparison in ranking.comparisons.items():
+        values |= {name: value for name, value in ((a, comparison.value_a), (b, comparison.value_b)) if value is not None}
 
     def best_of(rank: int | None) -> str:
         of_rank = [name for name, its in ranking.ranks.items() if its == rank]
@@ -330,10 +330,10 @@ def _accuracy(one: EvaluatorScores, threshold: float, bootstrap: Bootstrap) -> E
     return mean_interval(hits, clusters=clusters, bootstrap=bootstrap)
 
 
-def _n_groups(found: Estimate, kind: str) -> int | None:
+def _n_groups(estimate: Estimate, kind: str) -> int | None:
     """Groups of a kind, "tied" or "undefined"; None of what is no mean over groups."""
-    is_mean = getattr(found, "average_by", "none") != "none" and found.value is not None
-    return getattr(found, f"n_{kind}_groups") if is_mean else None
+    is_mean = getattr(estimate, "average_by", "none") != "none" and estimate.value is not None
+    return getattr(estimate, f"n_{kind}_groups") if is_mean else None
 
 
 def report_table(results: Sequence[AgreementResult], options: ReportOptions) -> Table:

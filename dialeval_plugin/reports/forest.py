@@ -30,12 +30,12 @@ class Panel:
 
     Attributes:
         title: with the number of scored rows, of several evaluators from the least to the most.
-        found: by evaluator; None where it is undefined or withheld.
+        intervals: by evaluator; None where it is undefined or withheld.
         people: one person against the others, and half the people against the rest, as far as they are known.
     """
 
     title: str
-    found: Mapping[str, ValueInterval | None]
+    intervals: Mapping[str, ValueInterval | None]
     people: Sequence[float]
 
 
@@ -80,17 +80,17 @@ def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
 
     One that is undefined everywhere is left out.
     """
-    names = list(dict.fromkeys(name for panel in panels for name, one in panel.found.items() if one is not None))
+    names = list(dict.fromkeys(name for panel in panels for name, one in panel.intervals.items() if one is not None))
     if not names:
         raise InputError("forest: no coefficient is defined, so there is nothing to draw.")
-    common = [panel for panel in panels if all(panel.found.get(name) for name in names)] or panels
+    common = [panel for panel in panels if all(panel.intervals.get(name) for name in names)] or panels
 
     def mean(name: str) -> float:
-        found = [one.value for panel in common if (one := panel.found.get(name)) is not None and one.value is not None]
-        return fmean(found) if found else float("-inf")
+        values = [one.value for panel in common if (one := panel.intervals.get(name)) is not None and one.value is not None]
+        return fmean(values) if values else float("-inf")
 
     names.sort(key=mean)
-    ends = [end for panel in panels for one in panel.found.values() if one is not None for end in one if end is not None]
+    ends = [end for panel in panels for one in panel.intervals.values() if one is not None for end in one if end is not None]
     ends += [value for panel in panels for value in panel.people]
     low, high = min(0.0, *ends), max(0.0, *ends)
     margin = 0.04 * (high - low or 1.0)
@@ -117,7 +117,7 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     if panel.people:
         axes.axvspan(panel.people[0], panel.people[-1], color=_BAND, linewidth=1.2, zorder=0)
     for place, name in enumerate(names):
-        one = panel.found.get(name)
+        one = panel.intervals.get(name)
         if one is None or one.value is None:
             axes.annotate("—", (0, place), xytext=(4, 0), textcoords="offset points", va="center", color=GREY)
             continue

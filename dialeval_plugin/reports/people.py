@@ -49,10 +49,10 @@ def label_table(
     has_people = all(len(people.get(id, ())) == len(answers.get(id, ())) for id in ids)
     width = max((len(answers.get(id, ())) for id in ids), default=0)
     places = [f"place {place}" for place in range(1, width + 1)]
-    given = [people.get(id, ()) if has_people else places for id in ids]
-    raters = list(dict.fromkeys(itertools.chain.from_iterable(given)))
+    names_of_rows = [people.get(id, ()) if has_people else places for id in ids]
+    raters = list(dict.fromkeys(itertools.chain.from_iterable(names_of_rows)))
     labels = np.full((len(ids), len(raters)), np.nan)
-    for row, (id, names) in enumerate(zip(ids, given, strict=True)):
+    for row, (id, names) in enumerate(zip(ids, names_of_rows, strict=True)):
         for name, value in zip(names, answers.get(id, ()), strict=False):
             labels[row, raters.index(name)] = value
     is_binary = {*labels[~np.isnan(labels)]} <= {0.0, 1.0}
@@ -65,13 +65,13 @@ def alternative_annotator_tests(
 ) -> list[AlternativeAnnotatorTest]:
     """Return the test of each evaluator on each quality; raises as the test."""
     has_several = len({one.quality for one in judgements}) > 1
-    found = []
+    tests = []
     for one in judgements:
         table = label_table(one.dataset, one.ids, one.raters, one.people, clusters=one.clusters, quality=one.quality)
         name = f"{one.evaluator} ({one.quality})" if has_several else one.evaluator
         judged = JudgedLabels(evaluator=name, scores=_filled(one.scores), labels=table)
-        found.append(alternative_annotator_test(judged, epsilon=epsilon, calibration=calibration, bootstrap=bootstrap))
-    return found
+        tests.append(alternative_annotator_test(judged, epsilon=epsilon, calibration=calibration, bootstrap=bootstrap))
+    return tests
 
 
 def with_tests(table: Table, tests: Sequence[AlternativeAnnotatorTest], notes: Sequence[str] = ()) -> Table:
@@ -96,7 +96,9 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
     one = cell[0]
     ids, scores, rated = side_by_side(cell, options)
     beside = {name: getattr(rated, name) for name in ("clusters", "systems", "items")}
-    answers, named = ({id: given for of in cell for id, given in getattr(of, kept).items()} for kept in ("raters", "people"))
+    answers, named = (
+        {id: values_of_row for of in cell for id, values_of_row in getattr(of, field).items()} for field in ("raters", "people")
+    )
     table = label_table(one.dataset, ids, answers, named)
     others = np.array([n > 1 for n in table.n_labels])
     people = {
@@ -143,7 +145,7 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
         if options.permutations
     }
     adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    values = {name: found.value for name, found in estimates.items()}
+    values = {name: one_estimate.value for name, one_estimate in estimates.items()}
     ranks = rank_clusters(values, adjusted, alpha=options.alpha) if adjusted else dict.fromkeys(values)
     best = max((name for name in values if ranks[name] == 1), key=lambda name: values[name] or 0.0, default="")
     return [

@@ -108,12 +108,12 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
     """
     if len(normal.values) < 12:
         raise InputError(f"t-SNE: {len(normal.values)} vectors are too few. Give contexts with at least 12 texts in all.")
-    shown = list(dict.fromkeys(normal.contexts.tolist()))[:n_shown]
-    figure = new_figure(max(2.4 * len(shown), 5.0), 5.6, title)
-    grid = figure.subplots(2, len(shown), squeeze=False)
+    contexts = list(dict.fromkeys(normal.contexts.tolist()))[:n_shown]
+    figure = new_figure(max(2.4 * len(contexts), 5.0), 5.6, title)
+    grid = figure.subplots(2, len(contexts), squeeze=False)
     for panels, vectors, name in zip(grid, (normal, disentangled), ("Normal", "Disentangled"), strict=True):
         places = _tsne(vectors.values, seed)
-        for axes, number in zip(panels, shown, strict=True):
+        for axes, number in zip(panels, contexts, strict=True):
             rows = vectors.contexts == number
             for kind, (label, colour, marker) in _KINDS.items():
                 x, y = places[rows & (vectors.kinds == kind)].T
@@ -246,16 +246,16 @@ def means_figure(
     """
     figure = new_figure(6.4, 3.6 if times else 0.9 + 0.3 * len(means), title)
     axes = figure.subplots()
-    shown = [
+    drawn = [
         (place, one.value, one)
         for place, one in zip(times or range(len(means)), means.values(), strict=True)
         if one.value is not None
     ]
-    for place, value, one in shown:
+    for place, value, one in drawn:
         low, high = (value if end is None else end for end in (one.ci_low, one.ci_high))
         ends = ([place, place], [low, high])
         axes.plot(*(ends if times else ends[::-1]), color=BLUE, linewidth=1.6, solid_capstyle="butt")
-    places, values = [place for place, _, _ in shown], [value for _, value, _ in shown]
+    places, values = [place for place, _, _ in drawn], [value for _, value, _ in drawn]
     points = (places, values) if times else (values, places)
     axes.plot(*points, color=BLUE, marker="o", markersize=5, linewidth=0.7 if times else 0)
     if whole is not None:

@@ -100,8 +100,8 @@ def drawn_rows(
     head = "percentile, score, id" if has_percentiles else "score, id"
     lines = [f"worst {len(rows)} of {n_scored} ({head}):"]
     for number, row in enumerate(rows):
-        shown = "" if row.percentile is None else f"{row.percentile:5.1f}  "
-        lines.append(cut(f"  {shown}{row.score:.4f}  {row.item.id}", width))
+        percentile = "" if row.percentile is None else f"{row.percentile:5.1f}  "
+        lines.append(cut(f"  {percentile}{row.score:.4f}  {row.item.id}", width))
         lines += [cut(f"      {mark} {text}", width) for mark, text in _last_two(row.item)]
         if explanations:
             lines += [f"      {one_line(line)}" for line in explanations[number].split("\n")]

@@ -44,19 +44,21 @@ class RatingFinding:
     @property
     def decision(self) -> str | None:
         """Where the variance lies, and what more raters would add."""
-        found = self.components
-        if found is None or not (total := found.variance(*SOURCES)):
+        components = self.components
+        if components is None or not (total := components.variance(*SOURCES)):
             return None
-        shares = [f"{100 * found.variance(name) / total:.0f} % {_WHERE[name]}" for name in found.of]
-        reliable = ", ".join(f"{found.reliability(n):.2f} of {n}" for n in (1, 3, 5, 10))
+        shares = [f"{100 * components.variance(name) / total:.0f} % {_WHERE[name]}" for name in components.of]
+        reliable = ", ".join(f"{components.reliability(n):.2f} of {n}" for n in (1, 3, 5, 10))
         unit = "conversations" if self.is_clustered else "responses"
-        whose = " of a system" if "systems" in found.of else ""
-        now, then = (found.standard_error(found.n_conversations, found.n_raters + more) for more in (0, MORE_RATERS))
+        whose = " of a system" if "systems" in components.of else ""
+        now, then = (
+            components.standard_error(components.n_conversations, components.n_raters + more) for more in (0, MORE_RATERS)
+        )
         return (
             f"{self.quality}: variance of one rating: {', '.join(shares)}. Reliability of the mean of raters: {reliable}. "
-            f"{MORE_RATERS} more raters of each response (now {found.n_raters:.1f}) are worth "
-            f"{found.worth_of_raters(MORE_RATERS):.0f} more {unit}{whose} (now {found.n_conversations:.0f}): the standard "
-            f"error of the mean{whose} becomes {figure(then)} instead of {figure(now)}."
+            f"{MORE_RATERS} more raters of each response (now {components.n_raters:.1f}) are worth "
+            f"{components.worth_of_raters(MORE_RATERS):.0f} more {unit}{whose} (now {components.n_conversations:.0f}): the "
+            f"standard error of the mean{whose} becomes {figure(then)} instead of {figure(now)}."
         )
 
     @property
@@ -75,7 +77,7 @@ class RatingFinding:
         return None
 
 
-def examine(items: Sequence[RatedItem], asked: Sequence[str], bootstrap: Bootstrap) -> list[RatingFinding]:
+def examine(items: Sequence[RatedItem], wanted: Sequence[str], bootstrap: Bootstrap) -> list[RatingFinding]:
     """Return a finding on each quality asked for, or on all; `items` are of one level.
 
     InputError: nothing is rated, or not a quality that is asked for.
@@ -111,7 +113,7 @@ def examine(items: Sequence[RatedItem], asked: Sequence[str], bootstrap: Bootstr
             components=components(quality),
             is_clustered=clusters is not None,
         )
-        for quality in asked_qualities(asked, rated) or rated
+        for quality in asked_qualities(wanted, rated) or rated
     ]
 
 
@@ -142,17 +144,17 @@ def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Tab
 
 
 def _row(finding: RatingFinding) -> TableRow:
-    found, repeated = finding.reliability, finding.repeated
+    reliability, repeated = finding.reliability, finding.repeated
     estimates: dict[str, Estimate | None] = {
-        "reliability_of_one": found.of_one,
-        "reliability_of_mean": found.of_mean,
-        "ceiling_of_one": found.ceiling_of_one,
-        "ceiling_of_mean": found.ceiling_of_mean,
+        "reliability_of_one": reliability.of_one,
+        "reliability_of_mean": reliability.of_mean,
+        "ceiling_of_one": reliability.ceiling_of_one,
+        "ceiling_of_mean": reliability.ceiling_of_mean,
         "quality_agreement": finding.agreement,
     }
     components = {} if finding.components is None else finding.components.of
     estimates |= {f"variance_{source}": components.get(source) for source in SOURCES}
-    row: dict[str, CellValue] = {"quality": finding.quality, "level": finding.level, "n_raters": found.n_raters}
+    row: dict[str, CellValue] = {"quality": finding.quality, "level": finding.level, "n_raters": reliability.n_raters}
     for name, estimate in estimates.items():
         row[name] = None if estimate is None else estimate.value
         row |= {f"{name}_{end}": None if estimate is None else getattr(estimate, end) for end in _ENDS}
@@ -161,10 +163,10 @@ def _row(finding: RatingFinding) -> TableRow:
         "n_quality_pairs": None if finding.agreement is None else finding.agreement.n_scored,
         "n_repeated": None if repeated is None else repeated.n_pairs,
         "n_repeated_apart": None if repeated is None else repeated.n_apart,
-        "n_total": found.of_one.n_total,
-        "n_rated": found.of_one.n_scored,
-        "n_clusters": found.of_one.n_clusters,
-        "reason": found.of_one.reason,
+        "n_total": reliability.of_one.n_total,
+        "n_rated": reliability.of_one.n_scored,
+        "n_clusters": reliability.of_one.n_clusters,
+        "reason": reliability.of_one.reason,
     }
 
 

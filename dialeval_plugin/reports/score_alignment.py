@@ -57,12 +57,12 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
     InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
     """
     shared = None if how.ratings is None else rated_items(how.ratings, how.level, how.qualities, how.raters)
-    found: list[EvaluatorScores] = []
+    aligned: list[EvaluatorScores] = []
     names: set[tuple[str, str | None, str]] = set()
-    for given in files:
-        name, sign, file = str(given).partition("=")
-        is_named = bool(sign) and not given.exists()
-        path = Path(file) if is_named else given
+    for source in files:
+        name, sign, file = str(source).partition("=")
+        is_named = bool(sign) and not source.exists()
+        path = Path(file) if is_named else source
         columns, own = read_score_file(path, how.columns, how.rating_column, how.raters if how.ratings is None else ())
         items = shared if shared is not None else own
         if items is None:
@@ -81,16 +81,16 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
                 raters = {item.id: item.ratings.get(quality, ()) for item in items}
                 people = {item.id: item.people[quality] for item in items if quality in item.people}
                 judgements = _judgements(placed, chosen, raters, quality, dataset, how.human)
-                found.append(replace(judgements, people=people))
-    known = {one.evaluator for one in found}
+                aligned.append(replace(judgements, people=people))
+    known = {one.evaluator for one in aligned}
     if unknown := sorted(set(how.lower) - known):
         raise unknown_name(f"--lower {unknown[0]!r}: there is no such evaluator", unknown[0], sorted(known))
-    return found
+    return aligned
 
 
-def rated_items(source: str, level: Level | None, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
+def rated_items(source: str, level: Level | None, wanted: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
     """Read the ratings of a level; raises as `read_rated_items`, and InputError where there are both levels or not the one."""
-    return _of_level(read_rated_items(source, asked, raters), level, source)
+    return _of_level(read_rated_items(source, wanted, raters), level, source)
 
 
 def _of_level(items: Sequence[RatedItem], level: Level | None, source: str) -> list[RatedItem]:
@@ -141,27 +141,27 @@ def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores
 def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores) -> list[str]:
     rated = qualities(items)
     own = next((name for name in rated if column.quality and name.casefold() == column.quality.casefold()), None)
-    asked = how.qualities
+    wanted = how.qualities
     if own is not None:
-        return [own] if not asked or list(asked) == [ALL] or own in asked else []
-    if not asked:
+        return [own] if not wanted or list(wanted) == [ALL] or own in wanted else []
+    if not wanted:
         if column.quality is not None and column.is_in_file_order:
             raise InputError(
                 f"{column.source}: {column.quality!r} is no rated quality. Name the one to compare with by --quality. "
                 f"There are: {', '.join(rated)}."
             )
         return _overall(rated)
-    return asked_qualities(asked, rated)
+    return asked_qualities(wanted, rated)
 
 
-def asked_qualities(asked: Sequence[str], rated: Sequence[str]) -> list[str]:
+def asked_qualities(wanted: Sequence[str], rated: Sequence[str]) -> list[str]:
     """Return the qualities that are asked for by name, or by `ALL`; InputError names one that is not rated."""
-    if list(asked) == [ALL]:
+    if list(wanted) == [ALL]:
         return list(rated)
-    for name in asked:
+    for name in wanted:
         if name not in rated:
             raise InputError(f"--quality {name!r}: is not rated. There are: {', '.join(rated)}.")
-    return list(asked)
+    return list(wanted)
 
 
 def _overall(rated: Sequence[str]) -> list[str]:
@@ -220,16 +220,16 @@ def scores_by_rating(
     if others:
         names = ", ".join(item.evaluator for item in (chosen, *others))
         raise InputError(f"{scores}: has several scores: {names}. Name one with --column.")
-    found: dict[int, list[float]] = {}
+    by_level: dict[int, list[float]] = {}
     for item in items:
         value, raters = chosen.scores.get(item.id), item.ratings.get(quality, ())
         if value is not None and raters:
-            found.setdefault(math.floor(math.fsum(raters) / len(raters) + 0.5), []).append(value)
-    if not found:
+            by_level.setdefault(math.floor(math.fsum(raters) / len(raters) + 0.5), []).append(value)
+    if not by_level:
         raise InputError(
             f"{scores}: no row of {data} has both a score and a rating of {quality}. Give the file that was scored."
         )
-    return chosen.evaluator, {f"{quality} {level}": values for level, values in sorted(found.items())}
+    return chosen.evaluator, {f"{quality} {level}": values for level, values in sorted(by_level.items())}
 
 
 FUSED, SMALL = "slide", "small"
@@ -247,11 +247,11 @@ def cascade_curves(data: str, files: Sequence[Path], quality: str | None = None)
     how = AlignedScores(ratings=data, qualities=(quality,) if quality else (), columns=(FUSED, SMALL))
     curves = {}
     for path in files:
-        found = align([path], how)
-        if len(found) != 2:
-            named = ", ".join(dict.fromkeys(one.quality for one in found))
+        columns = align([path], how)
+        if len(columns) != 2:
+            named = ", ".join(dict.fromkeys(one.quality for one in columns))
             raise InputError(f"{data}: several qualities are rated. Name one with --quality: {named}.")
-        fused, small = found
+        fused, small = columns
         rows = [
             (alone, both, rating)
             for alone, both, rating in zip(small.scores, fused.scores, fused.ratings, strict=True)

@@ -114,25 +114,25 @@ def scorer_card(name: str) -> ScorerCard:
     declared = declaration(name)
     package = None if declared is None or declared.dist is None else declared.dist.name
     try:
-        kept = read_json(KEPT).get(name) if package in DISTRIBUTIONS else None
-        return _card(name, package, of_class(scorer_factory(name)) if kept is None else kept)
+        stored = read_json(KEPT).get(name) if package in DISTRIBUTIONS else None
+        return _card(name, package, of_class(scorer_factory(name)) if stored is None else stored)
     except (DialevalError, TypeError, ValueError) as error:
         if name not in scorer_names():
             raise
         return ScorerCard(name, "", declared_by=package, problem=str(error))
 
 
-def _card(name: str, package: str | None, found: Mapping[str, Any]) -> ScorerCard:
-    packaged = found["packaged_model"]
+def _card(name: str, package: str | None, fields: Mapping[str, Any]) -> ScorerCard:
+    packaged = fields["packaged_model"]
     return ScorerCard(
         name,
-        found["summary"],
-        tuple(found["needs"]),
+        fields["summary"],
+        tuple(fields["needs"]),
         packaged if packaged is not None and (pretrained_path() / packaged / PROVENANCE_FILE).is_file() else None,
-        tuple(found["levels"] or (found["level"],)),
-        tuple(found["range"]),
-        found["orientation"],
-        found["citation"],
+        tuple(fields["levels"] or (fields["level"],)),
+        tuple(fields["range"]),
+        fields["orientation"],
+        fields["citation"],
         package,
     )
 
@@ -148,10 +148,10 @@ def option_cards(factory: Callable[..., Any]) -> list[OptionCard] | None:
     for name, kind in kinds.items():
         default = parameters[name].default
         is_required = default is inspect.Parameter.empty
-        shown = None if is_required else default if isinstance(default, (str, int, float, type(None))) else _as_text(default)
+        value = None if is_required else default if isinstance(default, (str, int, float, type(None))) else _as_text(default)
         type_name = "" if kind in (Any, object) else in_words(kind)
         cards.append(
-            OptionCard(name, type_name, shown, is_required, tuple(choices_of(kind)), bounds_of(kind), described.get(name, ""))
+            OptionCard(name, type_name, value, is_required, tuple(choices_of(kind)), bounds_of(kind), described.get(name, ""))
         )
     return cards
 
@@ -170,18 +170,18 @@ def _documented(factory: Callable[..., Any]) -> dict[str, str]:
     """Option to its description, from the sections of the docstrings of a class and of the dataclass of its options."""
     options = getattr(getattr(factory, "__init__", None), "__wrapped__", None)
     kinds = [base for kind in (factory, options) for base in getattr(kind, "__mro__", (kind,))]
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for kind in kinds:
         for section in _SECTION.findall(inspect.cleandoc(kind.__doc__ or "") + "\n"):
             for name, text in _ENTRY.findall(textwrap.dedent(section)):
-                found.setdefault(name, " ".join(text.split()))
-    return found
+                texts.setdefault(name, " ".join(text.split()))
+    return texts
 
 
 def of_class(factory: Any) -> dict[str, Any]:
     """Return the fields of a card from a class or function; an infinite end of a range is None."""
-    found = {name: getattr(factory, name, getattr(Scorer, name)) for name in _ATTRIBUTES}
+    fields = {name: getattr(factory, name, getattr(Scorer, name)) for name in _ATTRIBUTES}
     # An instance's property says nothing of the class.
-    found |= {name: getattr(Scorer, name) for name, value in found.items() if isinstance(value, property)}
-    ends = [float(end) if math.isfinite(end) else None for end in found["range"]]
-    return {**found, "range": ends, "summary": (inspect.getdoc(factory) or "").strip().partition("\n")[0]}
+    fields |= {name: getattr(Scorer, name) for name, value in fields.items() if isinstance(value, property)}
+    ends = [float(end) if math.isfinite(end) else None for end in fields["range"]]
+    return {**fields, "range": ends, "summary": (inspect.getdoc(factory) or "").strip().partition("\n")[0]}

@@ -62,12 +62,12 @@ def scores_by_class(
     if not examples:
         raise InputError("plot: there is no response. Give a file in DailyDialog++'s layout.")
     scores = SlideScorer(slm, variant="slm").score([example for example, _ in examples])
-    found: dict[str, dict[str, list[float]]] = {column: {} for column in columns}
+    by_column: dict[str, dict[str, list[float]]] = {column: {} for column in columns}
     for column in columns:
         for (_, name), value in zip(examples, scores.columns[column], strict=True):
             if value is not None:
-                found[column].setdefault(name, []).append(value)
-    return {column: {name: classes[name] for name in CLASSES if name in classes} for column, classes in found.items()}
+                by_column[column].setdefault(name, []).append(value)
+    return {column: {name: classes[name] for name in CLASSES if name in classes} for column, classes in by_column.items()}
 
 
 def threshold_panels(

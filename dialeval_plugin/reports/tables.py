@@ -141,8 +141,8 @@ def _text(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequen
         columns = zip(cells, widths, is_number, strict=True)
         return "  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in columns).rstrip()
 
-    shown = [aligned(cells) for cells in (head, ["-" * width for width in widths], *lines)]
-    return "\n".join([*shown, *([""] if notes else []), *notes]) + "\n"
+    aligned_lines = [aligned(cells) for cells in (head, ["-" * width for width in widths], *lines)]
+    return "\n".join([*aligned_lines, *([""] if notes else []), *notes]) + "\n"
 
 
 def _latex(head: Sequence[str], lines: Sequence[Sequence[str]], is_number: Sequence[bool], notes: Sequence[str]) -> str:

@@ -114,7 +114,7 @@ def agreement(
     costs: Costs | tuple[float, float] = EQUAL_COSTS,
     is_partial: bool = False,
     bootstrap: Bootstrap = EXPANDED,
-    **asked: Unpack[LabelOptions],
+    **label_options: Unpack[LabelOptions],
 ) -> Agreement:
     """Say how far an evaluator agrees with people, with intervals from whole conversations.
 
@@ -126,7 +126,7 @@ def agreement(
         costs: of a false pass and a false fail; where scores are numbers they pick the threshold.
         is_partial: compare the ids that both sides have.
         bootstrap: rounds, confidence, seed and kind of the intervals.
-        **asked: of the labels: `quality`, `raters`, `order`, `positive`, `level`, see `read_labels`.
+        **label_options: of the labels: `quality`, `raters`, `order`, `positive`, `level`, see `read_labels`.
 
     Raises:
         InputError: something does not fit together, or can be read in two ways.
@@ -138,7 +138,7 @@ def agreement(
         >>> found.statistics["accuracy"].value, round(found.people["kappa"].value, 2)
         (0.8, 0.05)
     """
-    table = labels_from(labels, **asked)
+    table = labels_from(labels, **label_options)
     is_one_table = scores is labels or (isinstance(scores, (str, Path)) and str(scores) == table.source)
     read = scores_from(scores, column=column, scale=table.scale, raters=table.raters if is_one_table else ())
     return agreement_of(pair(read, table, is_partial=is_partial), human=human, costs=Costs(*costs), bootstrap=bootstrap)
@@ -156,19 +156,19 @@ def agreement_of(
     is_labelled, is_scored = labels.n_labels > 0, ~np.isnan(judged.scores)
     used = np.flatnonzero(is_labelled & is_scored)
     n_unscored = int((is_labelled & ~is_scored).sum())
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if not len(used):
         raise InputError(f"{judged.evaluator}: no row has a label and a score, so there is nothing to compare.")
     rows = canonical_rows("agreement", [judged.scores, *_columns(labels)], used, labels.clusters)
     counts = Counts(len(judged.scores), len(used), rows.n_clusters, n_unscored, int((~is_labelled).sum()))
-    scores, given = judged.scores[rows.order], labels.labels[rows.order]
+    scores, people_labels = judged.scores[rows.order], labels.labels[rows.order]
     computed: dict[str, Computed] = {}
     decided = judged.scores
     if labels.scale.kind in {"interval", "ordinal"} and judged.scale is None:
         means = [None if np.isnan(row).all() else float(np.nanmean(row)) for row in labels.labels]
-        said = [None if np.isnan(score) else float(score) for score in judged.scores]
-        found["statistics"] = correlations(
-            said, means, coefficients=DEFAULT_COEFFICIENTS, clusters=labels.clusters, bootstrap=bootstrap
+        own_scores = [None if np.isnan(score) else float(score) for score in judged.scores]
+        fields["statistics"] = correlations(
+            own_scores, means, coefficients=DEFAULT_COEFFICIENTS, clusters=labels.clusters, bootstrap=bootstrap
         )
         if labels.scale.kind == "interval":
             ratings = [[None if np.isnan(value) else float(value) for value in row] for row in judged.labels.labels]
@@ -178,22 +178,22 @@ def agreement_of(
             }
     else:
         if judged.scale is None:
-            shares = np.nanmean(given, axis=1)
-            found["threshold"], said_labels = chosen_threshold(scores, shares, rows.clusters, counts, costs, bootstrap)
+            shares = np.nanmean(people_labels, axis=1)
+            fields["threshold"], said_labels = chosen_threshold(scores, shares, rows.clusters, counts, costs, bootstrap)
             computed["auroc"] = _auroc(scores, shares, rows.clusters)
             decided = np.full(len(decided), np.nan)
             decided[rows.order] = said_labels
         else:
             said_labels = scores
-        cells = evaluator_cells(said_labels, label_counts(given, len(labels.scale.categories)), rows.clusters)
+        cells = evaluator_cells(said_labels, label_counts(people_labels, len(labels.scale.categories)), rows.clusters)
         computed |= _computed(cells, label_statistics(labels.scale), "the evaluator and people", counts.n_scored)
         n = len(labels.scale.categories)
         whole = cells.sum(axis=0).reshape(n, n)
         often = int(whole.sum(axis=1).argmax())
         constant = Resampled(lambda drawn: drawn[:, often * n : (often + 1) * n].sum(axis=1) / drawn.sum(axis=1), cells)
         computed["constant_accuracy"] = constant.value, constant
-        found["statistics"] = bootstrap.estimates(computed, counts)
-        found["confusion"] = tuple(tuple(float(cell) for cell in row) for row in whole)
+        fields["statistics"] = bootstrap.estimates(computed, counts)
+        fields["confusion"] = tuple(tuple(float(cell) for cell in row) for row in whole)
     return Agreement(
         evaluator=judged.evaluator,
         source=labels.source,
@@ -203,7 +203,7 @@ def agreement_of(
         disagreements=disagreements(judged, used, decided),
         unscored=judged.unscored,
         signature=judged.signature,
-        **found,
+        **fields,
     )
 
 
@@ -229,11 +229,11 @@ def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dic
         counts = Counts(len(labels.labels), 0, 0, 0, n_unrated)
         return bootstrap.estimates({name: f"{name}: {reason}" for name in names}, counts)
     rows = canonical_rows("people", _columns(labels), used, labels.clusters)
-    given, n_categories = labels.labels[rows.order], len(labels.scale.categories)
+    given_labels, n_categories = labels.labels[rows.order], len(labels.scale.categories)
     if n_categories:
-        cells = people_cells(label_counts(given, n_categories), rows.clusters)
+        cells = people_cells(label_counts(given_labels, n_categories), rows.clusters)
         computed |= _computed(cells, label_statistics(labels.scale), "people", len(used))
-    alpha = resampled_alpha(given, rows.clusters, labels.scale.kind, n_categories)
+    alpha = resampled_alpha(given_labels, rows.clusters, labels.scale.kind, n_categories)
     computed["alpha"] = _defined("alpha", alpha, "people", len(used))
     return bootstrap.estimates(computed, Counts(len(labels.labels), len(used), rows.n_clusters, 0, n_unrated))
 
@@ -287,13 +287,13 @@ def disagreements(
     no more than `most` are returned.
     """
     labels, scores = judged.labels, judged.scores[used]
-    given, kind = labels.labels[used], labels.scale.kind
-    n_labels = (~np.isnan(given)).sum(axis=1)
+    given_labels, kind = labels.labels[used], labels.scale.kind
+    n_labels = (~np.isnan(given_labels)).sum(axis=1)
     if judged.scale is not None:
-        apart = np.abs(given - scores[:, None]) / max(1, len(labels.scale.categories) - 1)
-        strength = np.nanmean(np.where(np.isnan(given) | (kind != "nominal"), apart, apart > 0), axis=1)
+        apart = np.abs(given_labels - scores[:, None]) / max(1, len(labels.scale.categories) - 1)
+        strength = np.nanmean(np.where(np.isnan(given_labels) | (kind != "nominal"), apart, apart > 0), axis=1)
     else:
-        means = np.nanmean(given, axis=1)
+        means = np.nanmean(given_labels, axis=1)
         strength = np.abs(stats.rankdata(scores) - stats.rankdata(means)) / len(used)
         if kind == "binary" and decided is not None:
             strength[decided[used] == means] = 0
@@ -311,7 +311,7 @@ def disagreements(
             conversation=labels.clusters[row] if labels.clusters else labels.ids[row],
             strength=float(strength[place]),
             said=word(scores[place], names if judged.scale is not None else ()),
-            people=tuple(word(value, names) for value in given[place] if not np.isnan(value)),
+            people=tuple(word(value, names) for value in given_labels[place] if not np.isnan(value)),
             context=context,
             response=response,
         )
@@ -319,11 +319,11 @@ def disagreements(
     return [of(place) for place in order[:most].tolist() if strength[place] > 0]
 
 
-def agreement_table(found: Sequence[Agreement]) -> Table:
+def agreement_table(agreements: Sequence[Agreement]) -> Table:
     """Return the statistics of one evaluator or several, each beside that of two people."""
     rows: list[TableRow] = []
     notes = dict[str, None]()
-    for one in found:
+    for one in agreements:
         for name in dict.fromkeys([*one.statistics, *one.people]):
             row: dict[str, CellValue] = {"evaluator": one.evaluator, "quality": one.quality, "statistic": name}
             for who, estimate in (("", one.statistics.get(name)), ("people_", one.people.get(name))):
@@ -350,11 +350,11 @@ def _notes(one: Agreement) -> list[str]:
     notes = []
     if one.confusion is not None:
         names = one.scale.categories
-        said = "; ".join(
+        text = "; ".join(
             f"people {name}: {', '.join(f'{cell:g} {other}' for cell, other in zip(np.round(row, 1), names, strict=True))}"
             for name, row in zip(names, one.confusion, strict=True)
         )
-        notes.append(f"{one.evaluator} beside {said}.")
+        notes.append(f"{one.evaluator} beside {text}.")
     if (chosen := one.threshold) is not None:
         notes.append(
             f"{one.evaluator}: passes from {chosen.value:.4g} on, where a false pass costs {chosen.costs.false_pass:g} and "
@@ -364,8 +364,8 @@ def _notes(one: Agreement) -> list[str]:
     if of_evaluator and of_evaluator[0].n_unscored:
         notes.append(f"{one.evaluator}: {of_evaluator[0].n_unscored} labelled rows have no score, and are left out.")
     for row in one.disagreements[:_SHOWN]:
-        said = f": {row.response[:_SHOWN_TEXT]!r}" if row.response else ""
-        notes.append(f"{row.id}: {one.evaluator} says {row.said}, people {', '.join(row.people)}{said}")
+        text = f": {row.response[:_SHOWN_TEXT]!r}" if row.response else ""
+        notes.append(f"{row.id}: {one.evaluator} says {row.said}, people {', '.join(row.people)}{text}")
     if any(estimate.is_rough for estimate in [*of_evaluator, *one.people.values()]):
         notes.append(f"rough: an interval from fewer than {ROUGH_CLUSTERS} conversations may be too narrow.")
     return notes + list(dict.fromkeys(e.reason for e in [*of_evaluator, *one.people.values()] if e.value is None and e.reason))

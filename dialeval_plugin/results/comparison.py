@@ -72,11 +72,11 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Say in a sentence which one is better, or that it cannot be told and which difference could have been."""
-        found = verdict(self.difference, self.orientation)
+        sentence = verdict(self.difference, self.orientation)
         if self.is_told or self.detectable is None:
-            return found
+            return sentence
         n = f"{self.difference.n_clusters}" if self.matched_by else f"{self.a.n_clusters} and {self.b.n_clusters}"
-        return f"{found} With these {n} conversations {self.detectable}."
+        return f"{sentence} With these {n} conversations {self.detectable}."
 
     @property
     def is_told(self) -> bool:
@@ -203,22 +203,22 @@ def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[
         return [f"no .meta.json says how {unknown} was scored: that it was in the same way is taken on trust"]
     fields_a, fields_b = (dict(part.partition(":")[::2] for part in one.split("|")) for one in (a.signature, b.signature))
     differing = [name for name in {**fields_a, **fields_b} if fields_a.get(name) != fields_b.get(name)]
-    shown = {name: f"{name} ({fields_a.get(name, 'none')}, {fields_b.get(name, 'none')})" for name in differing}
-    if others := [shown[name] for name in differing if name not in ignore]:
+    differences = {name: f"{name} ({fields_a.get(name, 'none')}, {fields_b.get(name, 'none')})" for name in differing}
+    if others := [differences[name] for name in differing if name not in ignore]:
         raise InputError(
             f"{a.name}, {b.name}: were scored in different ways: {', '.join(others)}. Score both with the same scorer, release "
             f"and options, or accept a difference that moves no score by --ignore {differing[0]}."
         )
-    return [f"scored in different ways, which --ignore accepts: {', '.join(shown.values())}"] if shown else []
+    return [f"scored in different ways, which --ignore accepts: {', '.join(differences.values())}"] if differences else []
 
 
 def _check_unscored(a: ScoredRows, b: ScoredRows, max_gap: float) -> None:
     counts = [(sum(row.score is None for row in one.rows), len(one.rows)) for one in (a, b)]
     share_a, share_b = (n / of for n, of in counts)
     if abs(share_a - share_b) > max_gap:
-        shown = [f"{n} of {of} rows of {one.name}" for (n, of), one in zip(counts, (a, b), strict=True)]
+        parts = [f"{n} of {of} rows of {one.name}" for (n, of), one in zip(counts, (a, b), strict=True)]
         raise InputError(
-            f"{shown[0]} and {shown[1]} have no score: who fails on the hard ones would look better. Find out why "
+            f"{parts[0]} and {parts[1]} have no score: who fails on the hard ones would look better. Find out why "
             f"('unscored' says it), or accept it by --max-unscored-gap {abs(share_a - share_b) + 0.005:.2f}."
         )
 
@@ -262,8 +262,8 @@ def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
                 side.scores.extend(row.score if is_compared else None for row in of)
         left_out = [len(one.rows) - len(side.scores) for one, side in zip((a, b), sides, strict=True)]
         if any(left_out):
-            shown = [f"{n} of {len(one.rows)} rows of {one.name}" for n, one in zip(left_out, (a, b), strict=True)]
-            notes.append(f"left out, for want of a partner: {', '.join(shown)}")
+            parts = [f"{n} of {len(one.rows)} rows of {one.name}" for n, one in zip(left_out, (a, b), strict=True)]
+            notes.append(f"left out, for want of a partner: {', '.join(parts)}")
         return _Matched(by, len({*sides[0].clusters}), sides, notes)
     if pairing == "paired":
         raise InputError(
@@ -296,10 +296,10 @@ def _units(a: ScoredRows, b: ScoredRows, starts_a: _Starts, starts_b: _Starts) -
 
 
 def _grouped(of: ScoredRows, label: Callable[[ScoredRow], str]) -> _Units:
-    found: _Units = {}
+    groups: _Units = {}
     for row in of.rows:
-        found.setdefault(label(row), []).append(row)
-    return found
+        groups.setdefault(label(row), []).append(row)
+    return groups
 
 
 def _changes(matched: _Matched) -> list[Change]:

@@ -58,11 +58,11 @@ def check_gate(
         low = high = estimate.value
     if low is None or high is None:
         return Gate("undecided", reason)
-    shown = f"{what} {number_text(estimate.value)} ({number_text(low)} to {number_text(high)})"
+    figure = f"{what} {number_text(estimate.value)} ({number_text(low)} to {number_text(high)})"
     limit, beyond = number_text(threshold), "above" if is_lower_better else "below"
     if low > threshold if is_lower_better else high < threshold:
-        return Gate("failed", f"{shown} is {beyond} {limit}.")
-    return Gate("passed", f"{shown} is not wholly {beyond} {limit}.")
+        return Gate("failed", f"{figure} is {beyond} {limit}.")
+    return Gate("passed", f"{figure} is not wholly {beyond} {limit}.")
 
 
 def check_needed(min_conversations: int | None) -> int:

@@ -102,9 +102,9 @@ def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
     if len(largest) == 2 and min(means[name].n_clusters for name in largest) >= MIN_CLUSTERS:
         (values_a, clusters_a), (values_b, clusters_b) = (_columns(members[name]) for name in largest)
         computed, _ = difference_of_means(values_a, values_b, clusters_a=clusters_a, clusters_b=clusters_b)
-        found = None if isinstance(computed, str) else detectable_difference(computed[1], bootstrap=bootstrap)
-        if found is not None:
-            notes.append(f"between {' and '.join(largest)}, the largest groups, {found}")
+        detectable = None if isinstance(computed, str) else detectable_difference(computed[1], bootstrap=bootstrap)
+        if detectable is not None:
+            notes.append(f"between {' and '.join(largest)}, the largest groups, {detectable}")
     return Groups(by, scores, means, _mean(scores.rows, bootstrap), [starts[name] for name in names] if span else (), notes)
 
 
@@ -136,8 +136,8 @@ def _timestamp(value: Any, where: str) -> datetime:
             return _EPOCH + timedelta(seconds=number if abs(number) < _LARGEST_SECONDS else number / 1000)
         if not isinstance(value, str) or _DATE.match(value):
             text = value.strip().replace(" UTC", "Z") if isinstance(value, str) else value
-            found = _MOMENT.validate_python(text)
-            return found if found.tzinfo is None else found.astimezone(timezone.utc).replace(tzinfo=None)
+            moment = _MOMENT.validate_python(text)
+            return moment if moment.tzinfo is None else moment.astimezone(timezone.utc).replace(tzinfo=None)
     except (ValueError, OverflowError):
         pass
     raise InputError(f"{where}: {value!r} is no timestamp. Write 2026-03-01T09:30:00Z, or seconds since 1970.")

@@ -25,7 +25,7 @@ class NextLabels(NamedTuple):
     is_rate: bool | None
 
 
-def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed: int = 0, **asked: Any) -> NextLabels:
+def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed: int = 0, **label_options: Any) -> NextLabels:
     """Draw rows to label: more of those whose labels differ most among rows that the judge scores alike.
 
     Args:
@@ -33,29 +33,29 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
         n_next: how many.
         labels: what was labelled before.
         seed: of the draw and the order; the same seed, scores and labels draw the same rows.
-        asked: as in `estimate`.
+        label_options: as in `estimate`.
 
     Raises:
         InputError: a file is malformed, or no row is left.
     """
-    labelled = read_labelled(scores, labels, is_optional=True, **asked)
+    labelled = read_labelled(scores, labels, is_optional=True, **label_options)
     table = labelled.scores
     is_rate = labelled.is_rate if labelled.scale is not None else None
     chosen = next_rows(table.scores, labelled.values, n_next, is_rate=is_rate, seed=seed).tolist()
     wanted = {table.clusters[row] for row in chosen}
-    said: dict[str, list[tuple[str, str]]] = {}
-    found: dict[int, RowToLabel] = {}
+    turns: dict[str, list[tuple[str, str]]] = {}
+    to_label: dict[int, RowToLabel] = {}
     for place, row in enumerate(score_rows(scores)):
         if (conversation := table.clusters[place]) in wanted:
             before, role, text = _said(row)
-            earlier = said.setdefault(conversation, [])
+            earlier = turns.setdefault(conversation, [])
             # Rows that have a place in their conversation follow each other; others are answers to one context.
             if row.value.get("message") is not None:
                 earlier += before
                 before = list(earlier)
                 earlier.append((role, text))
-            found[place] = RowToLabel(table.ids[place], before, role, text)
-    return NextLabels([found[row] for row in chosen], way_of_drawing(table), is_rate)
+            to_label[place] = RowToLabel(table.ids[place], before, role, text)
+    return NextLabels([to_label[row] for row in chosen], way_of_drawing(table), is_rate)
 
 
 def _said(row: Line) -> tuple[list[tuple[str, str]], str, str]:
@@ -65,5 +65,5 @@ def _said(row: Line) -> tuple[list[tuple[str, str]], str, str]:
     preceding = row.value.get("preceding")
     if isinstance(preceding, list):
         texts = texts_before(row) or ()
-        return [(str(turn.get("role") or ""), said) for turn, said in zip(preceding, texts, strict=True)], role, text
+        return [(str(turn.get("role") or ""), content) for turn, content in zip(preceding, texts, strict=True)], role, text
     return [("", line) for line in context.split("\n") if line], role, text

@@ -56,9 +56,9 @@ def plan_table(
     for labels, pilot in pilots.items():
         of = dict(zip(names, labels, strict=True))
         for n in PLANNED:
-            found = detectable_difference(pilot, n * clusters_of_unit, bootstrap=bootstrap)
-            if found is not None:
-                rows.append({**of, unit: n, "difference": found.difference, "error": found.error})
+            detectable = detectable_difference(pilot, n * clusters_of_unit, bootstrap=bootstrap)
+            if detectable is not None:
+                rows.append({**of, unit: n, "difference": detectable.difference, "error": detectable.error})
         needed = clusters_needed(pilot, difference, bootstrap=bootstrap) if difference else None
         if needed is not None:
             n = -(-needed.n_clusters // clusters_of_unit)
@@ -84,12 +84,12 @@ def agreement_plan(judgements: Sequence[EvaluatorScores], options: ReportOptions
     pilots: dict[tuple[str, ...], Resampled] = {}
     for own in by_cell(judgements):
         side = side_by_side(own, options)
-        found = evaluate_agreement(own, replace(options, permutations=0))
+        agreement = evaluate_agreement(own, replace(options, permutations=0))
         for name in options.coefficients:
-            valued = [(one.value, one.evaluator) for one in found if one.statistic == name and one.value is not None]
+            valued = [(one.value, one.evaluator) for one in agreement if one.statistic == name and one.value is not None]
             best = [evaluator for _, evaluator in sorted(valued)[:-3:-1]]
             if len(best) == 2:
-                pilot = difference_of(side, Measure(name, found[0].level, options.average_by), *best)
+                pilot = difference_of(side, Measure(name, agreement[0].level, options.average_by), *best)
                 if pilot is not None:
                     pilots[own[0].dataset, own[0].quality, name, " - ".join(best)] = pilot
     names = ("dataset", "quality", "statistic", "evaluators")
@@ -120,8 +120,8 @@ def plan(pilot: ScoredRows | Comparison, difference: float = 0.0, *, bootstrap: 
     else:
         scores, clusters = [row.score for row in pilot.rows], [row.conversation for row in pilot.rows]
         others = [("other", one) for one in clusters]
-        found, counts = difference_of_means(scores, scores, clusters_a=clusters, clusters_b=others)
-        name, is_paired, computed = pilot.name, False, None if isinstance(found, str) else found[1]
+        difference_of_pilot, counts = difference_of_means(scores, scores, clusters_a=clusters, clusters_b=others)
+        name, is_paired, computed = pilot.name, False, None if isinstance(difference_of_pilot, str) else difference_of_pilot[1]
         n, how = counts.n_clusters, ""
     each = 1 if is_paired else 2
     pilots: dict[tuple[str, ...], Resampled] = {} if computed is None or n < MIN_CLUSTERS else {(): computed}

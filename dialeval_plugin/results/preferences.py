@@ -70,14 +70,14 @@ class PreferenceShares:
     def verdict(self) -> str:
         """Say in a sentence how often the preferred answer scores higher, and whether that may be chance."""
         share, longer = self.shares["all"]
-        found = (
+        sentence = (
             f"The preferred answer scores higher in {share.text()} of {share.n_scored} pairs; it is the longer one in "
             f"{longer.text()}."
         )
         if self.detectable is None:
-            return found
+            return sentence
         seen = f"{number_text(0.5 + self.detectable.difference)} would be told from it four times in five"
-        return f"{found} That may be chance: with these {share.n_clusters} prompts {seen}."
+        return f"{sentence} That may be chance: with these {share.n_clusters} prompts {seen}."
 
     def table(self) -> Table:
         """Return the shares, a row a bucket of lengths."""
@@ -124,11 +124,11 @@ def read_pairs(path: Path) -> Pairs | None:
 def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example], int]:
     """The last answer of each conversation, by the conversation's id, and how many pairs nobody decided."""
     source = Source(str(path), ReadingOptions(choice="last", layout=layout))
-    found = {}
+    answers = {}
     for one in source.conversations():
         if isinstance(one, Conversation) and (examples := one.examples()):
-            found[one.id] = examples[-1]
-    return found, source.left_out[UNDECIDED]
+            answers[one.id] = examples[-1]
+    return answers, source.left_out[UNDECIDED]
 
 
 def preference_shares(
@@ -147,7 +147,7 @@ def preference_shares(
         raise unknown_name(f"--column: there are no scores {column!r}", column, scores.columns)
     values, n = scores.columns[column], len(pairs.pairs)
     sign = -1 if scores.orientation == "lower" else 1
-    found: dict[str, list[tuple[float, float, str]]] = {name: [] for name in (SHORTER, ALIKE, LONGER, "all")}
+    buckets: dict[str, list[tuple[float, float, str]]] = {name: [] for name in (SHORTER, ALIKE, LONGER, "all")}
     left_out = Counter(pairs.left_out)
     for pair, preferred, other in zip(pairs.pairs, values[:n], values[n:], strict=True):
         if preferred is None or other is None:
@@ -157,13 +157,13 @@ def preference_shares(
         bucket = LONGER if words > LIKE_LENGTH * others else SHORTER if others > LIKE_LENGTH * words else ALIKE
         opening = pair.preferred.context[0].text if pair.preferred.context else ""
         one = _points(sign * preferred, sign * other), _points(words, others), opening
-        found[bucket].append(one)
-        found["all"].append(one)
-    shares = {name: _shares(rows, bootstrap) for name, rows in found.items() if rows or name == "all"}
-    n_ties = sum(points == 0.5 for points, _, _ in found["all"])
+        buckets[bucket].append(one)
+        buckets["all"].append(one)
+    shares = {name: _shares(rows, bootstrap) for name, rows in buckets.items() if rows or name == "all"}
+    n_ties = sum(points == 0.5 for points, _, _ in buckets["all"])
     detectable, whole = None, shares["all"][0]
     if whole.ci_low is not None and whole.ci_high is not None and whole.ci_low <= 0.5 <= whole.ci_high:
-        points, _, openings = zip(*found["all"], strict=True)
+        points, _, openings = zip(*buckets["all"], strict=True)
         detectable = detectable_difference(clustered_mean(points, openings), bootstrap=bootstrap)
     return PreferenceShares(pairs._replace(left_out=left_out), shares, n_ties, str(scores.signature), column, detectable)
 

@@ -45,61 +45,63 @@ def figures(estimate: Estimate) -> dict[str, Any]:
     return {name: getattr(estimate, name) for name in names}
 
 
-def shown(found: Comparison, format: str, n_changed: int, gate: Gate | None = None) -> str:
+def shown(comparison: Comparison, format: str, n_changed: int, gate: Gate | None = None) -> str:
     """Return a comparison as text, Markdown or JSON, each with a line break at its end; `n_changed` conversations at most."""
-    changed = found.changed[:n_changed]
+    changed = comparison.changed[:n_changed]
     if format == "json":
-        return to_json(_record(found, n_changed, gate), indent=2) + "\n"
+        return to_json(_record(comparison, n_changed, gate), indent=2) + "\n"
     is_markdown = format == "markdown"
     rows = [
-        {"": name, "file": file, **figures(one)} for name, file, one in zip("AB", found.names, (found.a, found.b), strict=True)
+        {"": name, "file": file, **figures(one)}
+        for name, file, one in zip("AB", comparison.names, (comparison.a, comparison.b), strict=True)
     ]
     names = [named_column(name, is_number=False) for name in ("", "file")]
     sides = Table(rows, [*names, *ESTIMATED, *COUNTS])
-    parts = [f"**{found.verdict}**" if is_markdown else found.verdict, sides.render(format).rstrip()]
-    parts.append("\n".join(for_markdown(f"- {note}") if is_markdown else note for note in [_how(found), *found.notes]))
+    parts = [f"**{comparison.verdict}**" if is_markdown else comparison.verdict, sides.render(format).rstrip()]
+    parts.append(
+        "\n".join(for_markdown(f"- {note}") if is_markdown else note for note in [_how(comparison), *comparison.notes])
+    )
     if changed:
         columns = [named_column("conversation", is_number=False), *map(named_column, ("A", "B", "B - A"))]
         table = Table([_changed_row(*one) for one in changed], columns).render(format).rstrip()
-        title = f"changed most, {len(changed)} of {len(found.changed)} conversations that changed"
+        title = f"changed most, {len(changed)} of {len(comparison.changed)} conversations that changed"
         parts.append(f"<details><summary>{title}</summary>\n\n{table}\n\n</details>" if is_markdown else f"{title}:\n{table}")
-    if found.signature:
-        signature = short_form(found.signature)
+    if comparison.signature:
+        signature = short_form(comparison.signature)
         parts.append(f"`{signature}`" if is_markdown else signature)
     if gate is not None:
         parts.append(f"**{gate}**" if is_markdown else str(gate))
     return "\n\n".join(parts) + "\n"
 
 
-def _how(found: Comparison) -> str:
-    shared = (
-        f"{found.n_matched} of {found.n_conversations[0]} conversations of A and {found.n_conversations[1]} of B are in both"
-    )
-    return f"paired by {found.matched_by}: {shared}" if found.matched_by else f"unpaired, the means of all: {shared}"
+def _how(comparison: Comparison) -> str:
+    n_a, n_b = comparison.n_conversations
+    shared = f"{comparison.n_matched} of {n_a} conversations of A and {n_b} of B are in both"
+    return f"paired by {comparison.matched_by}: {shared}" if comparison.matched_by else f"unpaired, the means of all: {shared}"
 
 
 def _changed_row(conversation: str, a: float, b: float, difference: float) -> TableRow:
     return {"conversation": cut(conversation, _LONGEST_NAME), "A": a, "B": b, "B - A": difference}
 
 
-def _record(found: Comparison, n_changed: int, gate: Gate | None) -> dict[str, Any]:
+def _record(comparison: Comparison, n_changed: int, gate: Gate | None) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "verdict": found.verdict,
-        "column": found.column,
-        "orientation": found.orientation,
-        "signature": found.signature,
-        "difference": found.difference.to_dict(),
-        "detectable": None if found.detectable is None else found.detectable._asdict(),
+        "verdict": comparison.verdict,
+        "column": comparison.column,
+        "orientation": comparison.orientation,
+        "signature": comparison.signature,
+        "difference": comparison.difference.to_dict(),
+        "detectable": None if comparison.detectable is None else comparison.detectable._asdict(),
         **{
             side: {"file": file, "n_rows": n_rows, "n_conversations": n, "mean": one.to_dict()}
             for side, file, n_rows, n, one in zip(
-                "ab", found.names, found.n_rows, found.n_conversations, (found.a, found.b), strict=True
+                "ab", comparison.names, comparison.n_rows, comparison.n_conversations, (comparison.a, comparison.b), strict=True
             )
         },
-        "matched_by": found.matched_by,
-        "n_matched": found.n_matched,
-        "changed": [one._asdict() for one in found.changed[:n_changed]],
-        "notes": list(found.notes),
+        "matched_by": comparison.matched_by,
+        "n_matched": comparison.n_matched,
+        "changed": [one._asdict() for one in comparison.changed[:n_changed]],
+        "notes": list(comparison.notes),
         "gate": None if gate is None else gate._asdict(),
     }

@@ -65,7 +65,7 @@ def estimate(
     method: Method = "auto",
     strata: str | None = None,
     width: float | None = None,
-    **asked: Any,
+    **label_options: Any,
 ) -> TrueMean | DifferenceOfTrueMeans:
     """Return the true mean, or the true rate of passes, of all scored rows; with `against`, that of B less that of A.
 
@@ -78,18 +78,18 @@ def estimate(
         strata: field of the scores' rows, such as "system", of whose values each counts by its rows; "scores" divides rows by
             their scores, for labels that were chosen by them. Rows that `dialeval label` has drawn need neither.
         width: of the interval that is wanted, which the number of further labels is for.
-        asked: `column` of the scores, and `quality`, `raters`, `order` and `positive` of the labels, as in `read_labels`.
+        label_options: `column` of the scores, and `quality`, `raters`, `order`, `positive` of the labels, see `read_labels`.
 
     Raises:
         InputError: a file is malformed, labels are no numbers nor pass and fail, or the labels cannot say it (`true_mean`).
     """
     if against is None:
-        return true_mean(_sample(read_labelled(scores, labels, **asked), scores, strata), method=method, width=width)
+        return true_mean(_sample(read_labelled(scores, labels, **label_options), scores, strata), method=method, width=width)
     if width is not None:
         raise InputError("estimate: a width is that of one mean, and two are compared. Leave out one of them.")
     of_b = labels if labels_against is None else labels_against
-    given = (scores, labels), (against, of_b)
-    sides = [read_labelled(one, of, is_shared=of_b is labels, **asked) for one, of in given]
+    sources = (scores, labels), (against, of_b)
+    sides = [read_labelled(one, of, is_shared=of_b is labels, **label_options) for one, of in sources]
     labelled = [{one.scores.ids[row] for row in np.flatnonzero(~np.isnan(one.values)).tolist()} for one in sides]
     if of_b is labels and (both := labelled[0] & labelled[1]):
         raise InputError(
@@ -103,20 +103,26 @@ def estimate(
 
 
 def read_labelled(
-    scores: Any, labels: Any, *, column: str | None = None, is_shared: bool = False, is_optional: bool = False, **asked: Any
+    scores: Any,
+    labels: Any,
+    *,
+    column: str | None = None,
+    is_shared: bool = False,
+    is_optional: bool = False,
+    **label_options: Any,
 ) -> Labelled:
     """Read scores with what people said of some of the rows; `is_shared`: labels may be of other rows too.
 
     `is_optional`: there may be no labels.
     """
     several = labels if isinstance(labels, (list, tuple)) and labels and not isinstance(labels[0], dict) else [labels]
-    tables = [] if is_optional and not labels else [labels_from(one, **asked) for one in several]
+    tables = [] if is_optional and not labels else [labels_from(one, **label_options) for one in several]
     scale = tables[0].scale if tables else None
     if scale is not None and scale.kind not in {"binary", "interval"}:
         raise InputError(
             f"{tables[0].source}: has labels {', '.join(scale.categories)}, which have no mean. Give pass and fail, or numbers."
         )
-    of_scores = {name: asked[name] for name in ("raters", "positive") if name in asked}
+    of_scores = {name: label_options[name] for name in ("raters", "positive") if name in label_options}
     table = scores_from(scores, column=column, scale=scale, **of_scores)
     values = np.full(len(table.ids), np.nan)
     if scale is None:
@@ -147,38 +153,38 @@ def way_of_drawing(scores: ScoreTable) -> str:
     return f"by score, {text_hash(chr(10).join(rows))[:8]}"
 
 
-def sentences(found: TrueMean | DifferenceOfTrueMeans) -> list[str]:
+def sentences(result: TrueMean | DifferenceOfTrueMeans) -> list[str]:
     """Say what was found in plain words."""
-    if isinstance(found, DifferenceOfTrueMeans):
-        return _difference(found)
-    mean, what = found.mean, "rate" if found.is_rate else "mean"
-    judge = "judge's mean is {} over" if not found.is_rate or found.sensitivity is None else "judge passes {} of"
-    shown = _share(found.judge.value) if "passes" in judge else f"{found.judge.value:.3g}"
-    said = [f"The {judge.format(shown)} {found.judge.n_scored:,} answers."]
-    basis = f"{mean.n_scored:,} labels in {mean.n_clusters:,} conversations, {_WORDS[found.method]}"
-    said.append(f"The true {what} is {_interval(mean, is_rate=found.is_rate)} (95 % interval; {basis}).")
-    if found.effective_labels is not None and found.method != "labels":
-        said.append(f"Without the judge, {round(found.effective_labels):,} labels would give that interval.")
-    if found.width is not None:
-        said.append(_more(found))
+    if isinstance(result, DifferenceOfTrueMeans):
+        return _difference(result)
+    mean, what = result.mean, "rate" if result.is_rate else "mean"
+    judge = "judge's mean is {} over" if not result.is_rate or result.sensitivity is None else "judge passes {} of"
+    judge_text = _share(result.judge.value) if "passes" in judge else f"{result.judge.value:.3g}"
+    lines = [f"The {judge.format(judge_text)} {result.judge.n_scored:,} answers."]
+    basis = f"{mean.n_scored:,} labels in {mean.n_clusters:,} conversations, {_WORDS[result.method]}"
+    lines.append(f"The true {what} is {_interval(mean, is_rate=result.is_rate)} (95 % interval; {basis}).")
+    if result.effective_labels is not None and result.method != "labels":
+        lines.append(f"Without the judge, {round(result.effective_labels):,} labels would give that interval.")
+    if result.width is not None:
+        lines.append(_more(result))
     elif mean.reason:
-        said.append(mean.reason)
-    return [*said, *found.notes]
+        lines.append(mean.reason)
+    return [*lines, *result.notes]
 
 
-def shown(found: TrueMean | DifferenceOfTrueMeans, format: str) -> str:
+def shown(result: TrueMean | DifferenceOfTrueMeans, format: str) -> str:
     """Return it as text, Markdown or JSON, each with a line break at its end."""
     if format == "json":
-        record = {"schema_version": SCHEMA_VERSION, **found.to_dict(), "sentences": sentences(found)}
+        record = {"schema_version": SCHEMA_VERSION, **result.to_dict(), "sentences": sentences(result)}
         return to_json(record, indent=2) + "\n"
-    said = sentences(found)
-    text = "\n\n".join(map(for_markdown, said)) if format == "markdown" else "\n".join(said)
-    return f"{text}\n\n{table(found).render(format)}"
+    lines = sentences(result)
+    text = "\n\n".join(map(for_markdown, lines)) if format == "markdown" else "\n".join(lines)
+    return f"{text}\n\n{table(result).render(format)}"
 
 
-def table(found: TrueMean | DifferenceOfTrueMeans) -> Table:
+def table(result: TrueMean | DifferenceOfTrueMeans) -> Table:
     """Return the figures with their intervals."""
-    rows = [{"statistic": name, **figures(one)} for name, one in found.estimates.items()]
+    rows = [{"statistic": name, **figures(one)} for name, one in result.estimates.items()]
     return Table(rows, [named_column("statistic", is_number=False), *ESTIMATED, *COUNTS])
 
 
@@ -210,12 +216,12 @@ def _sample(labelled: Labelled, source: Any, strata: str | None) -> Sample:
 def _field(source: Any, name: str) -> list[str]:
     """The values of a field of all rows of the scores."""
     rows = score_rows(Path(source)) if isinstance(source, (str, Path)) else rows_from(source, "scores", "score")
-    found = []
+    values = []
     for row in rows:
         if row.value.get(name) in (None, ""):
             raise unknown_name(f"{row.where}: has no field {name!r} (--strata)", name, sorted(map(str, row.value)))
-        found.append(str(row.value[name]))
-    return found
+        values.append(str(row.value[name]))
+    return values
 
 
 def _share(value: float | None, decimals: int = 0) -> str:
@@ -233,28 +239,30 @@ def _interval(one: Estimate, *, is_rate: bool) -> str:
     return f"{value} % {rest}".rstrip()
 
 
-def _more(found: TrueMean) -> str:
-    low, high = found.mean.ci_low or 0.0, found.mean.ci_high or 0.0
-    is_half = found.width == (high - low) / 2
-    wide = _share(found.width, 1) if found.is_rate else f"{found.width:.3g}"
-    if found.more_labels is None:
+def _more(result: TrueMean) -> str:
+    low, high = result.mean.ci_low or 0.0, result.mean.ci_high or 0.0
+    is_half = result.width == (high - low) / 2
+    wide = _share(result.width, 1) if result.is_rate else f"{result.width:.3g}"
+    if result.more_labels is None:
         goal = "halves that interval" if is_half else f"makes that interval {wide} wide"
         return f"No number of labels on these answers {goal}: more conversations would."
-    if not found.more_labels:
+    if not result.more_labels:
         return f"The interval is at most {wide} wide already."
-    return f"{found.more_labels:,} more labels {'halve that interval' if is_half else f'make that interval {wide} wide'}."
+    return f"{result.more_labels:,} more labels {'halve that interval' if is_half else f'make that interval {wide} wide'}."
 
 
-def _difference(found: DifferenceOfTrueMeans) -> list[str]:
-    one, is_rate = found.difference, found.a.is_rate
+def _difference(result: DifferenceOfTrueMeans) -> list[str]:
+    one, is_rate = result.difference, result.a.is_rate
     what = "rate" if is_rate else "mean"
-    sides = " and ".join(f"{name} {_interval(side.mean, is_rate=is_rate)}" for name, side in (("A", found.a), ("B", found.b)))
+    sides = " and ".join(f"{name} {_interval(side.mean, is_rate=is_rate)}" for name, side in (("A", result.a), ("B", result.b)))
     verdict = "It cannot be told which is better"
     if one.ci_low is not None and one.ci_low > 0:
         verdict = "B is better"
     elif one.ci_high is not None and one.ci_high < 0:
         verdict = "A is better"
     points = _interval(one, is_rate=is_rate).replace(" %", " points" if is_rate else " %")
-    how = f"{found.n_shared:,} labelled conversations have answers of both" if found.n_shared else "they share no conversation"
-    said = [f"The true {what} is of {sides}.", f"{verdict}: B less A is {points} (95 % interval; {how})."]
-    return [*said, *([one.reason] if one.reason else []), *dict.fromkeys([*found.a.notes, *found.b.notes])]
+    how = (
+        f"{result.n_shared:,} labelled conversations have answers of both" if result.n_shared else "they share no conversation"
+    )
+    lines = [f"The true {what} is of {sides}.", f"{verdict}: B less A is {points} (95 % interval; {how})."]
+    return [*lines, *([one.reason] if one.reason else []), *dict.fromkeys([*result.a.notes, *result.b.notes])]

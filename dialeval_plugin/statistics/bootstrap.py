@@ -139,11 +139,15 @@ class Bootstrap:
     def estimates(self, computed: Mapping[str, Computed], counts: Counts) -> dict[str, Estimate]:
         """Return statistics, by name, with their intervals, all from the same resamples."""
         intervals = self.intervals({name: one[1] for name, one in computed.items() if not isinstance(one, str)})
-        found = {}
+        estimates = {}
         for name, one in computed.items():
             value, interval = (None, Interval(reason=one)) if isinstance(one, str) else (float(one[0]), intervals[name])
-            found[name] = Estimate(name=name, value=value, **interval._asdict(), **counts._asdict(), bootstrap=self)
-        return found
+            estimates[name] = self.estimate(name, value, interval, counts)
+        return estimates
+
+    def estimate(self, name: str, value: float | None, interval: Interval, counts: Counts) -> Estimate:
+        """Return a statistic with an interval of this kind."""
+        return Estimate(name=name, value=value, **interval._asdict(), **counts._asdict(), bootstrap=self)
 
     def intervals(self, resampled: Mapping[str, Resampled]) -> dict[str, Interval]:
         """Return one interval a statistic, all from the same resamples; each statistic has the same clusters."""
@@ -175,8 +179,8 @@ class Bootstrap:
             return _no_interval(name, "rounds is 0", "Ask for 1000 rounds.")
         if n_clusters < MIN_CLUSTERS:
             return Interval(reason=too_few_clusters(name, n_clusters))
-        found = self.interval_of(name, values, entry)
-        return found._replace(is_rough=n_clusters < ROUGH_CLUSTERS and found.ci_low is not None)
+        interval = self.interval_of(name, values, entry)
+        return interval._replace(is_rough=n_clusters < ROUGH_CLUSTERS and interval.ci_low is not None)
 
     def interval_of(self, name: str, values: FloatArray, entry: Resampled) -> Interval:
         """Return the interval that a statistic's `values` on resamples give, NaN where it is undefined."""

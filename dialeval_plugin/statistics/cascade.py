@@ -60,7 +60,7 @@ def cascade_curve(
 def share_that_keeps(curve: Sequence[CascadePoint], part: float) -> CascadePoint:
     """Return the point with the fewest calls from which on each has at least this `part` of the last one's value."""
     wanted = part * curve[-1].value
-    kept = len(curve) - 1
-    while kept > 0 and curve[kept - 1].value >= wanted:
-        kept -= 1
-    return curve[kept]
+    place = len(curve) - 1
+    while place > 0 and curve[place - 1].value >= wanted:
+        place -= 1
+    return curve[place]

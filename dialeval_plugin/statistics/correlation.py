@@ -123,17 +123,17 @@ def level_correlations(
     rows = rows_of("correlate", rated, {"scores": rated.scores}, level, average_by, within_range, tied_groups)
     (scores,) = rows.scores
     computed: dict[str, Computed] = {}
-    found: dict[str, dict[str, Any]] = {}
+    details: dict[str, dict[str, Any]] = {}
     for entry in chosen:
         try:
             statistic = LevelStatistic.of(entry, rows, scores)
             level_value = statistic.value(scores)
             resampled = statistic.resampled(scores)
-            found[entry.name] = level_value._asdict()
-            computed[entry.name] = found[entry.name].pop("value"), resampled
-            found[entry.name] |= {"epsilon": statistic.coefficient.epsilon, "bins": resampled.bins}
+            details[entry.name] = level_value._asdict()
+            computed[entry.name] = details[entry.name].pop("value"), resampled
+            details[entry.name] |= {"epsilon": statistic.coefficient.epsilon, "bins": resampled.bins}
         except StatisticUndefined as error:
             computed[entry.name] = str(error)
     shared: dict[str, Any] = {"n_out_of_range": rows.n_out_of_range, "level": level, "average_by": average_by}
     estimates = bootstrap.estimates(computed, rows.counts)
-    return {name: Correlation(**vars(estimate), **shared, **found.get(name, {})) for name, estimate in estimates.items()}
+    return {name: Correlation(**vars(estimate), **shared, **details.get(name, {})) for name, estimate in estimates.items()}

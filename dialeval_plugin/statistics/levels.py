@@ -111,22 +111,22 @@ def rows_of(
     if within_range is not None and not within_range[0] <= within_range[1]:
         raise InputError(f"{where}: within_range is {within_range!r}. Give the lowest and the highest rating that count.")
     scored = [optional_numbers(where, name, values) for name, values in scores.items()]
-    given = optional_numbers(where, "ratings", rated.ratings)
+    ratings = optional_numbers(where, "ratings", rated.ratings)
     low, high = within_range or (-np.inf, np.inf)
-    in_range = given.present & (given.values >= low) & (given.values <= high)
+    in_range = ratings.present & (ratings.values >= low) & (ratings.values <= high)
     is_scored = np.logical_and.reduce([column.present for column in scored])
     used = np.flatnonzero(is_scored & in_range)
     metrics = ([column.values] for column in scored)
-    rows = canonical_rows(where, [given.values], used, rated.clusters, metrics=metrics, groups=labels)
-    n_unscored, n_unrated = int((in_range & ~is_scored).sum()), int((~given.present).sum())
+    rows = canonical_rows(where, [ratings.values], used, rated.clusters, metrics=metrics, groups=labels)
+    n_unscored, n_unrated = int((in_range & ~is_scored).sum()), int((~ratings.present).sum())
     return Rows(
         [column.values[rows.order] for column in scored],
-        given.values[rows.order],
+        ratings.values[rows.order],
         rows.clusters,
         rows.groups,
         level,
         Counts(len(in_range), len(used), rows.n_clusters, n_unscored, n_unrated),
-        n_out_of_range=int((given.present & ~in_range).sum()),
+        n_out_of_range=int((ratings.present & ~in_range).sum()),
         tied_groups=tied_groups,
         average_by=average_by,
     )

@@ -87,11 +87,11 @@ def difference_of_means_interval(
         difference 1.000 [0.665, 1.417, rough], 24 of 24 rows scored, 12 clusters
     """
     computed, counts = difference_of_means(values_a, values_b, clusters_a=clusters_a, clusters_b=clusters_b)
-    found = bootstrap.estimates({"difference": computed}, counts)["difference"]
-    if found.ci_low is not None and counts.n_clusters < MIN_CLUSTERS:
+    estimate = bootstrap.estimates({"difference": computed}, counts)["difference"]
+    if estimate.ci_low is not None and counts.n_clusters < MIN_CLUSTERS:
         why = too_few_clusters("difference", counts.n_clusters)
-        return replace(found, ci_low=None, ci_high=None, reason=why, is_rough=False)
-    return replace(found, is_rough=found.ci_low is not None and counts.n_clusters < ROUGH_CLUSTERS)
+        return replace(estimate, ci_low=None, ci_high=None, reason=why, is_rough=False)
+    return replace(estimate, is_rough=estimate.ci_low is not None and counts.n_clusters < ROUGH_CLUSTERS)
 
 
 def difference_of_means(
@@ -105,10 +105,10 @@ def difference_of_means(
     codes = cluster_codes(where, [*clusters_a, *clusters_b], len(values_a) + len(values_b))
     sums: list[list[FloatArray | IntArray]] = []
     for (values, present), of in zip(columns, np.split(codes, [len(values_a)]), strict=True):
-        kept, kept_codes = values[present], of[present]
+        known, kept_codes = values[present], of[present]
         # In the order of the values, so that that of the rows moves no digit.
-        order, n_codes = np.argsort(kept, kind="stable"), int(codes.max(initial=-1)) + 1
-        total = np.bincount(kept_codes[order], weights=kept[order], minlength=n_codes)
+        order, n_codes = np.argsort(known, kind="stable"), int(codes.max(initial=-1)) + 1
+        total = np.bincount(kept_codes[order], weights=known[order], minlength=n_codes)
         sums.append([total, np.bincount(kept_codes, minlength=n_codes).astype(np.float64)])
     n_total, n_scored = len(codes), sum(int(present.sum()) for _, present in columns)
     n_clusters = min(int((n_rows > 0).sum()) for _, n_rows in sums)
@@ -158,19 +158,19 @@ def _mean(
     # A difference is a - b or b - a, whoever is called the first.
     columns, metrics = ([], ([values], [-values])) if name == "difference" else ([values], ())
     rows = canonical_rows(where, columns, used, clusters, metrics=metrics, groups=labels)
-    kept = values[rows.order]
+    known = values[rows.order]
     group_of = cluster_codes(where, labels, len(values))
     members = [group_of[rows.order] == group for group in range(int(group_of.max(initial=-1)) + 1)]
-    if not len(kept):
+    if not len(known):
         computed: Computed = f"{where}: none of {len(values)} rows has a value. Score some examples."
     elif empty := [labels[list(group_of).index(group)] for group, of in enumerate(members) if not of.any()]:
         computed = f"{where}: no row of group {empty[0]!r} has a value. Score some of its examples."
     else:
-        value = math.fsum(math.fsum(kept[of]) / int(of.sum()) for of in members) / len(members)
-        cells, (cell_groups, cell_values) = distinct_rows(rows.groups, kept)
+        value = math.fsum(math.fsum(known[of]) / int(of.sum()) for of in members) / len(members)
+        cells, (cell_groups, cell_values) = distinct_rows(rows.groups, known)
         statistic = _mean_of_group_means(cell_groups, cell_values)
         computed = value, Resampled(statistic, rows_by_cell(cells, rows.clusters))
-    counts = Counts(len(values), len(kept), rows.n_clusters, len(values) - len(kept))
+    counts = Counts(len(values), len(known), rows.n_clusters, len(values) - len(known))
     return bootstrap.estimates({name: computed}, counts)[name]
 
 

@@ -40,8 +40,8 @@ def partial_correlation(
 ) -> Estimate:
     """Return the correlation of scores and ratings with the covariates, by name, held fixed."""
     columns = {"scores": scores, "ratings": ratings, **covariates}
-    asked = {coefficient: tuple(columns)}
-    return _associations("partial_correlation", columns, asked, coefficient, clusters, bootstrap)[coefficient]
+    pairs = {coefficient: tuple(columns)}
+    return _associations("partial_correlation", columns, pairs, coefficient, clusters, bootstrap)[coefficient]
 
 
 def covariate_bias(
@@ -68,20 +68,20 @@ def covariate_bias(
         (0.928, 0.967)
     """
     columns = {"scores": scores, "ratings": ratings, "covariate": covariate}
-    asked = {
+    pairs = {
         f"score_{name}": ("scores", "covariate"),
         f"rating_{name}": ("ratings", "covariate"),
         "score_rating": ("scores", "ratings"),
         f"score_{name}_given_rating": ("scores", "covariate", "ratings"),
         f"score_rating_given_{name}": ("scores", "ratings", "covariate"),
     }
-    return _associations("covariate_bias", columns, asked, coefficient, clusters, bootstrap)
+    return _associations("covariate_bias", columns, pairs, coefficient, clusters, bootstrap)
 
 
 def _associations(
     where: str,
     columns: Mapping[str, OptionalNumbers],
-    asked: Mapping[str, tuple[str, ...]],
+    pairs: Mapping[str, tuple[str, ...]],
     coefficient: str,
     clusters: Labels | None,
     bootstrap: Bootstrap,
@@ -99,7 +99,7 @@ def _associations(
     entry = coefficient_named(coefficient)
     why = "there are too few, a column is constant, or what is held fixed says all about another"
     computed: dict[str, Computed] = {}
-    for name, chosen in asked.items():
+    for name, chosen in pairs.items():
         resampled = Resampled(_partial(entry, [by_name[column] for column in chosen]), sums)
         computed[name] = f"{name}: undefined on {len(used)} rows: {why}. Score and rate more examples."
         if len(used) and not math.isnan(value := resampled.value):

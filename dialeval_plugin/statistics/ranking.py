@@ -129,14 +129,14 @@ def _values_on_common_rows(
     values = {}
     for name, column in scores.items():
         common = [value if is_common else None for value, is_common in zip(column, has_all, strict=True)]
-        found = level_correlations(
+        correlations = level_correlations(
             ScoredRatings(scores=common, **vars(rated)),
             level=measure.level,
             average_by=measure.average_by,
             coefficients=[measure.coefficient],
             bootstrap=NO_RESAMPLES,
         )
-        values[name] = found[measure.coefficient].value
+        values[name] = correlations[measure.coefficient].value
     return values
 
 
@@ -167,16 +167,16 @@ def rank_permutation_tests(
     rated = optional_numbers(where, "ratings", ratings)
     same_length(where, ratings=rated.values, **{f"scores of {name}": column.values for name, column in columns.items()})
     units = cluster_codes(where, clusters, len(rated.values))
-    found: dict[tuple[str, str], float | None] = dict.fromkeys(itertools.combinations(scores, 2))
+    p_values: dict[tuple[str, str], float | None] = dict.fromkeys(itertools.combinations(scores, 2))
     pairs = {}
-    for a, b in found:
+    for a, b in p_values:
         used = columns[a].present & columns[b].present & rated.present
         pair = _pair(columns[a].values[used], columns[b].values[used], rated.values[used], units[used])
         if pair is not None:
             pairs[a, b] = pair
     if pairs and rounds:
-        found |= zip(pairs, _p_values(list(pairs.values()), rounds, seed), strict=True)
-    return found
+        p_values |= zip(pairs, _p_values(list(pairs.values()), rounds, seed), strict=True)
+    return p_values
 
 
 class _Pair(NamedTuple):

@@ -1,4 +1,4 @@
-"""Several raters of a row: one rating of them, Krippendorff's alpha, and the human ceiling.
+"""Several raters of a row: one rating of them, and the human ceiling.
 
 The ceiling is how far people agree with each other, by the coefficient that a metric is judged by. It is no bound: a metric
 that is compared with the mean of all raters can do better than one of them.
@@ -21,9 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers, Statistic
-from dialeval_plugin.core.errors import StatisticUndefined, unknown_name
-from dialeval_plugin.statistics.categories.alpha import alpha_of_cells
-from dialeval_plugin.statistics.categories.confusion import people_cells
+from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 
 from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
@@ -73,29 +71,6 @@ def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[floa
     if how not in AGGREGATIONS:
         raise unknown_name(f"there is no way {how!r} to make one rating of several", how, AGGREGATIONS)
     return [float(AGGREGATIONS[how](values)) if len(values) else None for values in raters]
-
-
-def alpha(counts: FloatArray) -> float:
-    """Return Krippendorff's nominal alpha from `counts[unit, answer]`, how many raters gave each answer.
-
-    Source: Krippendorff 2011.
-    Range: 1 for full agreement, 0 for what chance gives, below 0 for less. Missing values: a unit with fewer than two answers
-    is left out. StatisticUndefined: fewer than two different answers are left.
-    """
-    pairable = counts[counts.sum(axis=1) > 1]
-    if (pairable.sum(axis=0) > 0).sum() < 2:
-        raise StatisticUndefined("alpha: the raters gave fewer than two different answers. Compare more responses.")
-    return float(alpha_of_samples(pairable)(np.ones((1, len(pairable))))[0])
-
-
-def alpha_of_samples(counts: FloatArray) -> Statistic:
-    r"""Alpha of weighted samples of units, `weights[sample, unit]`.
-
-    Its cells are sums over units, so one matrix product serves all samples.
-    """
-    cells = people_cells(counts, np.arange(len(counts)), is_weighted=True)
-    statistic = alpha_of_cells(counts.shape[1])
-    return lambda weights: statistic(weights @ cells)
 
 
 def leave_one_rater_out(
@@ -184,8 +159,8 @@ def in_place_of_raters(
         # Bins stand for the rows of a large set, and their value may differ a little.
         computed[name] = value, resampled._replace(shift=value - resampled.value)
     (value, ours), (of_person, theirs) = computed.values()
-    found = bootstrap.estimates({**computed, "difference": (value - of_person, ours - theirs)}, counts)
-    return InPlaceOfRaters(found["evaluator"], found["person"], found["difference"], ours - theirs)
+    estimates = bootstrap.estimates({**computed, "difference": (value - of_person, ours - theirs)}, counts)
+    return InPlaceOfRaters(estimates["evaluator"], estimates["person"], estimates["difference"], ours - theirs)
 
 
 def _mean_of_parts(parts: Sequence[tuple[float, Statistic, slice]], drawn: FloatArray) -> FloatArray:
@@ -238,7 +213,7 @@ def rater_table(
         present = ~np.isnan(raters)
         values = np.where(present, raters, 0)
     else:
-        columns = [optional_numbers(where, f"raters[{row}]", given) for row, given in enumerate(raters)]
+        columns = [optional_numbers(where, f"raters[{row}]", row_ratings) for row, row_ratings in enumerate(raters)]
         width = max((len(column.values) for column in columns), default=0)
         values, present = np.zeros((len(columns), width)), np.zeros((len(columns), width), dtype=np.bool_)
         for row, column in enumerate(columns):

@@ -193,10 +193,10 @@ def quality_agreement(
     codes = cluster_codes(where, clusters, len(clusters))
     first, second = _pairs_within(codes)
     preferred = {}
-    for quality, given in ratings.items():
-        values, present = optional_numbers(where, f"ratings[{quality!r}]", given)
+    for quality, column in ratings.items():
+        values, present = optional_numbers(where, f"ratings[{quality!r}]", column)
         preferred[quality] = np.where(present[first] & present[second], np.sign(values[first] - values[second]), 0)
-    found = {}
+    agreements = {}
     for quality, of_quality in preferred.items():
         others = [of_quality * of_other for other, of_other in preferred.items() if other != quality]
         same = np.concatenate(others or [np.empty(0)])
@@ -205,8 +205,8 @@ def quality_agreement(
         reason = agreement.reason
         if agreement.value is None:
             reason = f"{where}: no two rows of one cluster are told apart by {quality!r} and another quality. Have more rated."
-        found[quality] = replace(agreement, name=where, reason=reason)
-    return found
+        agreements[quality] = replace(agreement, name=where, reason=reason)
+    return agreements
 
 
 def repeated_items(ratings: OptionalNumbers, texts: Labels) -> RepeatedItems:

@@ -100,20 +100,20 @@ def permutation_test(paired: Paired, measure: Measure = DEFAULT_MEASURE, *, roun
     Bootstrap(rounds, seed=seed)
     rows = _common_rows(where, paired, measure)
     counts = rows.counts
-    found = Comparison(n_total=counts.n_total, n_both=counts.n_scored, n_clusters=counts.n_clusters)
-    if found.n_clusters < 2:
-        return replace(found, reason=f"{where}: {found.n_clusters} units to swap. Give more rows.")
+    comparison = Comparison(n_total=counts.n_total, n_both=counts.n_scored, n_clusters=counts.n_clusters)
+    if comparison.n_clusters < 2:
+        return replace(comparison, reason=f"{where}: {comparison.n_clusters} units to swap. Give more rows.")
     try:
         value_a, value_b = (_value(measure, rows, scores) for scores in rows.scores)
     except StatisticUndefined as error:
-        return replace(found, reason=str(error))
-    found = replace(found, value_a=value_a, value_b=value_b)
+        return replace(comparison, reason=str(error))
+    comparison = replace(comparison, value_a=value_a, value_b=value_b)
     if not rounds:
-        return replace(found, reason=f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds.")
+        return replace(comparison, reason=f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds.")
     # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
     a, b = (np.round(stats.zscore(scores) if np.ptp(scores) else 0 * scores, 12) for scores in rows.scores)
     n_large = n_degenerate = n_rounds = 0
-    for swapped in swaps(found.n_clusters, n_swaps=rounds, seed=seed):
+    for swapped in swaps(comparison.n_clusters, n_swaps=rounds, seed=seed):
         is_swapped = swapped[rows.clusters]
         n_rounds += 1
         try:
@@ -122,9 +122,9 @@ def permutation_test(paired: Paired, measure: Measure = DEFAULT_MEASURE, *, roun
         except StatisticUndefined:
             n_degenerate += 1
     n_large += n_degenerate
-    is_exact = found.n_clusters <= EXACT_UNITS
+    is_exact = comparison.n_clusters <= EXACT_UNITS
     p_value = n_large / n_rounds if is_exact else (n_large + 1) / (n_rounds + 1)
-    return replace(found, p_value=p_value, n_rounds=n_rounds, n_degenerate=n_degenerate, is_exact=is_exact)
+    return replace(comparison, p_value=p_value, n_rounds=n_rounds, n_degenerate=n_degenerate, is_exact=is_exact)
 
 
 def paired_bootstrap(
@@ -164,17 +164,17 @@ def difference_intervals(
     alike: dict[bytes, list[tuple[str, str]]] = {}
     for a, b in itertools.combinations(scores, 2):
         alike.setdefault((present[a] & present[b]).tobytes(), []).append((a, b))
-    found: dict[tuple[str, str], Estimate] = {}
+    intervals: dict[tuple[str, str], Estimate] = {}
     for common, pairs in alike.items():
         is_common = np.frombuffer(common, dtype=np.bool_)
         names = list(dict.fromkeys(name for pair in pairs for name in pair))
         of_names = {
             name: [value if used else None for value, used in zip(scores[name], is_common, strict=True)] for name in names
         }
-        found |= _differences(
+        intervals |= _differences(
             names, pairs, rows_of(where, rated, of_names, measure.level, measure.average_by), measure, bootstrap
         )
-    return {pair: found[pair] for pair in itertools.combinations(scores, 2)}
+    return {pair: intervals[pair] for pair in itertools.combinations(scores, 2)}
 
 
 def _differences(
@@ -192,25 +192,25 @@ def _differences(
         except StatisticUndefined as error:
             undefined[metric] = str(error)
     drawn = bootstrap.on_resamples(resampled)
-    found = {}
+    intervals = {}
     for a, b in pairs:
         if why := undefined.get(a) or undefined.get(b):
             value, interval = None, Interval(reason=why)
         else:
             value = values[a] - values[b]
             interval = bootstrap.interval_on_resamples(name, drawn[a] - drawn[b], resampled[a] - resampled[b])
-        found[a, b] = Estimate(name=name, value=value, **interval._asdict(), **rows.counts._asdict(), bootstrap=bootstrap)
-    return found
+        intervals[a, b] = bootstrap.estimate(name, value, interval, rows.counts)
+    return intervals
 
 
 def resampled_difference(paired: Paired, measure: Measure = DEFAULT_MEASURE) -> Resampled:
     """Return the coefficient of metric A less that of B as `paired_bootstrap` resamples it; StatisticUndefined where it is."""
-    rows, found = _common_rows("resampled_difference", paired, measure), []
+    rows, resampled = _common_rows("resampled_difference", paired, measure), []
     for x in rows.scores:
         statistic = _calibrated(measure, rows, x)
         statistic.value(x)  # raises where there is none
-        found.append(statistic.resampled(x))
-    return found[0] - found[1]
+        resampled.append(statistic.resampled(x))
+    return resampled[0] - resampled[1]
 
 
 def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:

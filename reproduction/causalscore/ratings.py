@@ -21,9 +21,9 @@ from dialeval_plugin.reports.rating_report import examine
 from dialeval_plugin.reports.score_alignment import rated_items
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Estimate
+from dialeval_plugin.statistics.categories.alpha import alpha
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
-from dialeval_plugin.statistics.raters import alpha
 from reproduction.causalscore.tables import FIRST, NAMES, STATISTICS
 from reproduction.causalscore.write import CAUSALSCORE, available
 from reproduction.documents import estimate, published, script_parser, write_tables

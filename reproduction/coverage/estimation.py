@@ -22,8 +22,7 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.reports.tables import Table, TableColumn
 from dialeval_plugin.statistics.estimation import true_mean as estimation
-from dialeval_plugin.statistics.estimation.representativeness import REFUSED, representativeness
-from dialeval_plugin.statistics.estimation.sample import Sample, next_rows
+from dialeval_plugin.statistics.estimation.sample import REFUSED, Sample, next_rows, representativeness
 from reproduction.documents import script_parser, write_tables
 
 RATE, CONVERSATIONS = 0.75, 300

@@ -15,8 +15,7 @@ from scipy import stats
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled, jackknife_error
 from dialeval_plugin.statistics.estimation.means import JudgeRates, judge_rates, rogan_gladen, rogan_gladen_interval
-from dialeval_plugin.statistics.estimation.representativeness import representativeness
-from dialeval_plugin.statistics.estimation.sample import Sample, allocate, next_rows, score_strata
+from dialeval_plugin.statistics.estimation.sample import Sample, allocate, next_rows, representativeness, score_strata
 from dialeval_plugin.statistics.estimation.true_mean import difference_of_true_means, true_mean, wilson
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden" / "estimation.json").read_text(encoding="utf-8"))

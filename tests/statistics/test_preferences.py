@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
+from dialeval_plugin.statistics.categories.alpha import alpha, alpha_of_samples
 from dialeval_plugin.statistics.preference.preferences import (
     A_IS_BETTER,
     B_IS_BETTER,
@@ -27,7 +28,6 @@ from dialeval_plugin.statistics.preference.preferences import (
     preferences,
     voting,
 )
-from dialeval_plugin.statistics.raters import alpha, alpha_of_samples
 from tests.refusals import refusal
 
 NAN = float("nan")

@@ -57,11 +57,11 @@ def certify(
         check_ending(path)
         for source in [labels, *(result.rpartition("=")[2] for result in results)]:
             check_output(path, source, "the passport")
-    asked: dict[str, Any] = {"quality": quality, "positive": positive, "level": rows}
-    asked |= {"raters": tuple(raters.split(",")) if raters else (), "order": tuple(order.split(",")) if order else ()}
+    options: dict[str, Any] = {"quality": quality, "positive": positive, "level": rows}
+    options |= {"raters": tuple(raters.split(",")) if raters else (), "order": tuple(order.split(",")) if order else ()}
     bootstrap = Bootstrap(rounds, confidence, seed, "expanded")
-    asked |= {"require": require or (), "bias": bias or (), "column": column, "is_partial": partial, "bootstrap": bootstrap}
-    passport = make(results, labels, **asked)
+    options |= {"require": require or (), "bias": bias or (), "column": column, "is_partial": partial, "bootstrap": bootstrap}
+    passport = make(results, labels, **options)
     for path in output:
         write_passport(passport, path, title=title)
         typer.echo(path)

@@ -131,19 +131,21 @@ def compare(
     if by is not None:
         raise InputError("--by: is of one file, and two are given. Leave one of them out.")
     sides = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
-    found = compare_scores(*sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap, bootstrap=bootstrap)
+    comparison = compare_scores(
+        *sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap, bootstrap=bootstrap
+    )
     if plan is not None:
         from dialeval_plugin.results.plans import plan as planned
 
-        show(planned(found, plan, bootstrap=bootstrap).render(format), output)
+        show(planned(comparison, plan, bootstrap=bootstrap).render(format), output)
         return
-    if fail_if_worse is not None and pairing == "auto" and found.matched_by is None:
+    if fail_if_worse is not None and pairing == "auto" and comparison.matched_by is None:
         raise InputError(
-            f"{a}, {b}: {found.n_matched} conversations are in both, too few to pair them, and unpaired the gate sees less. "
-            "Compare the same conversations, or accept the means of different ones by --pairing unpaired."
+            f"{a}, {b}: {comparison.n_matched} conversations are in both, too few to pair them, and unpaired the gate sees "
+            "less. Compare the same conversations, or accept the means of different ones by --pairing unpaired."
         )
-    gate = None if fail_if_worse is None else found.gate(fail_if_worse, min_conversations)
-    show(shown(found, format, changed, gate), output)
+    gate = None if fail_if_worse is None else comparison.gate(fail_if_worse, min_conversations)
+    show(shown(comparison, format, changed, gate), output)
     if gate is not None and not gate.has_passed:
         raise typer.Exit(code=1)
 
@@ -188,8 +190,8 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep
     """The scores of a file, or of a log that is scored now, with the fields to `keep`."""
     from dialeval_plugin.corpora.score_files import find_scored_rows
 
-    if path.is_file() and (found := find_scored_rows(path, column)) is not None:
-        return found
+    if path.is_file() and (scores := find_scored_rows(path, column)) is not None:
+        return scores
     from dialeval_plugin.conversations.reading import ReadingOptions
     from dialeval_plugin.core import scorer as pipeline
     from dialeval_plugin.corpora.scored_input import Source

@@ -56,7 +56,7 @@ def estimate(
     from dialeval_plugin.results.true_mean import estimate as estimated
     from dialeval_plugin.results.true_mean import shown
 
-    found = estimated(
+    result = estimated(
         scores,
         labels,
         against=against,
@@ -67,7 +67,7 @@ def estimate(
         column=column,
         **_asked(quality, raters, positive),
     )
-    show(shown(found, format), output)
+    show(shown(result, format), output)
 
 
 def label(
@@ -106,24 +106,24 @@ def label(
         check_output(output, one, "the rows")
     if output.suffix.lower() != ".csv":
         raise InputError(f"{output}: rows to label are written as CSV. End the name in .csv.")
-    asked = _asked(quality, raters, positive)
-    found = next_labels(scores, next, labels=labels or (), column=column, seed=seed, **asked)
-    if not any(row.text or row.before for row in found.rows):
+    label_options = _asked(quality, raters, positive)
+    drawn = next_labels(scores, next, labels=labels or (), column=column, seed=seed, **label_options)
+    if not any(row.text or row.before for row in drawn.rows):
         typer.echo("the scores have no texts, so only ids are shown: run `dialeval score` with --with-text", err=True)
     if not serve:
         if output.exists():
             raise InputError(f"{output}: is there, and may hold labels. Choose another name.")
-        write_table_to_fill(output, found.rows, found.drawn)
+        write_table_to_fill(output, drawn.rows, drawn.drawn)
         typer.echo(output)
-        given = "".join(f" --labels {shlex.quote(str(one))}" for one in [*(labels or ()), output])
-        say_next(f"dialeval estimate --scores {shlex.quote(str(scores))}{given}", "when its column `label` is filled in")
+        label_files = "".join(f" --labels {shlex.quote(str(one))}" for one in [*(labels or ()), output])
+        say_next(f"dialeval estimate --scores {shlex.quote(str(scores))}{label_files}", "when its column `label` is filled in")
         return
     from dialeval_plugin.pages.labelling import LabellingServer
 
-    of_page = scale or ("1-5" if found.is_rate is False else "pass-fail")
+    of_page = scale or ("1-5" if drawn.is_rate is False else "pass-fail")
     with sole_process(output):
-        answers = AnswerFile(output, found.drawn)
-        server = LabellingServer(found.rows, answers, of_page, question=question, port=port, rater=rater)
+        answers = AnswerFile(output, drawn.drawn)
+        server = LabellingServer(drawn.rows, answers, of_page, question=question, port=port, rater=rater)
         typer.echo(server.url)
         typer.echo(f"open it in a browser; answers are added to {output}; end with Ctrl-C, the same command goes on", err=True)
         with server:

@@ -151,10 +151,10 @@ def cascade(
 
     curves = cascade_curves(data, scores, quality)
     for name, curve in curves.items():
-        kept = share_that_keeps(curve, keep)
+        cheapest = share_that_keeps(curve, keep)
         typer.echo(
-            f"{name}: {curve[0].value:.3f} without calls, {curve[-1].value:.3f} with all; {kept.share:.0%} of them keep "
-            f"{keep:.0%} of it (cascade={kept.half_width:.2f})"
+            f"{name}: {curve[0].value:.3f} without calls, {curve[-1].value:.3f} with all; {cheapest.share:.0%} of them keep "
+            f"{keep:.0%} of it (cascade={cheapest.half_width:.2f})"
         )
     _write(cascade_figure({name: [(point.share, point.value) for point in curve] for name, curve in curves.items()}), output)
 

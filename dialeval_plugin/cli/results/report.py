@@ -24,9 +24,9 @@ def report(
     """
     from dialeval_plugin.pages.report import write_report
 
-    shown = write_report(scores, output, column=column, most=conversations, title=title)
+    page = write_report(scores, output, column=column, most=conversations, title=title)
     typer.echo(output)
-    typer.echo(f"{shown.n_shown:,} of {shown.n_conversations:,} conversations are on the page, the worst first")
-    if not shown.has_texts:
+    typer.echo(f"{page.n_shown:,} of {page.n_conversations:,} conversations are on the page, the worst first")
+    if not page.has_texts:
         typer.echo("the scores have no texts, so there are no chats: run `dialeval score` with --with-text", err=True)
     say_next(f"python -m webbrowser {shlex.quote(str(output))}", "look at it")

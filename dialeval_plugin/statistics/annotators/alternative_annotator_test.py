@@ -158,10 +158,10 @@ def alternative_annotator_test(
     sizes = [(int(of.sum()), len(np.unique(clusters[of]))) for of in has_label.T]
     tested = [place for place, (n_rows, n_clusters) in enumerate(sizes) if n_rows >= MIN_ROWS and n_clusters >= MIN_CLUSTERS]
     if not tested:
-        shown = [f"{rater} {n_rows} ({n_clusters})" for rater, (n_rows, n_clusters) in zip(table.raters, sizes, strict=True)]
+        labelled = [f"{rater} {n_rows} ({n_clusters})" for rater, (n_rows, n_clusters) in zip(table.raters, sizes, strict=True)]
         raise InputError(
             f"{table.source}: no rater can be left out to test {judged.evaluator}: rows (and their conversations) with a score "
-            f"and two labels are {', '.join(shown) or 0}. Have {MIN_ROWS} rows of {MIN_CLUSTERS} conversations labelled by "
+            f"and two labels are {', '.join(labelled) or 0}. Have {MIN_ROWS} rows of {MIN_CLUSTERS} conversations labelled by "
             "three people."
         )
     is_category = table.scale.kind in {"binary", "nominal"}
@@ -170,25 +170,25 @@ def alternative_annotator_test(
         of, others = has_label[:, place], np.delete(labels[has_label[:, place]], place, axis=1)
         persons.append((of, others, _closeness(labels[of, place], others, is_category=is_category)))
 
-    def differences(said: FloatArray) -> FloatArray:
+    def differences(answers: FloatArray) -> FloatArray:
         """The d of each row and person, NaN where the person did not label the row."""
-        found = np.full((len(labels), len(tested)), np.nan)
+        signs = np.full((len(labels), len(tested)), np.nan)
         for column, (of, others, own) in enumerate(persons):
-            ahead = own - _closeness(said[of], others, is_category=is_category)
-            found[of, column] = np.where(np.abs(ahead) <= _ROUNDING, 0, np.sign(ahead))
-        return found
+            ahead = own - _closeness(answers[of], others, is_category=is_category)
+            signs[of, column] = np.where(np.abs(ahead) <= _ROUNDING, 0, np.sign(ahead))
+        return signs
 
-    found = differences(_answers(judged, judged.scores[rows.order], labels, clusters, calibration))
-    is_there = ~np.isnan(found)
-    p_values = [clustered_t_test(d[of], clusters[of], epsilon) for d, of in zip(found.T, is_there.T, strict=True)]
+    signs = differences(_answers(judged, judged.scores[rows.order], labels, clusters, calibration))
+    is_there = ~np.isnan(signs)
+    p_values = [clustered_t_test(d[of], clusters[of], epsilon) for d, of in zip(signs.T, is_there.T, strict=True)]
     is_matched = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
-    given = labels[has_label]
-    constants = np.quantile(given, np.linspace(0, 1, 11), method="inverted_cdf")
-    constants = np.unique(constants if is_category else [*constants, given.mean()])
+    all_labels = labels[has_label]
+    constants = np.quantile(all_labels, np.linspace(0, 1, 11), method="inverted_cdf")
+    constants = np.unique(constants if is_category else [*constants, all_labels.mean()])
     rivals = [differences(np.full(len(labels), label)) for label in constants]
     rival = min(rivals, key=lambda of: float(np.nanmean(of, axis=0).mean()))
     by_cluster = rows_by_cell(np.arange(len(labels)), clusters)
-    sums = np.hstack([by_cluster @ of for of in (is_there, found <= 0, np.nan_to_num(rival - found))])
+    sums = np.hstack([by_cluster @ of for of in (is_there, signs <= 0, np.nan_to_num(rival - signs))])
     resampled = {
         name: Resampled(partial(_mean_over_raters, len(tested), place), sums)
         for place, name in enumerate(("advantage", "over_constant"), 1)
@@ -199,7 +199,7 @@ def alternative_annotator_test(
         epsilon=epsilon,
         comparisons=tuple(
             RaterComparison(table.raters[place], *sizes[place], float((d <= 0).sum() / sizes[place][0]), p, bool(wins))
-            for place, d, p, wins in zip(tested, found.T, p_values, is_matched, strict=True)
+            for place, d, p, wins in zip(tested, signs.T, p_values, is_matched, strict=True)
         ),
         winning_rate=float(np.mean(is_matched)),
         cautions=_cautions(table, tested, min(sizes[place][1] for place in tested)),
@@ -236,9 +236,9 @@ def _answers(
     judged: JudgedLabels, scores: FloatArray, labels: FloatArray, clusters: IntArray, calibration: Calibration | None
 ) -> FloatArray:
     """Answers of the evaluator on the scale of the labels."""
-    scale, given = judged.labels.scale, labels[~np.isnan(labels)]
+    scale, known = judged.labels.scale, labels[~np.isnan(labels)]
     check_choice("alternative annotator test", "calibration", calibration, (None, "none", "quantiles", "isotonic"))
-    if calibration == "none" or (calibration is None and (judged.scale is not None or np.isin(scores, given).all())):
+    if calibration == "none" or (calibration is None and (judged.scale is not None or np.isin(scores, known).all())):
         return scores
     where = f"{judged.evaluator}: its scores, from {scores.min():g} to {scores.max():g},"
     if scale.kind == "nominal":
@@ -247,7 +247,7 @@ def _answers(
         )
     if calibration is None:
         raise InputError(
-            f"{where} are not all numbers that people gave, from {given.min():g} to {given.max():g}: they may mean something "
+            f"{where} are not all numbers that people gave, from {known.min():g} to {known.max():g}: they may mean something "
             "else. Say --calibrate isotonic or quantiles to make labels of them, or --calibrate none if they are labels."
         )
     folds, answers = clusters % N_FOLDS, np.empty(len(scores))
@@ -258,19 +258,19 @@ def _answers(
     return np.where(answers >= 0.5, 1.0, 0.0) if scale.kind == "binary" else answers
 
 
-def _by_isotonic(scores: FloatArray, labels: FloatArray, asked: FloatArray) -> FloatArray:
+def _by_isotonic(scores: FloatArray, labels: FloatArray, new_scores: FloatArray) -> FloatArray:
     from scipy.optimize import isotonic_regression
 
     # Equal scores are one point, with the mean of all their labels.
     points, point = np.unique(scores, return_inverse=True)
     n_labels = np.bincount(point, (~np.isnan(labels)).sum(axis=1))
     means = np.bincount(point, np.nansum(labels, axis=1)) / n_labels
-    return np.asarray(np.interp(asked, points, isotonic_regression(means, weights=n_labels).x))
+    return np.asarray(np.interp(new_scores, points, isotonic_regression(means, weights=n_labels).x))
 
 
-def _by_quantiles(scores: FloatArray, labels: FloatArray, asked: FloatArray) -> FloatArray:
+def _by_quantiles(scores: FloatArray, labels: FloatArray, new_scores: FloatArray) -> FloatArray:
     ordered = np.sort(scores)
-    below, up_to = (np.searchsorted(ordered, asked, side=side) for side in ("left", "right"))
+    below, up_to = (np.searchsorted(ordered, new_scores, side=side) for side in ("left", "right"))
     shares = (below + up_to) / (2 * len(ordered))
     return np.asarray(np.quantile(labels[~np.isnan(labels)], shares, method="inverted_cdf"))
 

@@ -158,13 +158,15 @@ class _Components:
         sums = {key: drawn[:, place] for key, place in self.places.items()}
         n, total, squares = (sums[name,][:, 0] for name in ("n", "total", "squares"))
         size = len(self.codes) + 1
-        expected, found = np.empty((len(drawn), size, size)), np.empty((len(drawn), size))
+        expected, squares_of = np.empty((len(drawn), size, size)), np.empty((len(drawn), size))
         of_mean = [(sums[name, "mean"] if name in _OF_CLUSTER else sums[name, "n"] ** 2).sum(axis=1) / n for name in self.codes]
         for i, name in enumerate(self.codes):
             is_within = name in _OF_CLUSTER
             sizes = np.ones((len(drawn), 1)) if is_within else np.maximum(sums[name, "n"], 1)
             levels = sums[name, "levels"] if is_within else sums[name, "n"] > 0
-            found[:, i] = (sums[name, "total"] if is_within else sums[name, "total"] ** 2 / sizes).sum(axis=1) - total**2 / n
+            squares_of[:, i] = (sums[name, "total"] if is_within else sums[name, "total"] ** 2 / sizes).sum(
+                axis=1
+            ) - total**2 / n
             expected[:, i, -1] = levels.sum(axis=1) - 1
             for j, other in enumerate(self.codes):
                 counts = n[:, None] if i == j else sums[name, other]
@@ -173,8 +175,8 @@ class _Components:
                 expected[:, i, j] = (counts / (1 if i == j else sizes)).sum(axis=1) - of_mean[j]
         expected[:, -1, :-1] = n[:, None] - np.stack(of_mean, axis=1)
         expected[:, -1, -1] = n - 1
-        found[:, -1] = squares - total**2 / n
+        squares_of[:, -1] = squares - total**2 / n
         is_singular = np.linalg.cond(expected) > 1e10
         expected[is_singular] = np.eye(size)
-        solved = np.linalg.solve(expected, found[:, :, None])[:, :, 0]
+        solved = np.linalg.solve(expected, squares_of[:, :, None])[:, :, 0]
         return np.where(is_singular[:, None], np.nan, np.maximum(solved, 0))

@@ -117,11 +117,11 @@ def breakdown_differences(
     where = "breakdown_differences"
     same_length(where, one=one.distributions, other=other.distributions, counts=counts, clusters=clusters)
     annotations = _checked_counts(counts)
-    answers = [_checked_answers(said.distributions, said.labels) for said in (one, other)]
+    answers = [_checked_answers(detector.distributions, detector.labels) for detector in (one, other)]
     rows, row_counts = _used_rows(where, annotations, answers, clusters)
     if not row_counts.n_scored:
         raise InputError(f"{where}: no annotated turn has an answer of both. Score annotated turns.")
-    of_a, of_b = (_metrics(annotations, said, rows) for said in answers)
+    of_a, of_b = (_metrics(annotations, detector, rows) for detector in answers)
     differences = {name: of_a[name][1] - of_b[name][1] for name in of_a if name in of_b}
     computed = {name: (difference.value, difference) for name, difference in differences.items()}
     return bootstrap.estimates(computed, row_counts)
@@ -139,10 +139,10 @@ def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detectio
     Scores are in [0, 1], the higher the worse. The default cut of 0.5 is not tuned; `best_cut` tunes it on development data.
     """
     column = _breakdown_scores("detections", scores)
-    given = [float(value) if is_there else None for value, is_there in zip(*column, strict=True)]
+    numbers = [float(value) if is_there else None for value, is_there in zip(*column, strict=True)]
     return Detections(
-        [None if score is None else (1 - score, 0.0, score) for score in given],
-        [None if score is None else BREAKDOWN if score > cut else NOT_BREAKDOWN for score in given],
+        [None if score is None else (1 - score, 0.0, score) for score in numbers],
+        [None if score is None else BREAKDOWN if score > cut else NOT_BREAKDOWN for score in numbers],
     )
 
 
@@ -164,10 +164,10 @@ def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = 
     true = _is_lenient_breakdown(shares, 0.0) if metric == "f1_pb_b" else strict == BREAKDOWN
     values = []
     for cut in candidates:
-        said = scores > cut
-        hits, possible = 2 * (said & true).sum(), said.sum() + true.sum()
+        calls = scores > cut
+        hits, possible = 2 * (calls & true).sum(), calls.sum() + true.sum()
         if metric == "accuracy":
-            hits, possible = (np.where(said, BREAKDOWN, NOT_BREAKDOWN) == strict).sum(), len(said)
+            hits, possible = (np.where(calls, BREAKDOWN, NOT_BREAKDOWN) == strict).sum(), len(calls)
         values.append(hits / possible if possible else math.nan)
     if np.isnan(values).all():
         raise InputError(f"best_cut: {metric} is undefined at every cut. Give annotated turns, some of them breakdowns.")
@@ -216,14 +216,14 @@ def _metrics(
         "f1_pb_b": (hard != NOT_BREAKDOWN, _is_lenient_breakdown(shares, threshold)),
     }
     sums = rows_by_cell(np.arange(len(clusters)), clusters)
-    found = {}
+    metrics = {}
     for name, of_rows in row_values.items():
-        found[name] = math.fsum(of_rows) / len(of_rows), Resampled(partial(_weighted_mean, of_rows), sums)
-    for name, (said, true) in hits.items():
-        if said.any() or true.any():
-            value = float(2 * (said & true).sum() / (said.sum() + true.sum()))
-            found[name] = value, Resampled(partial(_weighted_f1, said, true), sums)
-    return found
+        metrics[name] = math.fsum(of_rows) / len(of_rows), Resampled(partial(_weighted_mean, of_rows), sums)
+    for name, (calls, true) in hits.items():
+        if calls.any() or true.any():
+            value = float(2 * (calls & true).sum() / (calls.sum() + true.sum()))
+            metrics[name] = value, Resampled(partial(_weighted_f1, calls, true), sums)
+    return metrics
 
 
 def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -231,9 +231,9 @@ def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 @np.errstate(invalid="ignore")
-def _weighted_f1(said: BoolArray, true: BoolArray, weights: FloatArray) -> FloatArray:
+def _weighted_f1(calls: BoolArray, true: BoolArray, weights: FloatArray) -> FloatArray:
     # A resample in which nobody says so is degenerate: 0 / 0 is NaN, which marks it.
-    return np.asarray(2 * (weights @ (said & true)) / (weights @ said.astype(np.float64) + weights @ true))
+    return np.asarray(2 * (weights @ (calls & true)) / (weights @ calls.astype(np.float64) + weights @ true))
 
 
 def _shares(counts: IntArray) -> FloatArray:
@@ -300,10 +300,10 @@ def _checked_answers(rows: Distributions, labels: Sequence[int | None] | None) -
 def _checked_counts(rows: AnnotatorCounts) -> IntArray:
     values = np.zeros((len(rows), len(LABELS)), dtype=np.int64)
     for index, row in enumerate(rows):
-        found = [] if isinstance(row, str) or not hasattr(row, "__len__") else list(row)
-        is_count = [isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0 for value in found]
-        if len(found) != len(LABELS) or not all(is_count):
+        numbers = [] if isinstance(row, str) or not hasattr(row, "__len__") else list(row)
+        is_count = [isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 0 for value in numbers]
+        if len(numbers) != len(LABELS) or not all(is_count):
             why = f"counts[{index}] is {row!r}"
             raise InputError(f"breakdown_metrics: {why}. Give how many annotators said O, T and X, three whole numbers.")
-        values[index] = found
+        values[index] = numbers
     return values

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
+from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.labels.table import ScaleKind
 from dialeval_plugin.statistics.bootstrap import Resampled
 
@@ -63,3 +64,26 @@ def _alpha_of_moments(sums: FloatArray) -> FloatArray:
     n, first, second, apart = sums.T
     expected = 2 * (n * second - first**2) / (n * (n - 1))
     return np.where(expected > 1e-12 * second / n, 1 - apart / n / expected, np.nan)
+
+
+def alpha(counts: FloatArray) -> float:
+    """Return Krippendorff's nominal alpha from `counts[unit, answer]`, how many raters gave each answer.
+
+    Source: Krippendorff 2011.
+    Range: 1 for full agreement, 0 for what chance gives, below 0 for less. Missing values: a unit with fewer than two answers
+    is left out. StatisticUndefined: fewer than two different answers are left.
+    """
+    pairable = counts[counts.sum(axis=1) > 1]
+    if (pairable.sum(axis=0) > 0).sum() < 2:
+        raise StatisticUndefined("alpha: the raters gave fewer than two different answers. Compare more responses.")
+    return float(alpha_of_samples(pairable)(np.ones((1, len(pairable))))[0])
+
+
+def alpha_of_samples(counts: FloatArray) -> Statistic:
+    r"""Alpha of weighted samples of units, `weights[sample, unit]`.
+
+    Its cells are sums over units, so one matrix product serves all samples.
+    """
+    cells = people_cells(counts, np.arange(len(counts)), is_weighted=True)
+    statistic = alpha_of_cells(counts.shape[1])
+    return lambda weights: statistic(weights @ cells)

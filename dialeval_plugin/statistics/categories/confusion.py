@@ -37,19 +37,19 @@ def label_counts(labels: FloatArray, n_categories: int) -> FloatArray:
     return np.stack([(labels == place).sum(axis=1) for place in range(n_categories)], axis=1).astype(np.float64)
 
 
-def evaluator_cells(said: FloatArray, counts: FloatArray, clusters: IntArray) -> FloatArray:
+def evaluator_cells(answers: FloatArray, counts: FloatArray, clusters: IntArray) -> FloatArray:
     """Return the cells of each cluster, of shape (clusters, K * K), people's label before the evaluator's.
 
     Args:
-        said: the evaluator's label of each row, without NaN.
+        answers: the evaluator's label of each row, without NaN.
         counts: as of `label_counts`; rows without a label add nothing.
         clusters: number of each row's cluster, from 0.
     """
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    rows, given = np.nonzero(shares)
-    cells = given * counts.shape[1] + said.astype(np.int64)[rows]
+    rows, people = np.nonzero(shares)
+    cells = people * counts.shape[1] + answers.astype(np.int64)[rows]
     shape = int(clusters.max()) + 1, counts.shape[1] ** 2
-    return np.asarray(sparse.coo_array((shares[rows, given], (clusters[rows], cells)), shape=shape).toarray())
+    return np.asarray(sparse.coo_array((shares[rows, people], (clusters[rows], cells)), shape=shape).toarray())
 
 
 def people_cells(counts: FloatArray, clusters: IntArray, *, is_weighted: bool = False) -> FloatArray:
@@ -69,8 +69,8 @@ def people_cells(counts: FloatArray, clusters: IntArray, *, is_weighted: bool = 
 @np.errstate(divide="ignore", invalid="ignore")
 def _on_cells(statistic: _Cells, n_categories: int, sums: FloatArray) -> FloatArray:
     cells = sums.reshape(-1, n_categories, n_categories)
-    found = statistic(np.asarray(cells, dtype=np.float64))
-    return np.where(np.isfinite(found), found, np.nan)
+    values = statistic(np.asarray(cells, dtype=np.float64))
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def label_statistics(scale: Scale) -> dict[str, Statistic]:

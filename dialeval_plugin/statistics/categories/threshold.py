@@ -73,7 +73,7 @@ def chosen_threshold(
         mean = shares[learned].mean()
         always[held_out] = costs.false_pass * (1 - mean) <= costs.false_fail * mean
     held, constant = (
-        costs.false_pass * (1 - shares) * said + costs.false_fail * shares * (1 - said) for said in (passes, always)
+        costs.false_pass * (1 - shares) * passed + costs.false_fail * shares * (1 - passed) for passed in (passes, always)
     )
     of_cluster = sparse.csr_array((np.ones(len(scores)), (clusters, np.arange(len(scores)))))
     sums = np.asarray(of_cluster @ np.stack([held, constant, np.ones(len(scores))], axis=1))

@@ -72,13 +72,13 @@ def best_of_several(rated: ScoredRatings, *, bootstrap: Bootstrap = DEFAULT_BOOT
     """
     rows = rows_of("best_of_several", rated, {"scores": rated.scores}, "turn", "item")
     x, y, groups = rows.scores[0], rows.ratings, rows.groups
-    found = []
+    items = []
     for members in rows_by_group(groups) if groups is not None else ():
         if len(members) > 1:
             own = y[members]
             chosen = float(own[x[members] == x[members].max()].mean())
-            found.append((rows.clusters[members[0]], own.mean(), chosen, own.max(), own.max() - chosen, 1.0))
-    clusters, *columns = np.array(found).T if found else np.zeros((6, 0))
+            items.append((rows.clusters[members[0]], own.mean(), chosen, own.max(), own.max() - chosen, 1.0))
+    clusters, *columns = np.array(items).T if items else np.zeros((6, 0))
     sums = np.stack([np.bincount(clusters.astype(np.int64), of, rows.counts.n_clusters) for of in columns], axis=1)
 
     def mean(column: int) -> Statistic:

@@ -1,4 +1,4 @@
-"""All rows that a judge scored, some of which people labelled, and what their clusters add to each sum that estimates take."""
+"""A judge's scores of all rows and labels of some: sums by cluster and stratum, rows to label next, a test of randomness."""
 
 from __future__ import annotations
 
@@ -67,20 +67,20 @@ class Sample:
         where = "estimate"
         same_length(where, scores=scores, labels=labels, clusters=clusters, strata=strata)
         score, label = (np.asarray(column, dtype=np.float64) for column in (scores, labels))
-        kept = np.flatnonzero(~np.isnan(score))
-        codes = cluster_codes(where, cluster_codes(where, clusters, len(score))[kept], len(kept))
-        first = kept[np.unique(codes, return_index=True)[1]]
-        n_unscored_labels = int((~np.isnan(label)).sum() - (~np.isnan(label[kept])).sum())
-        n_unscored, score, label = len(score) - len(kept), score[kept], label[kept]
+        scored = np.flatnonzero(~np.isnan(score))
+        codes = cluster_codes(where, cluster_codes(where, clusters, len(score))[scored], len(scored))
+        first = scored[np.unique(codes, return_index=True)[1]]
+        n_unscored_labels = int((~np.isnan(label)).sum() - (~np.isnan(label[scored])).sum())
+        n_unscored, score, label = len(score) - len(scored), score[scored], label[scored]
         if np.isnan(label).all():
             raise InputError(f"{where}: none of {len(score)} scored rows has a label. Label some of them.")
         if is_rate and (np.nanmin(label) < 0 or np.nanmax(label) > 1):
             raise InputError(f"{where}: labels of pass and fail are not from 0 to 1. Give 1 for pass and 0 for fail.")
-        names = None if strata is None else [str(strata[row]) for row in kept.tolist()]
-        of_rows = np.zeros(len(kept), dtype=np.int64) if names is None else cluster_codes(where, names, len(kept))
+        names = None if strata is None else [str(strata[row]) for row in scored.tolist()]
+        of_rows = np.zeros(len(scored), dtype=np.int64) if names is None else cluster_codes(where, names, len(scored))
         if is_by_score:
             of_rows = _joined(score_strata(score), codes, ~np.isnan(label))
-        found = cls(
+        sample = cls(
             scores=score,
             labels=label,
             clusters=codes,
@@ -91,14 +91,14 @@ class Sample:
             n_unscored=n_unscored,
             n_unscored_labels=n_unscored_labels,
         )
-        for stratum, n_clusters in enumerate(_labelled_clusters(of_rows, codes, found.is_labelled)):
+        for stratum, n_clusters in enumerate(_labelled_clusters(of_rows, codes, sample.is_labelled)):
             if names is not None and n_clusters < 2:
                 name = names[list(of_rows).index(stratum)]
                 raise InputError(
                     f"{where}: stratum {name!r} has labels of {n_clusters} conversation{'s' * int(n_clusters != 1)}. "
                     "Label two at least, or leave out the strata."
                 )
-        return found
+        return sample
 
     @cached_property
     def is_labelled(self) -> BoolArray:
@@ -198,22 +198,22 @@ _LEAST = 2
 """Labels that each stratum gets, where it has as many rows."""
 
 
-def allocate(sizes: IntArray, given: IntArray, spreads: FloatArray, n_next: int) -> IntArray:
+def allocate(sizes: IntArray, labelled: IntArray, spreads: FloatArray, n_next: int) -> IntArray:
     """Return how many of `n_next` labels go to each stratum (Neyman 1934).
 
     All labels, given and new, shall be in proportion to the stratum's rows and the spread of its labels, as far as it has rows
     left. All arrays have shape (strata,).
     """
     weights = sizes * np.maximum(spreads, 1e-9)
-    found = np.zeros(len(sizes), dtype=np.int64)
+    new = np.zeros(len(sizes), dtype=np.int64)
     # One at a time to where one more label lowers the variance most, which is the same and never overdraws.
-    for _ in range(min(n_next, int((sizes - given).sum()))):
-        has = given + found
+    for _ in range(min(n_next, int((sizes - labelled).sum()))):
+        has = labelled + new
         is_short = has < np.minimum(_LEAST, sizes)
         gain = np.where(has > 0, weights**2 / np.maximum(has * (has + 1), 1), np.inf)
         gain = np.where(is_short, np.inf, gain)
-        found[np.argmax(np.where(has < sizes, gain, -1.0))] += 1
-    return found
+        new[np.argmax(np.where(has < sizes, gain, -1.0))] += 1
+    return new
 
 
 def next_rows(scores: FloatArray, labels: FloatArray, n_next: int, *, is_rate: bool | None, seed: int = 0) -> IntArray:
@@ -235,8 +235,8 @@ def next_rows(scores: FloatArray, labels: FloatArray, n_next: int, *, is_rate: b
     if is_labelled.all():
         raise InputError(f"label: all {len(scored)} scored rows are labelled. There is nothing left to label.")
     sizes = np.bincount(strata)
-    given = np.bincount(strata[is_labelled], minlength=len(sizes))
-    new = allocate(sizes, given, _spreads(strata[is_labelled], label[is_labelled], len(sizes), is_rate=is_rate), n_next)
+    n_labelled = np.bincount(strata[is_labelled], minlength=len(sizes))
+    new = allocate(sizes, n_labelled, _spreads(strata[is_labelled], label[is_labelled], len(sizes), is_rate=is_rate), n_next)
     generator = np.random.default_rng(seed)
     drawn = [
         generator.choice(np.flatnonzero((strata == stratum) & ~is_labelled), size=n, replace=False)
@@ -256,3 +256,84 @@ def _spreads(strata: IntArray, labels: FloatArray, n_strata: int, *, is_rate: bo
         return np.sqrt(rate * (1 - rate))
     squares = np.bincount(strata, weights=(labels - (total / np.maximum(n, 1))[strata]) ** 2, minlength=n_strata)
     return np.asarray(np.sqrt((squares + _PRIOR * labels.var()) / (n + _PRIOR)))
+
+
+ROUNDS = 500
+REFUSED = 0.01
+"""Labels that a random sample would be as unlike as with less than this probability are refused."""
+DOUBTED = 0.05
+
+
+class Representativeness(NamedTuple):
+    """Distance of the judge's scores of the labelled rows from those of all rows.
+
+    Attributes:
+        distance: the largest difference of the shares of rows at or below any score (Kolmogorov and Smirnov).
+        p_value: share of random samples of as many labels in as many conversations that lie as far away, or farther.
+        labelled: mean score of the labelled rows, where each stratum counts by its rows; all: of all rows.
+    """
+
+    distance: float
+    p_value: float
+    labelled: float
+    all: float
+
+
+def representativeness(sample: Sample, *, rounds: int = ROUNDS, seed: int = 0) -> Representativeness | None:
+    """Compare the labelled rows with random samples, which have as many rows of as many conversations, drawn at random.
+
+    With strata, each is compared by itself, and the p-value is the least of them times their number (Bonferroni). None where
+    all rows are labelled, or labels are weighted by strata of the scores, which makes up for it.
+    """
+    if sample.is_by_score or sample.is_labelled.all():
+        return None
+    generator = np.random.default_rng(seed)
+    of_strata = []
+    for stratum in range(sample.n_strata):
+        rows = np.flatnonzero(sample.strata == stratum)
+        of_strata.append(_of_rows(sample, rows, rounds, generator))
+    distance, p_value, _, _ = min(of_strata, key=lambda one: (one.p_value, -one.distance))
+    shares = np.bincount(sample.strata) / len(sample.strata)
+    labelled = sum(share * one.labelled for share, one in zip(shares, of_strata, strict=True))
+    return Representativeness(distance, min(1.0, p_value * len(of_strata)), float(labelled), float(sample.scores.mean()))
+
+
+def _of_rows(sample: Sample, rows: IntArray, rounds: int, generator: np.random.Generator) -> Representativeness:
+    rows = rows[np.argsort(sample.clusters[rows], kind="stable")]
+    scores, is_labelled = sample.scores[rows], sample.is_labelled[rows]
+    values, codes = np.unique(scores, return_inverse=True)
+    of_all = np.cumsum(np.bincount(codes)) / len(codes)
+
+    def distance(places: IntArray) -> float:
+        if len(values) < len(places):
+            return float(np.abs(np.cumsum(np.bincount(codes[places], minlength=len(values))) / len(places) - of_all).max())
+        # Between two scores of the sample only that of all rows rises.
+        drawn = np.sort(codes[places])
+        above = np.searchsorted(drawn, drawn, side="right") / len(drawn) - of_all[drawn]
+        below = np.where(drawn > 0, of_all[drawn - 1], 0) - np.searchsorted(drawn, drawn, side="left") / len(drawn)
+        return float(max(above.max(), below.max()))
+
+    own = distance(np.flatnonzero(is_labelled))
+    starts = np.flatnonzero(np.r_[True, np.diff(sample.clusters[rows]) > 0])
+    sizes = np.diff(np.r_[starts, len(rows)])
+    counts = np.add.reduceat(is_labelled.astype(np.int64), starts)
+    n_as_far = sum(distance(_drawn(starts, sizes, counts, generator)) >= own - 1e-12 for _ in range(rounds))
+    return Representativeness(own, (n_as_far + 1) / (rounds + 1), float(scores[is_labelled].mean()), float(scores.mean()))
+
+
+def _drawn(starts: IntArray, sizes: IntArray, counts: IntArray, generator: np.random.Generator) -> IntArray:
+    """Rows of random clusters; `counts` are the labelled rows of each cluster.
+
+    Where most rows of the labelled clusters are labelled, whole clusters were; else rows are drawn, and of the cluster of each
+    as many as were labelled in one.
+    """
+    labelled = counts[counts > 0]
+    if 2 * labelled.sum() > sizes[counts > 0].sum():
+        chosen = generator.choice(len(starts), size=len(labelled), replace=False)
+        offset, taken = np.zeros(len(labelled), dtype=np.int64), sizes[chosen]
+    else:
+        first = generator.choice(int(sizes.sum()), size=len(labelled), replace=False)
+        chosen = np.searchsorted(starts, first, side="right") - 1
+        offset, taken = first - starts[chosen], np.minimum(labelled, sizes[chosen])
+    within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+    return np.asarray(np.repeat(starts[chosen], taken) + (np.repeat(offset, taken) + within) % np.repeat(sizes[chosen], taken))

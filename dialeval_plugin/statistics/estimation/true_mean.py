@@ -32,8 +32,7 @@ from .means import (
     rogan_gladen_mean,
     slope,
 )
-from .representativeness import DOUBTED, REFUSED, Representativeness, representativeness
-from .sample import Sample, Sums
+from .sample import DOUBTED, REFUSED, Representativeness, Sample, Sums, representativeness
 
 if TYPE_CHECKING:
     import pandas
@@ -85,9 +84,9 @@ class TrueMean:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object."""
-        found = asdict(self)
-        found["representativeness"] = self.representativeness and self.representativeness._asdict()
-        return found
+        fields = asdict(self)
+        fields["representativeness"] = self.representativeness and self.representativeness._asdict()
+        return fields
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a frame with a row an estimate: its value, the ends of its interval, and what it rests on."""
@@ -188,8 +187,8 @@ def difference_of_true_means(
     means = [true_mean(one, method=method, confidence=confidence, seed=seed) for one in (a, b)]
     places = {name: place for place, name in enumerate(dict.fromkeys([*a.cluster_names, *b.cluster_names]))}
     sides = []
-    for one, found in zip((a, b), means, strict=True):
-        resampled = _resampled(one, found.method)
+    for one, mean in zip((a, b), means, strict=True):
+        resampled = _resampled(one, mean.method)
         at = (
             np.ones(len(one.cluster_names)),
             ([places[name] for name in one.cluster_names], np.arange(len(one.cluster_names))),
@@ -202,13 +201,8 @@ def difference_of_true_means(
     n_scored, n_unscored = a.n_labels + b.n_labels, a.n_unscored + b.n_unscored
     n_total = len(a.scores) + len(b.scores) + n_unscored
     interval = bootstrap.around("difference", difference.value, jackknife_error(difference), n_clusters)
-    estimate = Estimate(
-        name="difference",
-        value=difference.value,
-        **interval._asdict(),
-        **Counts(n_total, n_scored, n_clusters, n_unscored, n_total - n_scored - n_unscored)._asdict(),
-        bootstrap=bootstrap,
-    )
+    counts = Counts(n_total, n_scored, n_clusters, n_unscored, n_total - n_scored - n_unscored)
+    estimate = bootstrap.estimate("difference", difference.value, interval, counts)
     labelled = [{one.cluster_names[code] for code in np.unique(one.clusters[one.is_labelled])} for one in (a, b)]
     return DifferenceOfTrueMeans(a=means[0], b=means[1], difference=estimate, n_shared=len(labelled[0] & labelled[1]))
 
@@ -244,15 +238,15 @@ def _rates(sample: Sample, method: Method) -> JudgeRates | None:
 
 
 def _checked_likeness(sample: Sample, seed: int) -> Representativeness | None:
-    found = representativeness(sample, seed=seed)
-    if found is not None and found.p_value < REFUSED:
+    likeness = representativeness(sample, seed=seed)
+    if likeness is not None and likeness.p_value < REFUSED:
         raise InputError(
-            f"estimate: the labels are no random sample of the rows: the judge's mean is {found.labelled:.3g} on labelled rows "
-            f"and {found.all:.3g} on all, and random samples are as unlike in {100 * found.p_value:.1f} % of cases. "
+            f"estimate: the labels are no random sample of the rows: the judge's mean is {likeness.labelled:.3g} on labelled "
+            f"rows and {likeness.all:.3g} on all, and random samples are as unlike in {100 * likeness.p_value:.1f} % of cases. "
             "Where labels were chosen by the judge's scores, weight them by --strata scores; where the judge is right as often "
             "elsewhere, use --method rogan-gladen; else label a random sample, which `dialeval label` draws."
         )
-    return found
+    return likeness
 
 
 def _ppi_or_labels(sample: Sample, quantile: float) -> Used:
@@ -273,7 +267,7 @@ def _estimate(name: str, value: float, error: float, sample: Sample, bootstrap: 
         low, high = wilson(value, n or n_clusters, bootstrap.quantile(n_clusters))
         interval = interval._replace(ci_low=low, ci_high=high)
     counts = Counts(n_total, sample.n_labels, n_clusters, sample.n_unscored, len(sample.scores) - sample.n_labels)
-    return Estimate(name=name, value=value, **interval._asdict(), **counts._asdict(), bootstrap=bootstrap)
+    return bootstrap.estimate(name, value, interval, counts)
 
 
 def _with_interval(like: Estimate, name: str, value: float, ends: tuple[float, float]) -> Estimate:

@@ -91,13 +91,13 @@ def clusters_needed(
     """Return how many clusters show a difference, with what `detectable_difference` says of as many; None where it has none."""
     if not 0 < difference < math.inf:
         raise InputError(f"clusters_needed: difference is {difference!r}. Give a number above 0.")
-    found = detectable_difference(pilot, power=power, bootstrap=bootstrap)
+    detectable = detectable_difference(pilot, power=power, bootstrap=bootstrap)
     for _ in range(3):
-        if found is None:
+        if detectable is None:
             break
-        wanted = math.ceil(found.n_clusters * (found.difference / difference) ** 2)
-        found = detectable_difference(pilot, max(MIN_CLUSTERS, wanted), power=power, bootstrap=bootstrap)
-    return found
+        wanted = math.ceil(detectable.n_clusters * (detectable.difference / difference) ** 2)
+        detectable = detectable_difference(pilot, max(MIN_CLUSTERS, wanted), power=power, bootstrap=bootstrap)
+    return detectable
 
 
 def _deviations(pilot: Resampled, seed: int) -> FloatArray:

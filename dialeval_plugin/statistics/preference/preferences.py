@@ -21,10 +21,10 @@ import numpy.typing as npt
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
+from dialeval_plugin.statistics.categories.alpha import alpha, alpha_of_samples
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.estimates import interval_text
-from dialeval_plugin.statistics.raters import alpha, alpha_of_samples
 from dialeval_plugin.statistics.rows import (
     Canonical,
     canonical,
@@ -126,8 +126,8 @@ def preferences(
     is_scored = a.present & b.present
     used, numbers = np.flatnonzero(is_scored), None
     if responses is not None:
-        kept = [label for side in responses for label in compress(side, is_scored)]
-        numbers = cluster_codes(where, kept, len(kept))
+        scored = [label for side in responses for label in compress(side, is_scored)]
+        numbers = cluster_codes(where, scored, len(scored))
     codes = used_codes(where, clusters, used)
     return Preferences(a.values[used], b.values[used], _answers(votes)[used], codes, numbers, len(votes))
 
@@ -217,8 +217,8 @@ def cont2cat(
     def value(a: FloatArray, b: FloatArray) -> float:
         return float(np.mean([alpha(table) for table in tables(ordered.votes, a, b)]))
 
-    found = _defined(partial(value, ordered.scores_a, ordered.scores_b))
-    computed = found if isinstance(found, str) else (found, _resampled_alpha(ordered, tables))
+    whole = _defined(partial(value, ordered.scores_a, ordered.scores_b))
+    computed = whole if isinstance(whole, str) else (whole, _resampled_alpha(ordered, tables))
     estimate = bootstrap.estimates({name: computed}, compared.counts)[name]
     return _agreement(vars(estimate), ordered, len(ordered.votes), value, _preferring(ordered.votes))
 
@@ -326,8 +326,8 @@ def _answers(votes: Votes) -> IntArray:
     widths = {len(row) for row in votes}
     if len(widths) > 1:
         raise InputError(f"preferences: the comparisons have {min(widths)} to {max(widths)} votes. Give as many for each.")
-    for row, given in enumerate(votes):
-        for rater, vote in enumerate(given):
+    for row, answers in enumerate(votes):
+        for rater, vote in enumerate(answers):
             if isinstance(vote, bool) or not isinstance(vote, (int, np.integer)) or not A_IS_BETTER <= vote <= BOTH_ARE_BAD:
                 raise InputError(
                     f"preferences: votes[{row}][{rater}] is {vote!r}. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."
@@ -364,8 +364,8 @@ def _correlation(
 ) -> PreferenceAgreement:
     of_pairs = coefficient_named(coefficient).of_pairs
     scores, points, clusters = rows(compared.scores_a, compared.scores_b)
-    found = correlate(scores, points, coefficient=coefficient, clusters=clusters, bootstrap=bootstrap)
-    estimate = {field.name: getattr(found, field.name) for field in fields(Estimate)}
+    correlation = correlate(scores, points, coefficient=coefficient, clusters=clusters, bootstrap=bootstrap)
+    estimate = {field.name: getattr(correlation, field.name) for field in fields(Estimate)}
     estimate |= {"name": name, **compared.counts._asdict()}
     return _agreement(estimate, compared, len(scores), lambda a, b: of_pairs(*rows(a, b)[:2]), ideal)
 
