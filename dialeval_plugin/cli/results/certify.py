@@ -37,12 +37,14 @@ def certify(
     quality: Annotated[str | None, typer.Option(help="Labelled quality, or column of the labels.")] = None,
     raters: Annotated[str | None, typer.Option(help="Columns of single raters.", metavar="COLUMN,COLUMN")] = None,
     order: Annotated[str | None, typer.Option(help="Labels in ascending order, as bad,ok,good.", metavar="WORD,WORD")] = None,
-    positive: Annotated[str | None, typer.Option(help="Of two labels the positive one.", metavar="WORD")] = None,
-    rows: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Which rows, where the labels have both.")] = None,
+    positive: Annotated[str | None, typer.Option(help="The positive one of two labels.", metavar="WORD")] = None,
+    rows: Annotated[
+        Literal["turn", "dialogue"] | None, typer.Option(help="Rows to compare, where the labels have both kinds.")
+    ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Leave out labelled rows that are not scored.")] = False,
-    confidence: Annotated[float, typer.Option(callback=check_share, help="Of the intervals.")] = 0.95,
+    confidence: Annotated[float, typer.Option(callback=check_share, help="Confidence of the intervals.")] = 0.95,
     rounds: Annotated[int, typer.Option(help="Resamples of the intervals.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
     title: Annotated[str, typer.Option(help="Heading; by default the evaluator's name.")] = "",
 ) -> None:
     """Write the passport of evaluators: may they take the place of a person?

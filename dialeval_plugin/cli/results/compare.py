@@ -77,7 +77,7 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option(callback=_check_ending, help="With --by: file of a plot (.png, .svg, .pdf).")
     ] = None,
-    changed: Annotated[int, typer.Option(min=0, help="So many of the conversations that changed most are shown.")] = 10,
+    changed: Annotated[int, typer.Option(min=0, help="Number of conversations to list that changed most.")] = 10,
     fail_if_worse: Annotated[
         float | None,
         typer.Option(_GATE, metavar="[MARGIN]", help="Exit with 1 where B is worse by more than this, 0 by default."),
@@ -91,11 +91,11 @@ def compare(
     plan: Annotated[
         float | None,
         typer.Option(
-            _PLAN, metavar="[DIFFERENCE]", help="Of a pilot, A or both: how many conversations would show which difference."
+            _PLAN, metavar="[DIFFERENCE]", help="From a pilot, A or both: how many conversations would show which difference."
         ),
     ] = None,
-    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Of what is printed.")] = "text",
-    output: Annotated[Path | None, typer.Option(help="File to write it to, instead of printing it.")] = None,
+    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of what is printed.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="Write it to this file instead of printing it.")] = None,
 ) -> None:
     """Say whether B is better than A: the difference of their scores with its interval, and a verdict in words.
 

@@ -23,7 +23,7 @@ Positive = Annotated[str | None, typer.Option(help="Which of two labels counts a
 
 
 def estimate(
-    scores: Annotated[Path, typer.Option(help="What a judge says of all rows (.jsonl, .csv, .parquet, ...).")],
+    scores: Annotated[Path, typer.Option(help="A judge's scores of all rows (.jsonl, .csv, .parquet, ...).")],
     labels: Labels,
     against: Annotated[Path | None, typer.Option(help="Scores of another chatbot, B: how much better it is.")] = None,
     labels_against: Annotated[
@@ -38,16 +38,18 @@ def estimate(
     strata: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="Each value of this field counts by its rows; scores: of labels chosen by the scores."
+            metavar="FIELD", help="Field whose values count by their rows; scores: for labels that were chosen by the scores."
         ),
     ] = None,
-    width: Annotated[float | None, typer.Option(help="Of the interval that is wanted, as 0.05; by default half of it.")] = None,
+    width: Annotated[
+        float | None, typer.Option(help="Width of the interval that is wanted, as 0.05; by default half of the one found.")
+    ] = None,
     column: Column = None,
     quality: Quality = None,
     raters: Raters = "",
     positive: Positive = None,
-    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Of what is printed.")] = "text",
-    output: Annotated[Path | None, typer.Option(help="File to write it to, instead of printing it.")] = None,
+    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of what is printed.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="Write it to this file instead of printing it.")] = None,
 ) -> None:
     """Say the true pass rate or mean of all rows, from a judge's scores and the labels that people gave some of them.
 
@@ -78,15 +80,17 @@ def label(
         Path, typer.Option(help="CSV to fill in; with --serve the file of answers, which a second start goes on.")
     ],
     next: Annotated[int, typer.Option("--next", min=1, help="How many rows.")] = 50,
-    labels: Annotated[list[Path] | None, typer.Option(help="What was labelled before; may be repeated.")] = None,
+    labels: Annotated[list[Path] | None, typer.Option(help="Labels from before; may be repeated.")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Open a page on this machine, with a key for each label.")] = False,
     scale: Annotated[
-        Literal["pass-fail", "1-5"] | None, typer.Option(help="Of the page; by default that of --labels, or pass-fail.")
+        Literal["pass-fail", "1-5"] | None, typer.Option(help="Scale of the page; by default that of --labels, or pass-fail.")
     ] = None,
-    question: Annotated[str, typer.Option(help="Above each conversation of the page.")] = "How good is the last answer?",
-    rater: Annotated[str, typer.Option(help="Whose labels they are; by default the page asks.")] = "",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; by default any that is free.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw and the order.")] = 0,
+    question: Annotated[
+        str, typer.Option(help="Question above each conversation of the page.")
+    ] = "How good is the last answer?",
+    rater: Annotated[str, typer.Option(help="Name of the person who labels; by default the page asks.")] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; by default any free one.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw and the order.")] = 0,
     column: Column = None,
     quality: Quality = None,
     raters: Raters = "",

@@ -52,7 +52,7 @@ def disentangling(
     slm: Slm = None,
     contexts: Annotated[int, typer.Option(min=1, max=12, help="How many contexts are shown.")] = 4,
     fitted: Annotated[int, typer.Option(min=1, help="How many contexts t-SNE is fitted to.")] = 40,
-    seed: Annotated[int, typer.Option(help="Of t-SNE.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of t-SNE.")] = 0,
 ) -> None:
     """Contexts and their responses before and after disentangling, by t-SNE (SLIDE figure 2)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp

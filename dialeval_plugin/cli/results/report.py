@@ -12,10 +12,10 @@ from dialeval_plugin.cli.examples import say_next
 
 
 def report(
-    scores: Annotated[Path, typer.Argument(help="What `dialeval score` wrote, or other rows with ids and scores.")],
+    scores: Annotated[Path, typer.Argument(help="Output of `dialeval score`, or other rows with ids and scores.")],
     output: Annotated[Path, typer.Option(help="Page to write, in place of an earlier one; it ends in .html.")],
     column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
-    conversations: Annotated[int, typer.Option(min=1, help="Most conversations on the page; the worst are taken.")] = 10_000,
+    conversations: Annotated[int, typer.Option(min=1, help="Number of conversations on the page, the worst ones.")] = 10_000,
     title: Annotated[str, typer.Option(help="Heading; by default the name of the file.")] = "",
 ) -> None:
     """Write a page that shows how the scores lie and the worst conversations as chats, to filter and to search.
