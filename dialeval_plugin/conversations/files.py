@@ -28,12 +28,12 @@ LARGEST_ROW = 100_000_000
 _ROWS_UNPACKED = 64
 """Rows of Parquet that are unpacked together, of whatever size."""
 _ARROW_FILES = ("state.json", "dataset_dict.json")
-"""Of a folder that `datasets` has saved: of one data set, or of several."""
+"""Files in a folder that `datasets` has saved: of one data set, or of several."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _ARCHIVES = (".zip", ".eval")
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
-"""What the names of files of conversations end in, packed or not."""
+"""Endings of the names of files of conversations, packed or not."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 

@@ -20,7 +20,7 @@ from dialeval_plugin.llm.reasoning import split_reasoning
 from .roles import ASSISTANT, SYSTEM, USER, is_role, is_silent, role_of, speaker_of
 
 TEXTLESS = "textless message"
-"""What counts messages without any text: calls of tools, images."""
+"""Kind of a message without any text, such as a call of a tool or an image."""
 THOUGHT = "reasoning passage"
 
 _SPEAKER_FIELDS = ("role", "speaker", "from", "sender", "author", "sender_type", "sender_name", "type")
@@ -66,7 +66,7 @@ _UNSPOKEN = re.compile(
 
 
 class Fields(NamedTuple):
-    """What a message's fields are called, where a layout or the user says so."""
+    """Names of a message's fields, where a layout or the user says so."""
 
     speaker: str | None = None
     text: str | None = None
@@ -130,7 +130,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
 
 
 def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> str | None:
-    """What a message is that was said to nobody, "" where that is not worth a word; None of any other."""
+    """The kind of a message that was said to nobody, "" of one that is not counted; None of any other."""
     if given is not None and is_silent(given):
         return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # of a tree, nobody's message
     is_aside = any(isinstance(aside := value.get(name), str) and aside in _ASIDES for name in ("phase", "channel"))
@@ -152,8 +152,8 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
         inner = value.get(name)
         if isinstance(inner, Mapping) and any(field in inner for field in _TEXT_FIELDS):
             kind = value.get("type")
-            if isinstance(path := value.get("id"), list) and path and (found := _LANGCHAIN.fullmatch(str(path[-1]))):
-                kind = found[1]
+            if isinstance(path := value.get("id"), list) and path and (match := _LANGCHAIN.fullmatch(str(path[-1]))):
+                kind = match[1]
             outer = {"type": kind} if kind is not None else {}
             return _unwrapped({**outer, **({"role": value["role"]} if "role" in value else {}), **inner})
     return value
@@ -167,8 +167,8 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
     for name in (fields.speaker,) if fields.speaker else _SPEAKER_FIELDS:
         given = value.get(name)
         if name == "type" and not (isinstance(given, str) and is_role(given)):
-            if isinstance(given, str) and (found := _LANGCHAIN.fullmatch(given)):
-                return found[1], True
+            if isinstance(given, str) and (match := _LANGCHAIN.fullmatch(given)):
+                return match[1], True
             continue
         if isinstance(given, Mapping):
             given = next((given[one] for one in ("role", "name", "username", "type") if given.get(one) is not None), None)
@@ -182,7 +182,7 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
 
 
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
-    """What was said; None where the message has no text."""
+    """The text that was said; None where the message has none."""
     if fields.text is not None:
         return _content(value.get(fields.text), f"{where}: {fields.text}", left_out)
     names = [name for name in _TEXT_FIELDS if name in value]
@@ -263,7 +263,7 @@ def _kind_of(part: Mapping[str, Any]) -> str:
 
 
 def _answer(text: str, left_out: Counter[str]) -> str | None:
-    """What an assistant said to the user; "" where it was cut off while it reasoned, None where it only called a tool."""
+    """The text that the user read; "" where it was cut off during the reasoning, None where it only calls a tool."""
     if not any(mark in text for mark in "<[◁") and not text.lstrip().startswith("analysis"):
         return text  # without a mark of any kind
     rest = _TOOL_TEXT.sub("", text)
@@ -317,7 +317,7 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn
 
 
 def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
-    """What stands before each text, where before every one a role does: that of its message, or, without one, any."""
+    """The roles before the texts, where each text begins with one: that of its message, or, without one, any."""
     matches = [match for turn in turns if (match := _PREFIX.match(turn.text)) is not None]
     if len(matches) < len(turns) or len(turns) < 2:
         return []
@@ -362,10 +362,10 @@ def parsed_cell(value: Any) -> Any:
     if ends not in ("[]", "{}") and not (ends == '""' and "\\" in value):
         return value
     try:
-        found = json.loads(value)
+        parsed = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    return found if isinstance(found, (list, dict, str)) else value
+    return parsed if isinstance(parsed, (list, dict, str)) else value
 
 
 def left_out_text(left_out: Mapping[str, int]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from dialeval_plugin.core.errors import InputError
 
 Branches: TypeAlias = Literal["shown", "all"]
-"""Of a conversation with branches: the one that was shown, or each answer once, after the messages that led to it."""
+"""The branch of a conversation that was shown, or each answer once, after the messages that led to it."""
 Order: TypeAlias = Literal["listed", "time"]
 """Whether messages were said as they are listed, or as their times say."""
 

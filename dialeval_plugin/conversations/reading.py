@@ -38,10 +38,10 @@ _CONVERSATIONS = (
     "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
     "chatId", "dialogue_id", "dialog_id", "convId", "conv_id", "message_tree_id", "trace_id",
 )  # fmt: skip
-"""What the conversation of a message is called; the id of a message is `id`, unless several have it."""
+"""Names of the id of a message's conversation; `id` is that of the message, unless several have it."""
 _QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
 _MESSAGE_ROWS = "message rows"
-"""What the layout of rows is called that are one message each, in no layout of a product."""
+"""Name of the layout of rows that are one message each, in no layout of a product."""
 _N_NAMED = 20
 _TAG = re.compile(r"(User|System):(?: |$)")
 
@@ -59,7 +59,7 @@ class RowNames(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingOptions:
-    """What a user says of an input.
+    """Options of reading an input.
 
     Attributes:
         choice: which turns of a conversation are to be scored.
@@ -84,7 +84,7 @@ AS_IT_IS = ReadingOptions()
 
 
 class FirstPlaces:
-    """Where each id of a source of any length is first; on the disk, beyond some megabytes, and gone with this object."""
+    """First place of each id of a source of any length; on the disk beyond some megabytes, and gone with this object."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
@@ -110,7 +110,7 @@ class FirstPlaces:
 
 @dataclass
 class Reading:
-    """What is known of a source while its rows are read.
+    """Counts and ids of a source while its rows are read.
 
     Attributes:
         left_out: counts what is no turn.
@@ -582,8 +582,8 @@ def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
 def _list(values: Any, where: str) -> list[Any]:
     if isinstance(values, str) and PYTHON_LIST.match(values):
         raise InputError(f"{where}: is a list as Python prints it, {values!r:.60}. Write it as JSON, by json.dumps.")
-    if (found := listed(values)) is not None:
-        return found
+    if (elements := listed(values)) is not None:
+        return elements
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
         raise InputError(
             f"{where}: expected a list of strings, got {values!r:.80} ({type(values).__name__}). {advice_for_list(values)}"

@@ -36,11 +36,11 @@ class Conversation:
     choice: TurnChoice | None = None
     """None: the assistant's where the log has a user or an assistant, all but the first elsewhere."""
     n_history: int = 0
-    """So many of the first turns are context alone: they were scored elsewhere, or are the request that was answered."""
+    """Number of first turns that are context alone: they were scored elsewhere, or are the request that was answered."""
     sources: tuple[str, ...] = ()
-    """Where each turn's message is; () where nobody knows."""
+    """The place of each turn's message; () where it is not known."""
     kept: tuple[Kept, ...] = ()
-    """Of each turn; () where nothing is kept."""
+    """The kept fields of each turn; () where nothing is kept."""
 
     def examples(self) -> list[Example]:
         """Return an example for each turn that is to be scored: its id is that of the conversation, a colon, its number."""

@@ -91,8 +91,7 @@ def assistant(turns: Iterable[Turn]) -> str | None:
         'Chatbot'
     """
     speakers = {role_of(turn.speaker): turn.speaker for turn in turns if turn.speaker}
-    found = [name for role, name in speakers.items() if _SPEAKERS.get(role) == ASSISTANT]
-    return found[0] if found else speakers.get(SYSTEM)
+    return next((name for role, name in speakers.items() if _SPEAKERS.get(role) == ASSISTANT), speakers.get(SYSTEM))
 
 
 def judged_turns(turns: Sequence[Turn]) -> np.ndarray:

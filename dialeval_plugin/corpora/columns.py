@@ -1,4 +1,4 @@
-"""What the columns of a user's own table are: labels of its rows, numbers that somebody gave them, or neither.
+"""Columns of a user's own table: labels of its rows, numbers that somebody gave them, or neither.
 
 A name decides first, in any spelling (`WorkerId`, `worker_id`, `Worker ID`): identifiers, times and texts are no numbers to
 compare. Of the other columns all cells decide, never the first one alone.
@@ -38,7 +38,7 @@ _NO_NUMBERS = re.compile(
 _PEOPLE = "rater|annotator|worker|coder|turker|human|person|participant"
 _PERSON = re.compile(rf"((?P<before>.+)_)?({_PEOPLE})_?(\d+|[a-z])(_(?P<behind>.+))?")
 _UNCLEAR = re.compile(r"(rating|score|annotation|label|vote|judge|evaluator|expert)_?\d+")
-"""Of people, or of qualities."""
+"""Names that may be of people or of qualities."""
 
 
 class Columns(NamedTuple):
@@ -48,9 +48,9 @@ class Columns(NamedTuple):
     """`id`, `cluster`, `item`, `system`, `level` and `rater`, as far as they are there, with the name of the column."""
     numbers: list[str]
     raters: dict[str, list[str]]
-    """By quality: columns of single raters; they are not among `numbers`."""
+    """Columns of single raters by quality; they are not among `numbers`."""
     unclear: list[str]
-    """Those of `numbers` that may be raters of one quality or qualities."""
+    """Columns among `numbers` that may be raters of one quality or qualities."""
     left_out: list[str]
     """Empty, or mostly texts: their name does not say that they hold no scores."""
 
@@ -62,7 +62,7 @@ class Columns(NamedTuple):
         """
         names = list(dict.fromkeys(name for row in rows for name in row.value))
         spelled = {name: _spelled(name) for name in names}
-        labels = {label: found[0] for label in _LABELS if (found := _labels(rows, source, label, spelled))}
+        labels = {label: own[0] for label in _LABELS if (own := _labels(rows, source, label, spelled))}
         numbers, left_out, raters = [], [], dict[str, list[str]]()
         for name in (name for name in names if name not in {*labels.values(), *known}):
             cells = Counter(_kind(row.value.get(name)) for row in rows)

@@ -1,4 +1,4 @@
-"""What a reader declares of its corpus: what it is, who published it, how it is read, where it lies and is fetched from.
+"""`Corpus`, the declaration of a reader: what a corpus is, who published it, how it is read, where it is and is fetched from.
 
 A corpus is looked for in the folder that `DIALEVAL_DATA_DIR` names if it is set, and in the user's cache otherwise; the two are
 never mixed.
@@ -42,7 +42,7 @@ class RatedDialogue(NamedTuple):
 
     whole: Dialogue
     responses: tuple[Example, ...]
-    """In the order of the dialogue, each with all turns before it as its context."""
+    """Responses in the order of the dialogue, each with all turns before it as its context."""
 
 
 _FIRST = 1 << 22
@@ -50,7 +50,7 @@ _FIRST = 1 << 22
 
 
 class FileHead(NamedTuple):
-    """What tells a layout from the others."""
+    """The beginning of a file, which tells its layout."""
 
     text: str
     """The file's text from its first visible character on."""
@@ -111,7 +111,7 @@ class Publication:
     homepage: str | None
     sources: tuple[str, ...]
     licence: str
-    """As its publishers state it, or "not stated"."""
+    """The licence that its publishers state, or "not stated"."""
     files: tuple[RemoteFile, ...] = ()
     by_hand: tuple[ManualDownload, ...] = ()
 

@@ -1,4 +1,4 @@
-"""What tools for labelling export, as rows of ours: a row what one person said of one response, see `rated_items`.
+"""Exports of tools for labelling, as rows of ours: one person's answers about one response, see `rated_items`.
 
 - A batch of Amazon Mechanical Turk: `Input.id` (or `HITId`) is the id, `WorkerId` the rater, `Answer.NAME` a quality; of radio
   buttons that `Answer.NAME.VALUE` which is true. `Answer.taskAnswers` is read too. Rejected rows are left out.
@@ -49,13 +49,12 @@ def person_rows(rows: list[Line], source: str, *, is_logged: bool = True) -> lis
         answers = [(row.where, value) for row in rows for value in tool.read(row)]
     except (AttributeError, TypeError, KeyError, ValueError):
         raise InputError(f"{source}: {tool.damaged}.") from None
-    found = [Line(where, value) for where, value in answers if value is not None]
-    if is_logged and len(found) < len(answers):
-        n = len(answers) - len(found)
+    counted = [Line(where, value) for where, value in answers if value is not None]
+    if is_logged and (n := len(answers) - len(counted)):
         logger.warning("%s: %d of %d %s, and are left out", source, n, len(answers), tool.left_out)
-    if not found:
+    if not counted:
         raise InputError(f"{source}: has no answers that count. Export the approved ones.")
-    return found
+    return counted
 
 
 def check_layout(path: Path, value: object) -> None:
@@ -75,7 +74,7 @@ class Export(NamedTuple):
 
     name: str
     read: Callable[[Line], Iterator[dict[str, Any] | None]]
-    """What each person said; None of what does not count."""
+    """Yields each person's answers; None for those that do not count."""
     left_out: str
     damaged: str
 
@@ -110,7 +109,7 @@ def _of_label_studio(row: Line) -> Iterator[dict[str, Any] | None]:
 
 
 def _answer(cell: Any, where: str) -> Any:
-    """What was chosen, in the ways in which Label Studio and Argilla write it; anything else as it is, or as text."""
+    """The choice in a cell of Label Studio or Argilla; anything else as it is, or as text."""
     value = parse_json(cell, where) if isinstance(cell, str) and cell.startswith(("[{", '{"choices"')) else cell
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         (value,) = value

@@ -1,4 +1,4 @@
-"""What one asks of any rated item, whichever corpus it comes from: how people rated it, and which dialogue it belongs to."""
+"""The mean rating of an item of any corpus, and keys of its dialogue and its text."""
 
 from __future__ import annotations
 

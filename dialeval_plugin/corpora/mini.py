@@ -27,7 +27,7 @@ QUALITY = "fits"
 """Name of the label of `read_examples`: 1 where the response is written to fit, 0 where it is not."""
 RANDOM_NEGATIVES = 5
 CALIBRATION_TEXTS = 120
-"""To see how large a model's numbers get."""
+"""Number of texts that show how large a model's numbers get."""
 _SEED = 0
 
 

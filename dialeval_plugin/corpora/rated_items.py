@@ -38,14 +38,14 @@ ALL = "all"
 """Instead of the name of a quality: every one that is rated."""
 
 _FIELDS = ("ratings", "rating")
-"""What a row of JSON calls its ratings."""
+"""Names of the ratings in a row of JSON."""
 
 _LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 
 
 @dataclass(frozen=True, slots=True)
 class RatedItem:
-    """What people said of one response or dialogue, and what is resampled or averaged with it.
+    """The ratings of one response or dialogue, and the labels of what is resampled or averaged with it.
 
     `cluster` is a label of its dialogue, `item` one of its context, the same for all systems' responses to it, `words` the
     length of the response, or of the whole dialogue, and `text` a hash of what the raters read, white space aside; None where
@@ -151,7 +151,7 @@ def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), rat
 
 
 def _merged(first: Mapping[str, tuple[Answer, ...]], second: Mapping[str, tuple[Answer, ...]]) -> dict[str, tuple[Answer, ...]]:
-    """What two rows of an id hold, by quality."""
+    """The values of two rows of an id, by quality."""
     return {name: first.get(name, ()) + second.get(name, ()) for name in [*first, *second]}
 
 

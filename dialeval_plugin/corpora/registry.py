@@ -30,8 +30,8 @@ from .rows import visible_turns
 def _declared() -> dict[str, Corpus]:
     names = (module.name for module in pkgutil.iter_modules(readers.__path__))
     modules = [importlib.import_module(f"{readers.__name__}.{name}") for name in names]
-    found = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Corpus)}
-    return {**dict(sorted(found.items())), verdicts.CORPUS.name: verdicts.CORPUS, mini.CORPUS.name: mini.CORPUS}
+    corpora = {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Corpus)}
+    return {**dict(sorted(corpora.items())), verdicts.CORPUS.name: verdicts.CORPUS, mini.CORPUS.name: mini.CORPUS}
 
 
 CORPORA: Mapping[str, Corpus] = _declared()
@@ -39,11 +39,11 @@ CORPORA: Mapping[str, Corpus] = _declared()
 SETS: Mapping[str, Callable[[], Sequence[Item]]] = {
     name: read for corpus in CORPORA.values() for name, read in corpus.sets.items()
 }
-"""What reads each rated set, by its name."""
+"""The readers of the rated sets, by name."""
 
 
 class SetDescription(NamedTuple):
-    """What a rated set is, for people; of one that this package does not know the title alone, which is its name."""
+    """Title, description and page of a rated set; a set that this package does not know has its name as the title."""
 
     title: str
     about: str = ""
@@ -100,7 +100,7 @@ def read_items(path: Path) -> list[Item]:
 
 
 def _read(path: Path) -> Sequence[Item | Conversation]:
-    """What a file has to score, conversations as they are."""
+    """The items of a file, conversations as they are."""
     if (items := published_items(path, AS_IT_IS)) is not None:
         return items
     rows, is_table = open_rows(str(path))

@@ -1,4 +1,4 @@
-"""What is scored, whatever holds it: a file, a folder, a data set, a URL, standard input, or a Python object."""
+"""`Source`, the input of a scorer: a file, a folder, a data set, a URL, standard input, or a Python object."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Shard:
 
 
 class PlacedItem(NamedTuple):
-    """What is scored, and its place among all items of the source, those of other shards too."""
+    """An item, and its place among all items of the source, those of other shards too."""
 
     place: int
     item: Item
@@ -125,7 +125,7 @@ class Source:
 
     @property
     def malformed(self) -> list[str]:
-        """What is wrong with the first conversations that a message makes unreadable."""
+        """Errors of the first conversations that a message makes unreadable."""
         return self.reading.malformed or []
 
     def remarks(self) -> str:
@@ -225,7 +225,7 @@ class Source:
         return read_rows(hashed(), self.reading, self.options, names=names, is_table=rows.is_table, is_wanted=is_wanted)
 
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
-        """What the files below a folder hold, called after file and conversation."""
+        """The items of the files below a folder, called after file and conversation."""
         n_read = 0
         for file in sorted(one for one in folder.rglob("*") if one.is_file()):
             name = file.relative_to(folder)

@@ -47,7 +47,7 @@ SET_READERS: Mapping[str, Callable[[], Sequence[Item]]] = {
 """Items of a collection's sets in the order of its rows; columns of other sets are passed over."""
 _CRITERION = re.compile(r"(?P<quality>[^:,]+?)(?:[:,] | (?=with ))(?P<way>.+)")
 _DIGITS = 12
-"""Of a commit or a hash, in a signature."""
+"""Length of a commit or a hash in a signature."""
 _ADVICE = "Is it a file of `dialeval score --record`, or a collection of published verdicts?"
 
 
@@ -81,7 +81,7 @@ class _Column(TypedDict):
 
 
 class ItemKey(NamedTuple):
-    """What a verdict is about."""
+    """The item of a verdict."""
 
     level: Level
     text: str
@@ -94,7 +94,7 @@ class ItemKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdicts:
-    """What a judge said of items about one quality, with the lowest and highest possible answer.
+    """A judge's answers about one quality, by item, with the lowest and highest possible answer.
 
     An item has several answers where the judge was asked more than once, or items have one text.
     """
@@ -105,10 +105,10 @@ class StoredVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """What a judge said about one quality of the rows of one set, in their order; None where it gave no readable number."""
+    """A judge's scores of one quality of the rows of one set, in their order; None where it gave no readable number."""
 
     judge: str
-    """As of `StoredJudge`."""
+    """Name as in `StoredJudge`."""
     quality: str
     set: str
     level: Level
@@ -152,10 +152,10 @@ def find_judge(source: str, path: Path | None = None) -> StoredJudge:
     """
     path = _collection() if path is None else path
     judges = _of_recording(path) if path.suffix == ".jsonl" else _of_collection(path)
-    found = next((judge for judge in judges if judge.name.casefold() == source.casefold()), None)
-    if found is None:
-        raise unknown_name(f"{path}: has no verdicts of {source!r}", source, sorted(judge.name for judge in judges))
-    return found
+    for judge in judges:
+        if judge.name.casefold() == source.casefold():
+            return judge
+    raise unknown_name(f"{path}: has no verdicts of {source!r}", source, sorted(judge.name for judge in judges))
 
 
 def _collection() -> Path:
@@ -233,7 +233,7 @@ def _published(name: str, column: _Column, order: Sequence[int | None], n_rows: 
 
 
 def _entries(content: Any, field: str) -> list[Any]:
-    """What a published file has in a field, by item."""
+    """The values of a field of a published file, by item."""
     if isinstance(content, dict) and field in content:
         return list(content[field])
     parts = [part for part in content.values() if isinstance(part, list)] if isinstance(content, dict) else [content]

@@ -36,10 +36,10 @@ from .scales import MAX_CATEGORIES, Cells
 from .table import LabelTable
 
 _NESTED = ("labels", "label", "ratings", "rating")
-"""What a row of JSON calls the labels of several people."""
+"""Names of the labels of several people in a row of JSON."""
 _LONGEST_WORD = 40
 _MIN_ROWS = 2
-"""Of fewer nothing can be said of what their words are."""
+"""Fewest rows that tell what their words are."""
 _ROWS_SEEN = 1000
 _CONTEXT = ("context", "preceding", "prompt", "question", "input")
 _RESPONSE = ("response", "text", "answer", "output", "completion")
@@ -93,7 +93,7 @@ def has_words(source: str | Path, quality: str | None = None, raters: Sequence[s
 
 
 def _cells(given: Any, quality: str | None) -> Iterator[Any]:
-    """What people said in a list, or an object of lists by quality."""
+    """The labels in a list, or an object of lists by quality."""
     for value in given.values() if isinstance(given, dict) and quality is None else [given]:
         said = value.get(quality) if isinstance(value, dict) else value
         yield from said if isinstance(said, list) else [said]

@@ -1,4 +1,4 @@
-"""From what stands in cells to numbers on a scale: pass and fail, named categories, words in an order, or numbers."""
+"""Cells of a column as numbers on a scale: pass and fail, named categories, words in an order, or numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialeval_plugin.corpora.rows import MISSING, finite, is_number
 from .table import Scale
 
 MAX_CATEGORIES = 50
-"""Of more different words a column holds texts."""
+"""A column of more different words holds texts."""
 _PAIRS = (
     "fail failed f|pass passed p; no n|yes y; false f|true t; bad|good; incorrect|correct; wrong|right; reject rejected|accept "
     "accepted approve approved; unacceptable|acceptable; unsafe|safe; negative|positive; failure|success; dislike|like; "
@@ -24,7 +24,7 @@ _PAIRS = (
     "ungrounded|grounded; thumbs_down thumbs-down down 👎|thumbs_up thumbs-up up 👍; not_ok|ok"
 )
 _BINARY = [tuple(tuple(side.split()) for side in pair.split("|")) for pair in _PAIRS.split(";")]
-"""Of each pair the spellings of the negative word and of the positive one."""
+"""Spellings of the negative and of the positive word of each pair."""
 
 
 class Cells:

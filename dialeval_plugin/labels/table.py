@@ -15,7 +15,7 @@ ScaleKind: TypeAlias = Literal["binary", "nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a label can be.
+    """The possible values of a label.
 
     Attributes:
         kind: "binary" has two categories, the second of which is the positive one, such as "pass"; "nominal" has categories
@@ -29,7 +29,7 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelTable:
-    """What people said of some rows, which are responses or conversations.
+    """Labels of people for rows, which are responses or conversations.
 
     Attributes:
         source: file or data set, for messages.
@@ -69,7 +69,7 @@ class LabelTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreTable:
-    """What one evaluator says of some rows, all those that it was run on, labelled by people or not.
+    """Scores of one evaluator for all rows that it was run on, labelled by people or not.
 
     Attributes:
         scores: one a row, higher is better; NaN where it is unscored. Where the evaluator answers with labels, their places on

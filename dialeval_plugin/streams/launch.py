@@ -50,7 +50,7 @@ _COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from dialeval_plug
 
 @dataclass(frozen=True)
 class ShardedRun:
-    """What is scored, in how many parts, and where they are until they are one file.
+    """A run in several parts, and where they are until they are one file.
 
     Attributes:
         words: what follows `dialeval score`, but for `--shard` and `--output`.

@@ -279,7 +279,7 @@ _ONE_RUN = {
     "keep": "has other fields of its source",
     "with_text": "has texts, or none, other",
 }
-"""What all shards have in common, and what one is that has not."""
+"""Fields that all shards have in common, and the problem of one that differs."""
 DELETE_IT = "delete it"
 
 
@@ -291,7 +291,7 @@ def _pooled(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What belongs to the rows of all shards together."""
+    """The metadata of the rows of all shards together."""
     unscored, beyond = (sum((Counter(meta.get(name, {})) for meta in metas), Counter()) for name in ("unscored", OUT_OF_SCOPE))
     judged = [meta.get("judges", {}) for meta in metas]
     judges = {name: _pooled([of[name] for of in judged if name in of]) for name in dict.fromkeys(itertools.chain(*judged))}

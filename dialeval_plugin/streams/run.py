@@ -63,7 +63,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreRun:
-    """What is scored, by what, and where the rows go.
+    """A source, its scorer, and where the rows go.
 
     Attributes:
         scorer: one that needs all items at once has them all, at most `MOST_AT_ONCE`.
@@ -191,7 +191,7 @@ class ScoreRun:
             yield scores
 
     def _about(self) -> dict[str, Any]:
-        """What the rows of one run have in common, whatever its source holds."""
+        """Metadata that the rows of one run have in common, whatever its source holds."""
         percentiles, scope = self.scorer.percentiles, self.scorer.scope
         return {
             "schema_version": SCHEMA_VERSION,

@@ -1,4 +1,4 @@
-"""What is said of scores, kept while they pass: numbers, a distribution, an interval and the worst rows, never all of them."""
+"""A summary of scores, kept while they pass: numbers, a distribution, an interval and the worst rows, never all of them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class RunningSummary:
 
     @property
     def interval(self) -> Interval:
-        """Of the mean, 95 %, over conversations; without ends where there are too few."""
+        """The 95 % interval of the mean, over conversations; without ends where there are too few."""
         from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Resampled
 
         mean = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], self._of_clusters[: self.n_clusters])
@@ -130,12 +130,12 @@ class RunningSummary:
         return self.n_total - sum(self._unscored.values())
 
     def mean(self) -> float | None:
-        """Of the main column; None without a score, and where the scores of several judges may not be averaged together."""
+        """Return the mean of the main column; None without a score, and where scores of several judges have no common scale."""
         return math.fsum(self._sums) / self.n_scored if self.n_scored and self._scorer.has_one_scale else None
 
     @property
     def judges(self) -> dict[str, dict[str, float]]:
-        """Of a scorer that is made of several: by judge how many scores are its own, and their mean; those that have any."""
+        """The number and mean of the scores of each judge of a scorer that is made of several, of those that have any."""
         return {
             name: {"n_scored": self._n_judged[name], "mean": self._sum_judged[name] / self._n_judged[name]}
             for name in self._scorer.judges

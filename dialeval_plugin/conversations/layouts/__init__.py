@@ -5,6 +5,7 @@ A layout that leaves something open, as which of two answers is meant, is read o
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -61,26 +62,15 @@ LAYOUTS: list[Layout] = [
 ]
 
 
-class _Watched(Mapping[str, Any]):
-    """An object that remembers whether a value of it was asked for, beyond the names of its fields."""
+class _Watched(UserDict[str, Any]):
+    """An object that remembers whether a value of it was read, beyond the names of its fields."""
 
-    def __init__(self, value: Value) -> None:
-        self._value = value
-        self.was_read = False
+    was_read = False
 
     def __getitem__(self, name: str) -> Any:
-        found = self._value[name]
+        value = self.data[name]
         self.was_read = True
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._value)
-
-    def __len__(self) -> int:
-        return len(self._value)
+        return value
 
 
 _POSSIBLE: dict[tuple[object, ...], list[Layout]] = {}
@@ -89,16 +79,15 @@ _POSSIBLE: dict[tuple[object, ...], list[Layout]] = {}
 
 def _possible(value: Value, *, is_message: bool) -> list[Layout]:
     key = (is_message, *value)
-    if (found := _POSSIBLE.get(key)) is None:
-        found = []
+    if (layouts := _POSSIBLE.get(key)) is None:
+        if len(_POSSIBLE) > 1000:
+            _POSSIBLE.clear()
+        layouts = _POSSIBLE[key] = []
         for layout in LAYOUTS:
             watched = _Watched(value)
             if (layout.message or not is_message) and (layout.fits(watched) or watched.was_read):
-                found.append(layout)
-        if len(_POSSIBLE) > 1000:
-            _POSSIBLE.clear()
-        _POSSIBLE[key] = found
-    return found
+                layouts.append(layout)
+    return layouts
 
 
 def find(value: Value, name: str | None = None, *, is_message: bool = False) -> Layout | None:

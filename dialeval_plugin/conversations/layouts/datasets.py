@@ -34,7 +34,7 @@ from .layout import (
 )
 
 UNDECIDED = "pair without a preference"
-"""What is counted of two answers between which people did not choose."""
+"""Kind of two answers between which people did not choose."""
 
 
 def _is_first(winner: object) -> bool | None:
@@ -90,10 +90,10 @@ def _has_two_answers(value: Value) -> bool:
 
 def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
     def read(value: Value) -> list[Logged]:
-        found = two_answers(value)
-        if found is None:
+        pair = two_answers(value)
+        if pair is None:
             raise InputError("has no pair of answers, as 'chosen' and 'rejected' are.")
-        first, second, is_first_preferred = found
+        first, second, is_first_preferred = pair
         if (is_first := is_first_preferred()) is None:
             return [Logged([], left_out=UNDECIDED)]
         answer = first if is_first is preferred else second
@@ -143,7 +143,7 @@ def _question_answer(value: Value) -> list[Logged]:
 def _each(
     read: Callable[[Value], list[Any]], mark: str, *of_turns: str
 ) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
-    """What recognises and reads a dialogue with the list `mark`, or an object of them by their ids."""
+    """Functions that recognise and read a dialogue with the list `mark`, or an object of them by their ids."""
     is_one = shape(f"{mark}[{','.join(of_turns)}]")
 
     def recognises(value: Value) -> bool:
@@ -163,7 +163,7 @@ _is_topical, _read_topical = _each(
 
 
 _HALVES = (("human", "assistant"), ("input", "output"), ("user", "assistant"))
-"""What a question and its answer are called, where a turn of a conversation has both."""
+"""Names of a question and its answer, where a turn of a conversation has both."""
 
 
 def _halves(value: Value) -> tuple[str, str] | None:

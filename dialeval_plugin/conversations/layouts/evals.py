@@ -56,12 +56,12 @@ def _mt_bench(value: Value) -> list[Logged]:
             f"is {'an answer' if choices else 'a question'} alone, and the other half is not in this file. "
             "Put both files together: cat question.jsonl MODEL.jsonl > both.jsonl"
         )
-    found = []
+    conversations = []
     for choice in choices:
         pairs = zip(asked, choice["turns"], strict=False)
         said = (one["content"] if isinstance(one, Mapping) else one for pair in pairs for one in pair)
-        found.append(Logged(alternating(said), value.get("answer_id") or value["question_id"]))
-    return found
+        conversations.append(Logged(alternating(said), value.get("answer_id") or value["question_id"]))
+    return conversations
 
 
 def _is_mt_bench(value: Value) -> bool:

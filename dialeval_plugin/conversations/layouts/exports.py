@@ -30,7 +30,7 @@ _INJECTED = re.compile(r"\s*(?:<(?:environment_context|user_instructions|permiss
 """Begins what Codex writes in the name of the user."""
 _ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
 _OWN_WORDS = ("isMeta", "isCompactSummary", "isApiErrorMessage")
-"""What Claude Code says of a message that it wrote itself."""
+"""Marks of a message that Claude Code wrote itself."""
 _OF_A_SESSION = (
     *("sessionId parentUuid", "summary leafUuid", "messageId snapshot"),
     *(f"sessionId {name}" for name in ("operation", "lastPrompt", "customTitle", "aiTitle")),
@@ -62,16 +62,16 @@ def _in_content(message: Any) -> Any:
 def _deepseek(value: Value) -> list[Logged]:
     messages = []
     for key, node in value["mapping"].items():
-        found = at(node, "message.fragments") or []
-        role = USER if any(one["type"] == "REQUEST" for one in found) else ASSISTANT if found else "root"
-        messages.append({"id": key, "parent": node.get("parent"), "role": role, "content": _fragments(found)})
+        fragments = at(node, "message.fragments") or []
+        role = USER if any(one["type"] == "REQUEST" for one in fragments) else ASSISTANT if fragments else "root"
+        messages.append({"id": key, "parent": node.get("parent"), "role": role, "content": _fragments(fragments)})
     return [Logged(messages, id_of(value), current=current_of(value))]
 
 
 def _deepseek_session(value: Value) -> list[Logged]:
-    found = value["data"]["biz_data"]
-    messages = [{**one, "content": _fragments(one.get("fragments")) or one.get("content")} for one in found["chat_messages"]]
-    return [Logged(messages, at(found, "chat_session.id"), current=at(found, "chat_session.current_message_id"))]
+    data = value["data"]["biz_data"]
+    messages = [{**one, "content": _fragments(one.get("fragments")) or one.get("content")} for one in data["chat_messages"]]
+    return [Logged(messages, at(data, "chat_session.id"), current=at(data, "chat_session.current_message_id"))]
 
 
 def _fragments(found: Any) -> list[Any]:
@@ -80,8 +80,8 @@ def _fragments(found: Any) -> list[Any]:
 
 def _open_webui(value: Value) -> list[Logged]:
     history = at(value, "chat.history") or {}
-    found = history.get("messages")
-    messages = list(found.values()) if isinstance(found, Mapping) else listed(at(value, "chat.messages")) or []
+    by_id = history.get("messages")
+    messages = list(by_id.values()) if isinstance(by_id, Mapping) else listed(at(value, "chat.messages")) or []
     return [Logged([_with_phases(one) for one in messages], id_of(value), current=current_of(history))]
 
 

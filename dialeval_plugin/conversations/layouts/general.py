@@ -16,7 +16,7 @@ _EXCHANGES = (
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
 )  # fmt: skip
 _ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction")
-"""What an answer next to the messages that led to it is called."""
+"""Names of an answer next to the messages that led to it."""
 
 
 def _exchange_names(value: Value) -> tuple[str, str] | None:
@@ -30,8 +30,8 @@ def _exchange_names(value: Value) -> tuple[str, str] | None:
     messages = listed(value.get("messages"))
     if messages and isinstance(messages[-1], Mapping):
         for name in _ANSWERS:
-            found = parsed_cell(value.get(name))
-            if isinstance(found, str) or is_chat(found) or (isinstance(found, Mapping) and is_message({"role": "", **found})):
+            cell = parsed_cell(value.get(name))
+            if isinstance(cell, str) or is_chat(cell) or (isinstance(cell, Mapping) and is_message({"role": "", **cell})):
                 return "messages", name
     return None
 

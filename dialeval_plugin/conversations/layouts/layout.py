@@ -1,4 +1,4 @@
-"""What a layout is, and what the declarations of layouts have in common."""
+"""`Layout`, and what the declarations of layouts have in common."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ class Layout:
     def conversations(self, value: Value, where: str) -> list[Logged]:
         """Return the conversations that an object holds; an error of it begins with `where`."""
         with self.reading(where):
-            found = list(self.read(value))
-            if not all(isinstance(one.messages, list) for one in found):
+            conversations = list(self.read(value))
+            if not all(isinstance(one.messages, list) for one in conversations):
                 raise TypeError
-            return found
+            return conversations
 
     def ask(self, where: str, named: str | None) -> None:
         """Refuse an object whose layout leaves a question open, unless the user named the layout."""
@@ -109,7 +109,7 @@ class Layout:
 
 
 WHOLE = ("messages", "conversations", "conversation", "turns")
-"""What the messages of a conversation are called, where nothing else is known of it."""
+"""Names of the messages of a conversation, where nothing else is known of it."""
 IDS = (
     "id", "conversation_id", "conversationId", "uuid", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
     "dialogue_id", "dialog_id", "conversation_hash", "trace_id", "traceId", "_id", "question_id",
@@ -136,25 +136,25 @@ def listed(value: Any) -> list[Any] | None:
 
 def list_at(value: Value, path: str) -> list[Any]:
     """Return the elements of the list at a path; a TypeError says that there is none."""
-    if (found := listed(at(value, path))) is None:
+    if (elements := listed(at(value, path))) is None:
         raise TypeError
-    return found
+    return elements
 
 
 def messages_at(
     path: str, *, id: str = "", fields: Fields = USUAL, each: Callable[[Any], Any] | None = None
 ) -> Callable[[Value], list[Logged]]:
-    """Return what reads one conversation whose messages are at `path`, and its id at `id` or where ids usually are.
+    """Return a reader of one conversation with its messages at `path`, and its id at `id` or where ids usually are.
 
-    What each message of the list says in a way of its own `each` makes a usual message.
+    `each` makes a usual message of each message of the list.
     """
 
     def read(value: Value) -> list[Logged]:
         current = current_of(value) or current_of(next((one for one in value.values() if isinstance(one, Mapping)), {}))
         own = at(value, id) if id else None
         messages = list_at(value, path)
-        found = messages if each is None else [each(one) for one in messages]
-        return [Logged(found, own if own is not None else id_of(value), current=current, fields=fields)]
+        messages = messages if each is None else [each(one) for one in messages]
+        return [Logged(messages, own if own is not None else id_of(value), current=current, fields=fields)]
 
     return read
 
@@ -218,7 +218,7 @@ _HOLDERS = (
     "messages", "contents", "generations", "candidates", "choices", "output", "outputs", "input", "inputs", "message",
     "input_messages", "output_messages", "prompt",
 )  # fmt: skip
-"""What holds the messages of a request or an answer."""
+"""Fields that hold the messages of a request or an answer."""
 
 
 def messages_of(value: Any, role: str) -> list[Any] | None:
@@ -262,8 +262,8 @@ def _of_list(elements: list[Any], role: str) -> list[Any] | None:
         return alternating(text for pair in elements for text in pair)
     if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
         return messages_of(elements[0], role)
-    found = [one if isinstance(one, Mapping) else {"role": role, "content": one} for one in elements]
-    return [one if "role" in one or is_message(one) or "type" in one else {"role": role, **one} for one in found]
+    messages = (one if isinstance(one, Mapping) else {"role": role, "content": one} for one in elements)
+    return [one if "role" in one or is_message(one) or "type" in one else {"role": role, **one} for one in messages]
 
 
 def _is_pair(value: Any) -> bool:

@@ -90,10 +90,10 @@ def _slack_message(value: Value) -> Value:
 
 
 def _slack(value: Value) -> list[Logged]:
-    found: dict[object, list[Value]] = {}
+    threads: dict[object, list[Value]] = {}
     for one in map(_slack_message, value["messages"]):
-        found.setdefault(one["conversation"], []).append(one)
-    return [Logged(messages, id) for id, messages in found.items()]
+        threads.setdefault(one["conversation"], []).append(one)
+    return [Logged(messages, id) for id, messages in threads.items()]
 
 
 def _discord_message(message: Any) -> Any:

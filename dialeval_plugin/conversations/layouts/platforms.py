@@ -17,7 +17,7 @@ from .layout import Layout, Logged, Value, at, has, id_of, list_at, plain, plain
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _RELAYED = {"role": "event"}
-"""What no side said: that somebody joined, a wait, a change of state."""
+"""A message of no side: somebody joined, a wait, a change of state."""
 
 
 def _rasa(value: Value) -> list[Logged]:

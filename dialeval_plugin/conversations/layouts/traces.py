@@ -43,13 +43,13 @@ def _nested(attributes: Any) -> Any:
 def _otlp(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
-    found: Any
-    kind, found = next(iter(value.items()), ("", {}))
+    inner: Any
+    kind, inner = next(iter(value.items()), ("", {}))
     if kind == "arrayValue":
-        return [_otlp(one) for one in found.get("values") or ()]
+        return [_otlp(one) for one in inner.get("values") or ()]
     if kind == "kvlistValue":
-        return {one["key"]: _otlp(one.get("value")) for one in found.get("values") or ()}
-    return found if kind.endswith("Value") else value
+        return {one["key"]: _otlp(one.get("value")) for one in inner.get("values") or ()}
+    return inner if kind.endswith("Value") else value
 
 
 def _lists(tree: Any) -> Any:
@@ -65,11 +65,11 @@ def _attributes(value: Value) -> Any:
     return _nested(value.get("attributes", value))
 
 
-def _messages(found: Any) -> Any:
+def _messages(value: Any) -> Any:
     """Messages of OpenInference as others have them; any other value as it is."""
-    if not isinstance(found := parsed_cell(found), list):
-        return found
-    messages = [one.get("message", one) if isinstance(one, Mapping) else one for one in map(_nested_message, found)]
+    if not isinstance(value := parsed_cell(value), list):
+        return value
+    messages = [one.get("message", one) if isinstance(one, Mapping) else one for one in map(_nested_message, value)]
     return [
         {**one, "content": [part.get("message_content", part) for part in one["contents"]]} if "contents" in one else one
         for one in messages
@@ -81,9 +81,9 @@ def _nested_message(message: Any) -> Any:
     return _nested(message) if is_flat else message
 
 
-def _pair(found: Any) -> tuple[Any, Any] | None:
+def _pair(attributes: Any) -> tuple[Any, Any] | None:
     """The request and the answer among attributes."""
-    pairs = (tuple(at(found, path) for path in names) for names in _SPANS)
+    pairs = (tuple(at(attributes, path) for path in names) for names in _SPANS)
     return next(((_messages(asked), _messages(said)) for asked, said in pairs if asked is not None and said is not None), None)
 
 
@@ -92,28 +92,28 @@ def _of_events(events: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     asked: list[Any] = []
     said: list[Any] = []
     for event in events:
-        found = _attributes(event)
-        body = _otlp(event["body"]) if "body" in event else found
-        name = event.get("eventName") or event.get("event_name") or at(found, "event.name") or event.get("name") or ""
+        attributes = _attributes(event)
+        body = _otlp(event["body"]) if "body" in event else attributes
+        name = event.get("eventName") or event.get("event_name") or at(attributes, "event.name") or event.get("name") or ""
         kind = str(name).removeprefix("gen_ai.").removesuffix(".message")
-        if (pair := _pair(found)) is not None:
-            return pair[0], pair[1]
+        if (pair := _pair(attributes)) is not None:
+            return pair
         if kind in ("system", "user", "assistant", "tool"):
             asked.append({"role": kind, "content": body.get("content")} if isinstance(body, Mapping) else body)
         elif kind == "choice":
             message = parsed_cell(body.get("message", body.get("content")))
             said.append({"role": "assistant", **(message if isinstance(message, Mapping) else {"content": message})})
         elif kind == "content.prompt":
-            asked += listed(at(found, "gen_ai.prompt")) or []
+            asked += listed(at(attributes, "gen_ai.prompt")) or []
         elif kind == "content.completion":
-            said += listed(at(found, "gen_ai.completion")) or []
+            said += listed(at(attributes, "gen_ai.completion")) or []
     return asked, said
 
 
 def _span(value: Value) -> Logged:
-    found = _attributes(value)
-    kind = str(at(found, "openinference.span.kind") or "").upper()
-    pair = _pair(found)
+    attributes = _attributes(value)
+    kind = str(at(attributes, "openinference.span.kind") or "").upper()
+    pair = _pair(attributes)
     if pair is None or kind in _ASIDE or (kind in ("CHAIN", "AGENT") and value.get("parent_id")):
         pair = _of_events(event for event in listed(value.get("events")) or [] if isinstance(event, Mapping))
         if not (pair[0] and pair[1]):

@@ -33,9 +33,9 @@ from dialeval_plugin.corpora.rows import (
 logger = logging.getLogger(__name__)
 
 CRITERIA = ("relevance", "specificity", "consistency", "empathy", "overall")
-"""What the annotators were asked, in the order of the files."""
+"""Criteria of the annotators, in the order of the files."""
 OPTIONS = ("A is better.", "B is better.", "Both are good.", "Both are bad.")
-"""What they could answer. A is the first system of the comparison's name."""
+"""Their possible answers. A is the first system of the comparison's name."""
 _FINDS_GOOD = {"first": (OPTIONS[0], OPTIONS[2]), "second": (OPTIONS[1], OPTIONS[2])}
 """The answers that find A, and B, good."""
 HUMAN = "human"
@@ -128,9 +128,9 @@ def read_causes(path: Path) -> list[CausePair]:
     pairs, n_lost, n_spans = [], 0, 0
     for index, (row, history, reply) in enumerate(zip(rows, histories, replies, strict=True)):
         spans = [span for span in texts_field(row, "entities") if not is_blank(span)]
-        found = [_find_span(span, history) for span in spans]
-        n_spans, n_lost = n_spans + len(spans), n_lost + sum(not places for places in found)
-        causes = tuple(sorted({place for places in found for place in places}))
+        matches = [_find_span(span, history) for span in spans]
+        n_spans, n_lost = n_spans + len(spans), n_lost + sum(not places for places in matches)
+        causes = tuple(sorted({place for places in matches for place in places}))
         pairs.append(CausePair(f"{stem}_{index:05d}", history, reply, causes))
     if n_lost:
         logger.warning("%s: %d of %d marked causes are in no turn of their history and are left out", path, n_lost, n_spans)

@@ -15,7 +15,7 @@ from dialeval_plugin.corpora.rows import distinct_ids, id_field, require, texts_
 QUALITY = "appropriate"
 """Name of the label of `ResponseSet.examples`: 1 for a positive response, 0 for a negative one."""
 KINDS = ("positive", "random", "adversarial")
-"""Of responses, in the order of `ResponseSet.examples`."""
+"""Kinds of responses, in the order of `ResponseSet.examples`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ LABELS = ("O", "T", "X")
 
 _SUFFIX = ".log.json"
 _ENCRYPTED = 0x1
-"""Of the flags of a zip's member."""
+"""A flag of a zip's member."""
 _SPEAKERS = {"U": "User", "S": "System"}
 _FOLDERS = {"revised": "dbdc3_revised", "original": "dbdc3"}
 
@@ -89,7 +89,7 @@ def counts(response: Example) -> tuple[int, int, int]:
 
 
 def _zip_texts(path: Path, inside: str) -> Iterator[tuple[str, str, str]]:
-    """Where each log is, its system and its text."""
+    """The place of each log, its system and its text."""
     try:
         with zipfile.ZipFile(path) as archive:
             logs = sorted(

@@ -42,9 +42,9 @@ class EvaluationSet:
     url: str
     """Page of the paper or of the data."""
     about: str
-    """What was rated, in a sentence."""
+    """A sentence on what was rated."""
     files: tuple[str, ...]
-    """Where the set may lie in the data folder; the first that exists is read."""
+    """Files in the data folder that may hold the set; the first that exists is read."""
     level: Level
     overall: str | None
     """The quality that stands for overall quality; None where it has to be looked up in the file."""

@@ -37,7 +37,7 @@ from dialeval_plugin.corpora.rows import as_object, read_csv, spoken_turn, text_
 END = "__eou__"
 COLUMNS = ("Dialog_ID", "Type", "Actor", "Text")
 SPEAKER, LISTENER = "speaker", "listener"
-"""Of EmpatheticDialogues."""
+"""Speakers of EmpatheticDialogues."""
 YOU, PARTNER = "you", "partner"
 """The speakers of PersonaChat, whom the file tells apart by place only; named as in its persona lines."""
 SILENCE = "__SILENCE__"
