@@ -53,12 +53,13 @@ def is_table(path: Path) -> bool:
 
 
 def file_rows(path: Path) -> list[Line]:
-    """Return the rows of a table, or the objects of a JSON file."""
-    return (
-        read_csv(path, "\t" if ".tsv" in path.name.lower() else ",")
-        if is_table(path)
-        else list(open_rows(str(path), is_log=False).lines)
-    )
+    """Return the rows of a table or of Parquet, or the objects of a JSON file."""
+    if is_table(path):
+        return read_csv(path, "\t" if ".tsv" in path.name.lower() else ",")
+    rows = list(open_rows(str(path), is_log=False).lines)
+    if not rows:
+        raise InputError(f"{path}: has no rows. Give some.")
+    return rows
 
 
 def _set_decimal_points(rows: Sequence[Line]) -> None:

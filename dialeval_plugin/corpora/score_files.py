@@ -27,8 +27,7 @@ from typing import Any, NamedTuple, cast
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read_json, read_json_lines, read_text
-from dialeval_plugin.core.resources import optional
-from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation
+from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation, meta_file
 from dialeval_plugin.core.signature import text_hash
 
 from .columns import Columns
@@ -144,7 +143,7 @@ def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
     Raises:
         InputError: the file is malformed, or has no such column, or several of which nobody says which one counts.
     """
-    return _scored_rows(path, _rows_of(path), column)
+    return _scored_rows(path, file_rows(path), column)
 
 
 def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
@@ -152,7 +151,7 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
     if read_meta(path):
         return read_scored_rows(path, column)
     try:
-        rows = _rows_of(path)
+        rows = file_rows(path)
     except InputError:
         return None  # who reads logs says what is wrong with it
     head = rows[0].value
@@ -169,10 +168,6 @@ def check_matched(source: str, extra: Sequence[str], missing: Sequence[str], jud
                 f"{source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
                 f"Score the {judged} responses, unscored ones as null, or compare what is on both sides with --partial."
             )
-
-
-def _rows_of(path: Path) -> list[Line]:
-    return _parquet_rows(path) if path.suffix == ".parquet" else file_rows(path)
 
 
 def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> ScoredRows:
@@ -195,12 +190,12 @@ def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> Scored
     if main not in there:
         raise InputError(f"{path}: has no column {main!r}. It has: {', '.join(there)}.")
     is_of_turns = meta.get("level") != "dialogue"
-    read = []
+    scored = []
     for row, id in zip(rows, ids, strict=True):
         before = texts_before(row)
         conversation = label_field(row, "conversation") or conversation_of(id, before, is_of_turns=is_of_turns)
-        read.append(ScoredRow(id, conversation, number_cell(row, main), before, row.value))
-    return ScoredRows(str(path), main, read, cast("Orientation", meta.get("orientation", "higher")), meta.get("signature"))
+        scored.append(ScoredRow(id, conversation, number_cell(row, main), before, row.value))
+    return ScoredRows(str(path), main, scored, cast("Orientation", meta.get("orientation", "higher")), meta.get("signature"))
 
 
 def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool = True) -> str:
@@ -211,19 +206,6 @@ def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool 
         ('monday', 'Hi.\nHello.', '0')
     """
     return (id.rpartition(":")[0] if is_of_turns else "") or "\n".join(before or ()) or id
-
-
-def _parquet_rows(path: Path) -> list[Line]:
-    pyarrow, parquet = (optional(name, f"{path}: Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file.")
-    try:
-        rows = parquet.read_table(path).to_pylist()
-    except (OSError, pyarrow.ArrowException) as error:
-        raise InputError(f"{path}: is not Parquet ({error}). Was the file cut off?") from None
-    if not rows:
-        raise InputError(f"{path}: has no rows. Give some.")
-    return [Line(f"{path}: row {number}", row) for number, row in enumerate(rows, start=1)]
 
 
 def texts_before(row: Line) -> tuple[str, ...] | None:
@@ -270,36 +252,23 @@ def _of_rows(
     of_people = [rating_column] if rating_column else list(raters)
     names = list(columns) or ([meta["main"]] if meta else [])
     if not names:
-        found = Columns.of(rows, str(path), known=["rating", "ratings", *of_people])
-        found.warn(str(path), *(name for names in found.raters.values() for name in names))
-        names = found.numbers
+        own = Columns.of(rows, str(path), known=["rating", "ratings", *of_people])
+        own.warn(str(path), *(name for names in own.raters.values() for name in names))
+        names = own.numbers
     there = list(dict.fromkeys(name for row in rows for name in row.value))
     if not names:
         raise InputError(f"{path}: no column but {', '.join(there)} is there, and none of them holds numbers. Add scores.")
     for name in [*names, *of_people]:
         if name not in there:
             raise InputError(f"{rows[0].where}: has no column {name!r}. It has: {', '.join(there)}.")
-    read = [_column(path, rows, ids, name, meta, is_alone=len(names) == 1) for name in names]
+    read = []
+    for name in names:
+        scores = {id: number_cell(row, name) for row, id in zip(rows, ids, strict=True)}
+        why = {id: str(row.value.get("unscored") or UNKNOWN) for row, id in zip(rows, ids, strict=True) if scores[id] is None}
+        evaluator = path.stem if len(names) == 1 else f"{path.stem}:{name}"
+        orientation = cast("Orientation", meta.get("orientation", "higher"))
+        read.append(ScoreColumn(evaluator, scores, why, str(path), orientation=orientation, signature=meta.get("signature")))
     return ScoreFile(read, rated_rows(rows, str(path), of_people, raters) if of_people else None)
-
-
-def _column(
-    path: Path, rows: Sequence[Line], ids: Sequence[str], name: str, meta: Mapping[str, Any], *, is_alone: bool
-) -> ScoreColumn:
-    scores: dict[str, float | None] = {}
-    unscored: dict[str, str] = {}
-    for row, id in zip(rows, ids, strict=True):
-        scores[id] = number_cell(row, name)
-        if scores[id] is None:
-            unscored[id] = str(row.value.get("unscored") or UNKNOWN)
-    return ScoreColumn(
-        evaluator=path.stem if is_alone else f"{path.stem}:{name}",
-        scores=scores,
-        unscored=unscored,
-        source=str(path),
-        orientation=cast("Orientation", meta.get("orientation", "higher")),
-        signature=meta.get("signature"),
-    )
 
 
 def _ids(rows: Sequence[Line]) -> list[str]:
@@ -313,7 +282,7 @@ def _ids(rows: Sequence[Line]) -> list[str]:
 
 def read_meta(path: Path) -> Mapping[str, Any]:
     """Return what `dialeval score` wrote beside the scores; nothing where the file is from elsewhere."""
-    beside = path.with_name(path.name + ".meta.json")
+    beside = meta_file(path)
     if not beside.is_file():
         return {}
     meta = read_json(beside)
@@ -389,7 +358,7 @@ def _dailydialog(path: Path, file: Mapping[str, Any]) -> ScoreFile:
 
 
 def _glue(path: Path) -> ScoreFile | None:
-    found = usr.read_scored(path)
-    ids = [example.id for example in found.examples]
-    columns = [ScoreColumn(name, dict(zip(ids, values, strict=True)), {}, str(path)) for name, values in found.scores.items()]
-    return ScoreFile(columns, [RatedItem.of(example) for example in found.examples]) if columns else None
+    examples, scores = usr.read_scored(path)
+    ids = [example.id for example in examples]
+    columns = [ScoreColumn(name, dict(zip(ids, values, strict=True)), {}, str(path)) for name, values in scores.items()]
+    return ScoreFile(columns, [RatedItem.of(example) for example in examples]) if columns else None

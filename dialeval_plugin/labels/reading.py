@@ -29,7 +29,7 @@ from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
 from dialeval_plugin.corpora.registry import identify
-from dialeval_plugin.corpora.rows import is_number, is_table
+from dialeval_plugin.corpora.rows import file_rows, is_number, is_table
 from dialeval_plugin.corpora.score_files import conversation_of
 
 from .scales import MAX_CATEGORIES, Cells
@@ -104,7 +104,7 @@ def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
     if not path.exists():
         return None
     if path.suffix.lower() in {".xlsx", ".parquet", ".arrow"}:
-        rows = _workbook(path) if path.suffix.lower() == ".xlsx" else list(open_rows(str(path)).lines)
+        rows = _workbook(path) if path.suffix.lower() == ".xlsx" else file_rows(path)
         return person_rows(rows, str(path))
     check_suffix(path)
     is_own = is_table(path) or export_of(FileHead.of(path).value) is not None or identify(path) is None

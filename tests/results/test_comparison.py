@@ -274,7 +274,7 @@ def test_a_file_of_several_scores_says_which_can_be_named(tmp_path: Path) -> Non
     path = tmp_path / "no.parquet"
     assert refusal(read_scored_rows, path) == f"{path}: there is no such file."
     path.write_bytes(b"PAR1")
-    assert refusal(read_scored_rows, path).startswith(f"{path}: is not Parquet (")
+    assert refusal(read_scored_rows, path).startswith(f"{path}: cannot be read (")
 
 
 def test_a_plan_of_both_versions_needs_fewer_conversations_than_one_of_different_ones(both: Any) -> None:
