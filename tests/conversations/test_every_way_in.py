@@ -144,7 +144,7 @@ def source_of(given: Any) -> Source:
 @pytest.mark.parametrize("door", doors(chat_rows()))
 def test_every_door_gives_the_same_rows(door: str, layout: str, tmp_path: Path) -> None:
     given = doors(LAYOUTS[layout]())[door](tmp_path)
-    items = [placed.item for placed in source_of(given).items("turn") if placed is not None]
+    items = [placed.item for placed in source_of(given).items("turn")]
     assert [
         (one.id, [turn.text for turn in one.context], one.response.text) for one in items if isinstance(one, Example)
     ] == EXPECTED
@@ -168,10 +168,10 @@ def test_standard_input_and_a_folder_give_them_too(layout: str, tmp_path: Path, 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
     stdin = Source("-")
     for _ in range(2):  # a stream that is read once is kept
-        assert [placed.item.id for placed in stdin.items("turn") if placed] == [id for id, _, _ in EXPECTED]
+        assert [placed.item.id for placed in stdin.items("turn")] == [id for id, _, _ in EXPECTED]
     (tmp_path / "day").mkdir()
     (tmp_path / "day" / "x.jsonl").write_bytes(lines)
-    found = [placed.item.id for placed in Source(str(tmp_path)).items("turn") if placed]
+    found = [placed.item.id for placed in Source(str(tmp_path)).items("turn")]
     assert found == [f"day/x.jsonl/{id}" for id, _, _ in EXPECTED]
 
 
@@ -195,7 +195,7 @@ def test_what_is_kept_and_left_out_is_the_same(tmp_path: Path) -> None:
         given = doors(rows)[door](tmp_path)
         options = ReadingOptions(keep=("model",))
         source = Source(given, options) if isinstance(given, str) else Source("conversations", options, given)
-        items = [placed.item for placed in source.items("turn") if placed]
+        items = [placed.item for placed in source.items("turn")]
         assert {item.origin.kept for item in items if item.origin} == {(("model", "m1"),)}
         assert source.left_out == {"system message": 2}
 
@@ -203,7 +203,7 @@ def test_what_is_kept_and_left_out_is_the_same(tmp_path: Path) -> None:
 def test_equal_ids_are_told_apart_on_one_line_too(tmp_path: Path) -> None:
     chat, response = chat_rows()[1], {"id": "x", "context": ["Hi."], "response": "Hello."}
     (path := tmp_path / "x.json").write_text(json.dumps([chat, chat]), encoding="utf-8")
-    assert [placed.item.id for placed in Source(str(path)).items("turn") if placed] == ["b:2", "b#2:2"]
+    assert [placed.item.id for placed in Source(str(path)).items("turn")] == ["b:2", "b#2:2"]
     path.write_text(json.dumps([response, response]), encoding="utf-8")
     assert refusal(Source(str(path)).read, "turn") == (
         f"{path}:1: the id 'x' is also that of {path}:1. Give every example its own."

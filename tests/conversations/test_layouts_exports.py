@@ -276,7 +276,7 @@ def test_what_a_folder_or_an_archive_has_of_text_is_read_by_its_layout(tmp_path:
     (tmp_path / "chats" / "Ann.txt").write_text(WHATSAPP)
     (tmp_path / "chats" / "notes.md").write_text("Tea.")
     source = Source(str(tmp_path / "chats"), ReadingOptions(layout="whatsapp"))
-    (found,) = [placed.item for placed in source.items("turn") if placed is not None]
+    (found,) = [placed.item for placed in source.items("turn")]
     assert (found.id, found.origin.source) == ("Ann.txt/0:4", f"{tmp_path}/chats/Ann.txt:5")  # type: ignore[union-attr]
     assert source.passed_over == [f"{tmp_path}/chats/notes.md"]
     with zipfile.ZipFile(tmp_path / "chats.zip", "w") as archive:

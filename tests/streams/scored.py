@@ -1,7 +1,9 @@
-"""One call for a run that is scored into a file."""
+"""A run that is scored into a file, and one that is killed on its way."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from dialeval_plugin.core.scorer import Scorer
@@ -15,3 +17,42 @@ def score_file(
 ) -> RunningSummary:
     """Score a source, or a shard of it."""
     return ScoreRun(scorer, source, output, shard, overwrite=overwrite).score(n_worst)
+
+
+_KILLER = """
+import os, shutil, signal, sys
+from pathlib import Path
+from dialeval_plugin.core.registry import load_scorer
+from dialeval_plugin.corpora.scored_input import Shard, Source
+from dialeval_plugin.streams import run
+from dialeval_plugin.streams.output import merge
+
+block, what, function, number, moment, *words = sys.argv[1:]
+run.BLOCK, calls = int(block), 0
+owner = os if function == "replace" else shutil
+original = getattr(owner, function)
+
+def counted(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == int(number) and moment == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    original(*arguments, **options)
+    if calls == int(number) and moment == "after":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(owner, function, counted)
+if what == "merge":
+    output, *parts = map(Path, words)
+    merge(parts, output)
+else:
+    source, output, *shard = words
+    part = Shard.parse(*shard) if shard else None
+    run.ScoreRun(load_scorer("response_length"), Source(source), Path(output), shard=part).score()
+"""
+
+
+def killed(what: str, function: str, number: int, moment: str, *words: object, block: int = 20) -> int:
+    """Score SOURCE OUTPUT [SHARD], or merge OUTPUT PARTS, killed before or after a call of `function`; return how it ended."""
+    command = [sys.executable, "-c", _KILLER, str(block), what, function, str(number), moment, *map(str, words)]
+    return subprocess.run(command, check=False, capture_output=True).returncode

@@ -36,7 +36,7 @@ from dialeval_plugin.streams.run import ScoreRun
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
 from tests.refusals import refusal
-from tests.streams.scored import score_file
+from tests.streams.scored import killed, score_file
 
 ROWS = [{"id": f"r{number}", "context": [f"Hi {number % 7}."], "response": "x " * (number % 9 + 1)} for number in range(60)]
 LENGTH = load_scorer("response_length")
@@ -112,7 +112,7 @@ def test_everything_that_a_file_of_scores_is_of_is_compared(tmp_path: Path, sour
 
 def test_a_finished_block_is_of_these_texts(tmp_path: Path, source: Source) -> None:
     output = tmp_path / "out.jsonl"
-    assert killed("score", "os", "replace", 2, "before", source.name, output) == -9
+    assert killed("score", "replace", 2, "before", source.name, output, "1/2") == -9
     write_rows(Path(source.name), [{**row, "response": f"{row['response']}y"} for row in ROWS])
     assert "this unfinished run has other inputs or settings" in refusal(score_file, LENGTH, source, output, shard=Shard(1, 2))
 
@@ -319,43 +319,6 @@ def test_a_scale_may_begin_below_zero(tmp_path: Path) -> None:
     assert (judge.range, judge.score([item]).values) == ((-5.0, 5.0), (-3.0,))
 
 
-KILLER = """
-import os, shutil, signal, sys
-from pathlib import Path
-import dialeval_plugin.core.registry as registry
-from dialeval_plugin.streams import run, launch
-from dialeval_plugin.streams.output import merge
-from dialeval_plugin.corpora.scored_input import Shard, Source
-
-what, owner, function, number, moment, *words = sys.argv[1:]
-run.BLOCK, calls = 20, 0
-original = getattr(owner := {"os": os, "shutil": shutil}[owner], function)
-
-def counted(*arguments, **options):
-    global calls
-    calls += 1
-    if calls == int(number) and moment == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
-    original(*arguments, **options)
-    if calls == int(number) and moment == "after":
-        os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(owner, function, counted)
-if what == "merge":
-    output, *parts = map(Path, words)
-    merge(parts, output)
-else:
-    source, output = words
-    scorer = registry.load_scorer("response_length")
-    run.ScoreRun(scorer, Source(source), Path(output), shard=Shard(1, 2)).score()
-"""
-
-
-def killed(what: str, owner: str, function: str, number: int, moment: str, *words: object) -> int:
-    command = [sys.executable, "-c", KILLER, what, owner, function, str(number), moment, *map(str, words)]
-    return subprocess.run(command, check=False, capture_output=True).returncode
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
@@ -366,7 +329,7 @@ def test_a_merge_that_was_killed_is_finished_by_the_same_command(
     parts = shards_of(source, tmp_path)
     merge(parts, whole := tmp_path / f"whole.{suffix}")
     output = tmp_path / f"out.{suffix}"
-    assert killed("merge", "os", "replace", number, moment, output, *parts) == -9
+    assert killed("merge", "replace", number, moment, output, *parts) == -9
     for _ in range(2):  # one that is finished stays as it is
         meta = merge(parts, output)
         assert (output.read_bytes(), meta["n_total"]) == (whole.read_bytes(), 60)
@@ -379,13 +342,13 @@ def test_a_merge_that_was_killed_is_finished_by_the_same_command(
     assert refusal(merge, parts, output) == f"{output}: {OTHER}delete it."
 
 
-@pytest.mark.parametrize(("owner", "function", "number"), [("os", "replace", 1), ("os", "replace", 4), ("shutil", "rmtree", 1)])
+@pytest.mark.parametrize(("function", "number"), [("replace", 1), ("replace", 4), ("rmtree", 1)])
 def test_a_shard_that_was_killed_leaves_nothing_but_its_file(
-    tmp_path: Path, source: Source, owner: str, function: str, number: int
+    tmp_path: Path, source: Source, function: str, number: int
 ) -> None:
     score_file(LENGTH, source, whole := tmp_path / "whole.jsonl", shard=Shard(1, 2))
     output = tmp_path / "out.jsonl"
-    assert killed("score", owner, function, number, "before", source.name, output) == -9
+    assert killed("score", function, number, "before", source.name, output, "1/2") == -9
     assert files(tmp_path, "out")
     score_file(LENGTH, source, output, shard=Shard(1, 2))
     assert output.read_bytes() == whole.read_bytes()

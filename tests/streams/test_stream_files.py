@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ from dialeval_plugin.corpora.scored_input import Shard, Source, is_streamed
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.output import merge, read_rows
 from tests.refusals import refusal
-from tests.streams.scored import score_file
+from tests.streams.scored import killed, score_file
 
 ROWS = [
     {"id": f"r{number}", "context": [turn.text for turn in example.context], "response": example.response.text}
@@ -177,7 +176,7 @@ def test_responses_to_one_context_are_in_one_shard(tmp_path: Path) -> None:
     shards: dict[tuple[str, ...], set[int]] = {}
     for number in (1, 2, 3):
         for placed in source.items("turn", Shard(number, 3)):
-            if placed is not None and isinstance(placed.item, Example):
+            if isinstance(placed.item, Example):
                 shards.setdefault(tuple(turn.text for turn in placed.item.context), set()).add(number)
     assert {len(found) for found in shards.values()} == {1}
     assert {number for found in shards.values() for number in found} == {1, 2, 3}
@@ -238,48 +237,18 @@ KILLED_AT = {
     "before what belongs to all rows": ("replace", 6, "before"),
     "before the blocks are removed": ("rmtree", 1, "before"),
 }
-DRIVER = """
-import os, shutil, signal, sys
-from pathlib import Path
-from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.streams import run
-from dialeval_plugin.corpora.scored_input import Shard, Source
-
-source, output, shard, function, number, moment = sys.argv[1:]
-run.BLOCK, calls = 50, 0
-owner = os if function == "replace" else shutil
-original = getattr(owner, function)
-
-def counted(*arguments, **options):
-    global calls
-    calls += 1
-    if calls == int(number) and moment == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
-    original(*arguments, **options)
-    if calls == int(number) and moment == "after":
-        os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(owner, function, counted)
-run.ScoreRun(
-    load_scorer("response_length"), Source(source), Path(output), shard=Shard.parse(shard) if shard else None
-).score()
-"""
-
-
-def driven(*words: object) -> int:
-    return subprocess.run([sys.executable, "-c", DRIVER, *map(str, words)], check=False, capture_output=True).returncode
 
 
 @pytest.mark.parametrize("shard", ["", "1/1"], ids=["whole", "shard"])
 @pytest.mark.parametrize("moment", KILLED_AT)
 def test_a_run_that_was_killed_ends_with_the_same_bytes(tmp_path: Path, moment: str, shard: str) -> None:
     source = json_lines(tmp_path / "rows.jsonl")
-    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    whole, output = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     lengths(source, whole, shard=Shard.parse(shard) if shard else None)
-    assert driven(source, killed, shard, *KILLED_AT[moment]) == -9
-    lengths(source, killed, shard=Shard.parse(shard) if shard else None)
+    assert killed("score", *KILLED_AT[moment], source, output, *filter(None, [shard]), block=50) == -9
+    lengths(source, output, shard=Shard.parse(shard) if shard else None)
     for suffix in ("", ".meta.json"):
-        one, other = (path.with_name(path.name + suffix).read_bytes() for path in (whole, killed))
+        one, other = (path.with_name(path.name + suffix).read_bytes() for path in (whole, output))
         assert one == other
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("killed")) == [
         "killed.jsonl",
@@ -289,7 +258,7 @@ def test_a_run_that_was_killed_ends_with_the_same_bytes(tmp_path: Path, moment: 
 
 def test_finished_blocks_are_not_scored_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
-    assert driven(source, output, "", "replace", 3, "after") == -9
+    assert killed("score", "replace", 3, "after", source, output, block=50) == -9
     scored: list[int] = []
     score = type(load_scorer("response_length")).score_batch
 
@@ -307,7 +276,7 @@ def test_finished_blocks_are_not_scored_again(tmp_path: Path, monkeypatch: pytes
 )
 def test_a_damaged_block_is_named(tmp_path: Path, text: str) -> None:
     source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
-    assert driven(source, output, "", "replace", 3, "after") == -9
+    assert killed("score", "replace", 3, "after", source, output, block=50) == -9
     block = min((tmp_path / "scores.jsonl.blocks").iterdir())
     block.write_bytes(text.encode("latin-1"))
     message = refusal(lengths, source, output)
@@ -319,7 +288,7 @@ def test_a_damaged_block_is_named(tmp_path: Path, text: str) -> None:
 
 def test_a_block_of_other_rows_is_damaged(tmp_path: Path) -> None:
     source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
-    assert driven(source, output, "", "replace", 3, "after") == -9
+    assert killed("score", "replace", 3, "after", source, output, block=50) == -9
     block = min((tmp_path / "scores.jsonl.blocks").iterdir())
     block.write_text("".join(reversed(block.read_text(encoding="utf-8").splitlines(keepends=True))), encoding="utf-8")
     assert refusal(lengths, source, output) == (
@@ -329,7 +298,7 @@ def test_a_block_of_other_rows_is_damaged(tmp_path: Path) -> None:
 
 def test_blocks_of_a_run_that_is_replaced_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
-    assert driven(source, output, "", "replace", 3, "after") == -9
+    assert killed("score", "replace", 3, "after", source, output, block=50) == -9
     first = set((tmp_path / "scores.jsonl.blocks").iterdir())
     json_lines(source, [*ROWS[1:], ROWS[0]])
 
@@ -349,7 +318,7 @@ def test_blocks_of_a_run_that_is_replaced_are_removed(tmp_path: Path, monkeypatc
 
 def test_another_input_does_not_go_on_with_the_blocks_of_the_first(tmp_path: Path) -> None:
     source, output = json_lines(tmp_path / "rows.jsonl"), tmp_path / "scores.jsonl"
-    assert driven(source, output, "", "replace", 3, "after") == -9
+    assert killed("score", "replace", 3, "after", source, output, block=50) == -9
     json_lines(source, [*ROWS[1:], ROWS[0]])
     assert "this unfinished run has other inputs or settings" in refusal(lengths, source, output)
     json_lines(source)
@@ -448,7 +417,7 @@ def test_what_needs_the_whole_run_is_given_no_part_and_not_too_much(tmp_path: Pa
 def test_what_needs_the_whole_run_has_all_blocks_also_when_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, output = Source(str(json_lines(tmp_path / "rows.jsonl"))), tmp_path / "scores.jsonl"
     score_file(Relative(), source, whole := tmp_path / "whole.jsonl")
-    expected = Relative().score([placed.item for placed in source.items("turn") if placed is not None])
+    expected = Relative().score([placed.item for placed in source.items("turn")])
     assert [row["x"] for row in read_rows(whole)] == list(expected.values)
     assert max(expected.values, key=lambda value: value or 0.0) == 1.0
     with monkeypatch.context() as patched:
@@ -511,7 +480,7 @@ def test_what_is_left_out_is_counted_anew_by_each_iteration(tmp_path: Path) -> N
 
 def test_conversations_with_the_same_turns_are_in_one_shard(tmp_path: Path) -> None:
     source = Source(str(json_lines(tmp_path / "chats.jsonl", [{"id": f"c{number}", "messages": CHAT} for number in range(20)])))
-    assert sorted(sum(item is not None for item in source.items("turn", Shard(number, 2))) for number in (1, 2)) == [0, 20]
+    assert sorted(len(list(source.items("turn", Shard(number, 2)))) for number in (1, 2)) == [0, 20]
 
 
 def test_small_files_that_are_large_in_memory_are_read_in_bounded_memory(
@@ -638,7 +607,7 @@ def test_a_column_may_have_no_value_in_many_rows(tmp_path: Path) -> None:
     ]
     columns = {"context": "c", "response": "r", "references": "ref", "id": "i"}
     source = Source(str(parquet(tmp_path / "rows.parquet", rows)), ReadingOptions(columns=columns))
-    items = [placed.item for placed in source.items("turn") if placed is not None]
+    items = [placed.item for placed in source.items("turn")]
     assert [item.id for item in items][89:93] == ["89", "90", "r91", "r92"]
     assert [item.references for item in items if isinstance(item, Example)][8:10] == [("a",), ()]
 
@@ -652,7 +621,7 @@ def test_a_malformed_message_costs_its_conversation_alone(tmp_path: Path) -> Non
     bad = [{"role": "user"}]
     rows = [{"id": f"c{number}", "messages": bad if number % 20 == 3 else CHAT} for number in range(60)]
     source = Source(str(json_lines(tmp_path / "chats.jsonl", rows)))
-    ids = [placed.item.id for placed in source.items("turn") if placed is not None]
+    ids = [placed.item.id for placed in source.items("turn")]
     assert ids == [f"c{number}:2" for number in range(60) if number % 20 != 3]
     problem = (
         "conversation 'c3', message 1: is no chat message, it has only 'role'. "
@@ -661,7 +630,7 @@ def test_a_malformed_message_costs_its_conversation_alone(tmp_path: Path) -> Non
     assert (len(source.malformed), source.malformed[0]) == (3, f"{source.name}:4: {problem}")
     assert source.left_out == {"malformed conversation": 3}
     # The same are left out of every shard, and nothing is left where no conversation can be read.
-    places = [placed.place for number in (1, 2) for placed in source.items("turn", Shard(number, 2)) if placed is not None]
+    places = [placed.place for number in (1, 2) for placed in source.items("turn", Shard(number, 2))]
     assert sorted(places) == list(range(57))
     nothing = json_lines(tmp_path / "chats.jsonl", [{"id": "c3", "messages": bad}])
     assert refusal(lengths, nothing, tmp_path / "scores.jsonl") == f"{nothing}:1: {problem}"
