@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
@@ -27,7 +28,7 @@ from dialeval_plugin.core.resources import optional
 from dialeval_plugin.corpora.columns import Columns
 from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
-from dialeval_plugin.corpora.rated_items import RatedItem, qualities, read_rated_items
+from dialeval_plugin.corpora.rated_items import RatedItem, read_rated_items
 from dialeval_plugin.corpora.registry import identify
 from dialeval_plugin.corpora.rows import file_rows, is_number, is_table
 from dialeval_plugin.corpora.score_files import conversation_of
@@ -286,7 +287,8 @@ def _nested_quality(rows: Sequence[Line], name: str, source: str, quality: str |
     there = dict.fromkeys(key for row in rows if isinstance(given := row.value.get(name), dict) for key in given)
     if not there:
         return quality or name.rstrip("s")
-    return chosen_columns(Columns({}, list(there), {}, [], []), source, quality, there, "--quality")[0]
+    chosen, _ = chosen_columns(Columns({}, list(there), {}, [], []), source, quality, there, "--quality")
+    return str(next(name for name in there if name.casefold() == chosen.casefold()))
 
 
 def _given(row: Line, columns: Sequence[str], quality: str, *, is_nested: bool) -> Iterator[tuple[str, Any]]:
@@ -326,43 +328,18 @@ def _known(values: Sequence[str | None]) -> list[str] | None:
     return there if len(there) == len(values) else None
 
 
-def _of_items(
-    items: Sequence[RatedItem],
-    source: str,
-    *,
-    quality: str | None = None,
-    raters: Sequence[str] = (),
-    order: Sequence[str] = (),
-    positive: str | None = None,
-    level: Level | None = None,
-) -> LabelTable:
+def _of_items(items: Sequence[RatedItem], source: str, **options: Unpack[LabelOptions]) -> LabelTable:
+    level = options.get("level")
     items = [item for item in items if level in {None, item.level}]
     if len({item.level for item in items}) != 1:
         problem = "has ratings of responses and of whole dialogues" if items else f"has no ratings at {level} level"
         raise InputError(f"{source}: {problem}. Choose with level 'turn' or 'dialogue'.")
-    if raters:
+    if options.get("raters"):
         raise InputError(f"--raters: {source} is a published set, whose raters have no columns. Leave it out.")
-    rated = qualities(items)
-    quality, _ = chosen_columns(Columns({}, rated, {}, [], []), source, quality, rated, "--quality")
-    quality = next(name for name in rated if name.casefold() == quality.casefold())
-    given = [item.ratings.get(quality, ()) for item in items]
-    width = max(map(len, given))
-    cells = Cells(quality)
-    for item, values in zip(items, given, strict=True):
-        for place in range(width):
-            cells.add(values[place] if place < len(values) else None, f"{source}: {item.id}")
-    numbers, scale = cells.on_scale(source, order, positive)
-    return LabelTable(
-        is_of_dialogues=items[0].level == "dialogue",
-        source=source,
-        ids=[item.id for item in items],
-        labels=numbers.reshape(len(items), width),
-        scale=scale,
-        raters=tuple(f"rater {place}" for place in range(1, width + 1)),
-        clusters=_known([item.cluster for item in items]),
-        systems=_known([item.system for item in items]),
-        items=_known([item.item for item in items]),
-        quality=quality,
-        texts=[("\n".join(item.turns[:-1]), item.turns[-1]) if item.turns else ("", "") for item in items],
-        has_people=False,
-    )
+    rows = []
+    for item in items:
+        labels = {"cluster": item.cluster, "item": item.item, "system": item.system}
+        texts = {"context": list(item.turns[:-1]), "response": item.turns[-1] if item.turns else ""}
+        ratings = {quality: list(values) for quality, values in item.ratings.items()}
+        rows.append(Line(f"{source}: {item.id}", {"id": item.id, "ratings": ratings, **labels, **texts}))
+    return replace(_of_rows(rows, source, **options), is_of_dialogues=items[0].level == "dialogue")
