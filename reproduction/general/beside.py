@@ -157,7 +157,7 @@ def small_table(found: Mapping[str, Mapping[str, Correlation | None]]) -> Table:
             other_rows.setdefault(f"{code.upper()} with {which}", []).append(row.name)
     columns = [named_column(name, is_number=name != "evaluator") for name in rows[0]]
     shown = "; ".join(f"{', '.join(names)}: {which}" for which, names in other_rows.items())
-    return Table(rows, columns, [f"{MARK} On other rows than here. {shown}."])
+    return Table(rows, columns, [f"Figures with {MARK} in the data file are of other rows. {shown}."])
 
 
 def aim(of_general: Mapping[str, ValueInterval | Estimate | None]) -> str:
