@@ -16,7 +16,7 @@ from dialeval_plugin.corpora.registry import describe_set
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOUNDS, COUNTS
 from dialeval_plugin.terminal.plain_text import for_markdown
 
-from .board import Cell, Column, Cost, DataSet, Figure, Leaderboard, Reference
+from .board import Cell, Column, DataSet, Figure, Leaderboard, Reference
 from .evidence import EvaluatorRows, has_references, human_references, ranked
 from .identities import identity_of, with_passports
 from .page import TITLE, render
@@ -118,7 +118,7 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
             signature=_without_folders(run.signature),
             is_partial=run.is_partial,
             unscored=run.unscored_by_reason,
-            cost=Cost(seconds=run.seconds, n_requests=run.n_requests, n_prompt_characters=run.n_prompt_characters),
+            cost=run.cost,
             date=run.date.isoformat(timespec="seconds"),
             source=f"{run.path.parent.name}/{run.path.name}",
             metadata={"task": run.task, "task version": run.version},
@@ -138,13 +138,14 @@ def references_of(run: TaskRun) -> Iterator[Reference]:
 
 def _columns(run: TaskRun) -> dict[Column, dict[str, str]]:
     """The run's columns, each with its metrics: their names in it to those in the file."""
+    about = run.about
     # The code of a DSTC10 set says little to most readers; its published name does.
-    dataset = dstc10.SETS[run.dataset].name if run.dataset in dstc10.SETS else run.dataset
+    dataset = dstc10.SETS[about.dataset].name if about.dataset in dstc10.SETS else about.dataset
     if run.kind != "preference":
-        return {Column(dataset, run.level, run.quality): {name: name for name in run.metrics}}
+        return {Column(dataset, about.level, about.quality): {name: name for name in run.metrics}}
     criteria = dict.fromkeys(name.partition("_")[0] for name in run.metrics if _is_coefficient(name))
     return {
-        Column(dataset, run.level, criterion): {
+        Column(dataset, about.level, criterion): {
             name.removeprefix(f"{criterion}_"): name for name in run.metrics if name.startswith(f"{criterion}_")
         }
         for criterion in criteria
@@ -165,7 +166,7 @@ def _figure(run: TaskRun, name: str) -> Figure:
         ci_low=low,
         ci_high=high,
         is_rough=low is not None and run.has_rough_intervals,
-        higher_is_better=name not in run.lower_is_better,
+        higher_is_better=name not in run.about.lower_is_better,
         reason=reason,
     )
 

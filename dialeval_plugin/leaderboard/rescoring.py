@@ -87,9 +87,9 @@ def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:
         tables.append(
             EvaluatorScores(
                 evaluator=run.evaluator if seed is None else f"{run.evaluator}, seed {seed}",
-                dataset=run.dataset,
-                quality=run.quality,
-                level="dialogue" if run.level == "dialogue" else "turn",
+                dataset=run.about.dataset,
+                quality=run.about.quality,
+                level="dialogue" if run.about.level == "dialogue" else "turn",
                 ids=[row.id for row in rows],
                 scores=[row.score for row in rows],
                 ratings=[row.rating for row in rows] if human == "mean" else aggregate([row.ratings for row in rows], human),
@@ -108,14 +108,14 @@ def _others(run: TaskRun, bootstrap: Bootstrap) -> list[AgreementResult]:
     """The statistics of a task that compares, classifies or detects breakdowns."""
     results = []
     for name, estimate in KINDS[run.kind].estimates(run.outcomes or (), bootstrap).items():
-        quality, _, statistic = name.partition("_") if run.kind == "preference" else (run.quality, "", name)
+        quality, _, statistic = name.partition("_") if run.kind == "preference" else (run.about.quality, "", name)
         if isinstance(estimate, Estimate):
             results.append(
                 AgreementResult(
                     evaluator=run.evaluator,
-                    dataset=run.dataset,
+                    dataset=run.about.dataset,
                     quality=quality,
-                    level="dialogue" if run.level == "dialogue" else "turn",
+                    level="dialogue" if run.about.level == "dialogue" else "turn",
                     statistic=statistic,
                     estimate=estimate,
                     unscored=run.unscored_by_reason,

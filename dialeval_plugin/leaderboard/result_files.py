@@ -17,10 +17,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias
 
 from annotated_types import Ge, Interval
 from typing_extensions import Required, TypedDict
@@ -35,6 +35,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind, by_plain_
 from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS
 
 from . import result_names, task_runs
+from .board import Cost
 from .result_names import tell_apart
 
 logger = logging.getLogger(__name__)
@@ -94,7 +95,7 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
     runs: dict[tuple[Any, ...], task_runs.TaskRun] = {}
     for path in results:
         for run in _read_results(path, samples):
-            key = (run.date, run.model, run.task, run.variant)
+            key = (run.date, run.model, run.task, run.about.variant)
             if key not in runs or (runs[key].outcomes is None and run.outcomes is not None):
                 runs[key] = run
     if not runs:
@@ -242,7 +243,7 @@ class _Task:
         return [self._run(about, name, figures if name == about.variant else {}, own) for name, own in of_variants.items()]
 
     def _run(
-        self, about: result_names.TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
+        self, about: task_runs.TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
     ) -> task_runs.TaskRun:
         config, kind, mark = self.file["config"], about.kind, KINDS[about.kind].main
         rows = None
@@ -263,34 +264,30 @@ class _Task:
         reasons = self._reasons(rows, n_unscored)
         document = self.samples.values[0][0]["doc"] if self.samples and self.samples.values else {}
         quality = about.quality if about.dataset == "fed" else document.get("quality") or about.quality
+        evaluator = result_names.evaluator_of_run(self.file, self.task, about, variant)
+        about = about._replace(variant=variant, level=about.level or document.get("level") or "", quality=quality)
+        cost = Cost(seconds=self.seconds)
+        if self.samples:
+            cost = replace(cost, n_requests=self.samples.n_requests, n_prompt_characters=self.samples.n_characters)
         return task_runs.TaskRun(
-            evaluator=result_names.evaluator_of_run(self.file, self.task, about, variant),
+            evaluator=evaluator,
             model=result_names.evaluator_name(config),
-            variant=variant,
+            about=about,
             task=self.task,
             version=str(self.file.get("versions", {}).get(self.task, "")),
-            dataset=about.dataset,
-            level=about.level or document.get("level") or "",
-            quality=quality,
-            kind=cast("task_runs.RunKind", kind if kind in task_runs.CLUSTER_AND_SCORE else "rating"),
             date=datetime.fromtimestamp(self.file.get("date") or 0.0, tz=timezone.utc),
             printed=printed,
-            lower_is_better=about.lower_is_better,
             n_total=n_scored + n_unscored,
             n_scored=n_scored,
-            n_unscored=n_unscored,
             unscored_by_reason={reason: number for reason, number in sorted(reasons.items()) if number},
             signature=result_names.run_signature(self.file, self.task, variant, quality, scorer_signature),
             scorer_signature=scorer_signature,
             setup=self._setup(about.method),
             is_partial=sizes.get("effective") != sizes.get("original"),
-            seconds=self.seconds,
-            n_requests=self.samples.n_requests if self.samples else None,
-            n_prompt_characters=self.samples.n_characters if self.samples else None,
+            cost=cost,
             rows=rows,
             outcomes=outcomes,
             path=self.path,
-            recomputed=kind,
         )
 
     def _setup(self, method: str) -> task_runs.Setup:

@@ -11,15 +11,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.hosts.lm_eval.tasks.documents import DEFAULT_SCORER, SCORER_MODEL
-from dialeval_plugin.hosts.lm_eval.tasks.kinds import TaskKind
 
-from .task_runs import TaskRun
+from .task_runs import TaskDescription, TaskRun
 
 MODEL_NAMES = ("peft", "delta", "pretrained", "model", "path", "engine")
 
@@ -35,20 +34,6 @@ _OF_TASKS = ("version", "config_source", "dialeval", "rated_quality")
 _OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise", "eq26", "clamp")
 """Options of the tasks that have a small model of their own; they have no effect on others."""
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
-
-
-class TaskDescription(NamedTuple):
-    """Description of a task; "" where nothing says it."""
-
-    method: str
-    """Name of the way in which answers become scores: the task's group, with its choice of examples."""
-    dataset: str
-    level: str
-    kind: TaskKind
-    quality: str = ""
-    variant: str = ""
-    """Name of the main score, where the task has others besides."""
-    lower_is_better: tuple[str, ...] = ()
 
 
 def describe_task(task: str, metadata: Any, where: str) -> TaskDescription | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from typing_extensions import Required, TypedDict
 
@@ -21,6 +21,8 @@ from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS, DialogueO
 from dialeval_plugin.hosts.lm_eval.tasks.ratings import COEFFICIENTS
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS, ROUGH_CLUSTERS
 
+from .board import Cost
+
 RunKind: TypeAlias = Literal["rating", "classification", "preference", "breakdown"]
 Figures: TypeAlias = Mapping[str, float | Undefined]
 Outcomes: TypeAlias = tuple[Any, ...]
@@ -31,6 +33,20 @@ UNKNOWN = "unknown"
 RATING_METRICS = tuple(f"{name}{end}" for name in COEFFICIENTS for end in ("", "_ci_low", "_ci_high", "_deviation"))
 CLUSTER_AND_SCORE: Mapping[RunKind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
 """Where cluster and score stand in the outcomes of each kind that has no rows."""
+
+
+class TaskDescription(NamedTuple):
+    """Description of a task; "" where nothing says it."""
+
+    method: str
+    """Name of the way in which answers become scores: the task's group, with its choice of examples."""
+    dataset: str
+    level: str
+    kind: TaskKind
+    quality: str = ""
+    variant: str = ""
+    """Name of the score, such as "in_dre", where the task has several; at first that of the main one."""
+    lower_is_better: tuple[str, ...] = ()
 
 
 class _Turn(TypedDict, total=False):
@@ -133,22 +149,16 @@ class TaskRun:
     """Model or scorer with everything that tells it from others: arguments, method, examples, template."""
     model: str
     """The language model or scorer with its arguments."""
-    variant: str
-    """Name of one of the task's several scores, such as "in_dre"; "" where the task has one."""
+    about: TaskDescription
+    """The task, with level and quality from its documents where its metadata has none, and the `variant` of this run."""
     task: str
     version: str
-    dataset: str
-    level: str
-    quality: str
-    kind: RunKind
     date: datetime
     """When the run started, in UTC."""
     printed: Figures
     """The metrics that the run printed of this variant."""
-    lower_is_better: tuple[str, ...]
     n_total: int
     n_scored: int
-    n_unscored: int
     unscored_by_reason: Mapping[str, int]
     signature: str
     """Everything in the file that can move a number."""
@@ -157,25 +167,31 @@ class TaskRun:
     setup: Setup
     is_partial: bool
     """Whether the host was told to run a part of the documents only."""
-    seconds: float | None
-    """The time of the whole run, shared out among its tasks by their requests."""
-    n_requests: int | None
-    n_prompt_characters: int | None
+    cost: Cost
+    """The time is that of the whole run, shared out among its tasks by their requests."""
     rows: tuple[RatedRow, ...] | None
     """Rows in file order; None without samples, or where the task compares or classifies (see `outcomes`)."""
     outcomes: Outcomes | None
     """Inputs of the task's own aggregations, one an item; None without samples."""
     path: Path
-    recomputed: TaskKind
-    """The kind of task whose metrics are computed of `outcomes`."""
+
+    @property
+    def kind(self) -> RunKind:
+        """Kind of the outcomes; the rows of all other kinds are ratings."""
+        return cast("RunKind", self.about.kind if self.about.kind in CLUSTER_AND_SCORE else "rating")
+
+    @property
+    def n_unscored(self) -> int:
+        """Number of items without a score."""
+        return self.n_total - self.n_scored
 
     @cached_property
     def _figures(self) -> Figures:
         if self.outcomes is None:
             return self.printed
-        figures = KINDS[self.recomputed].values(self.outcomes)
-        if self.recomputed == "opinion":
-            names = {f"{self.variant}_{name}".removeprefix("_"): name for name in RATING_METRICS}
+        figures = KINDS[self.about.kind].values(self.outcomes)
+        if self.about.kind == "opinion":
+            names = {f"{self.about.variant}_{name}".removeprefix("_"): name for name in RATING_METRICS}
             figures = {names.get(name, name): value for name, value in figures.items() if name in names or name in COUNTS}
         return {**figures, **self.printed}
 
@@ -210,7 +226,7 @@ class TaskRun:
     @property
     def cell(self) -> tuple[str, str, str, str]:
         """Evaluator, data, level and quality: what makes two runs repetitions of each other."""
-        return self.evaluator, self.dataset, self.level, self.quality
+        return self.evaluator, self.about.dataset, self.about.level, self.about.quality
 
 
 def rated_rows(
@@ -222,7 +238,7 @@ def rated_rows(
         samples: those that have the metric `mark`, in file order, one an outcome.
         outcomes: see `TaskRun.outcomes`.
         mark: the metric that every sample has.
-        variant: see `TaskRun.variant`.
+        variant: see `TaskDescription.variant`.
         default_reason: why a sample that logs no reason has no score.
     """
     if outcomes and isinstance(outcomes[0], Opinion):

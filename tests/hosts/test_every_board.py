@@ -91,14 +91,14 @@ def test_no_family_of_tasks_is_missing() -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_a_task_reaches_rescoring_board_exports_and_page(task: str, name: str, runs: dict[str, Everywhere]) -> None:
     made = runs[name]
-    own = {run.variant: (run, found) for run, found in zip(made.runs, made.findings, strict=True) if run.task == task}
+    own = {run.about.variant: (run, found) for run, found in zip(made.runs, made.findings, strict=True) if run.task == task}
     assert tuple(sorted(own)) == TASKS[task]
     for run, found in own.values():
         assert run.outcomes
         assert found
-        if run.recomputed in {"rating", "opinion"}:
-            (main,) = (one for one in found if one.statistic == KINDS[run.recomputed].main)
-            assert main.estimate.value == run.metrics[KINDS[run.recomputed].main]
+        if run.about.kind in {"rating", "opinion"}:
+            (main,) = (one for one in found if one.statistic == KINDS[run.about.kind].main)
+            assert main.estimate.value == run.metrics[KINDS[run.about.kind].main]
         reached(run, made)
 
 

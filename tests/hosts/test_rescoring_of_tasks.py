@@ -86,7 +86,7 @@ def estimates(run: TaskRun, **settings: Any) -> dict[str, Estimate]:
 
 
 def of(runs: list[TaskRun], task: str, variant: str = "") -> TaskRun:
-    (run,) = (run for run in runs if (run.task, run.variant) == (task, variant))
+    (run,) = (run for run in runs if (run.task, run.about.variant) == (task, variant))
     return run
 
 
@@ -116,7 +116,7 @@ def test_rescoring_gives_what_the_task_printed(runs: list[TaskRun], task: str, v
         if not variant and name in run.printed:
             assert run.printed[name] == estimate.value
     assert (run.metrics["n_scored"], run.metrics["n_unscored"]) == (run.n_scored, run.n_unscored)
-    assert set(run.printed) == (set() if variant else set(KINDS[run.recomputed].printed))
+    assert set(run.printed) == (set() if variant else set(KINDS[run.about.kind].printed))
 
 
 @pytest.mark.long
@@ -131,7 +131,7 @@ def test_every_seed_is_rescored_and_their_mean_is_what_was_printed(runs: list[Ta
 
 def test_a_row_has_the_raters_of_the_corpus(runs: list[TaskRun]) -> None:
     run = of(runs, "fed_dialog_turn_specific")
-    assert (run.dataset, run.level, run.quality) == ("fed", "turn", "specific")
+    assert (run.about.dataset, run.about.level, run.about.quality) == ("fed", "turn", "specific")
     row = (run.rows or ())[0]
     assert (row.id, row.ratings, row.system) == ("fed_000_1", (2.0, 2.0, 0.0, 0.0, 1.0), "Meena")
     opinion = (of(runs, "convai2_opinion").rows or ())[0]

@@ -103,7 +103,8 @@ def test_what_a_task_prints_beside_a_figure_is_a_reference_of_its_column_and_no_
     metrics = {"relevance_cont2cat": 0.3, "relevance_cont2cat_floor": 0.2, "relevance_cont2cat_ceiling": 0.4}
     (run,) = read_runs([tmp_path / "breakdown"])
     printed = {**metrics, "empathy_cont2cat": 0.1}
-    run = replace(run, task="cgdialog_preference_dream", dataset="dream", kind="preference", printed=printed)
+    about = run.about._replace(dataset="dream", kind="preference")
+    run = replace(run, task="cgdialog_preference_dream", about=about, printed=printed)
     board = Leaderboard(tuple(cells_of(run)), tuple(references_of(run)))
     assert board.coefficients == ("cont2cat",)
     empathy, relevance = board.columns

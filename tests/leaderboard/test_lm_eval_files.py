@@ -34,7 +34,7 @@ def result_file(folder: Path) -> Path:
 
 def run_of(folder: Path, task: str = "slide_mini", variant: str = "llm") -> TaskRun:
     """The one run of a task and variant in a folder."""
-    (run,) = (run for run in read_runs([folder]) if (run.task, run.variant) == (task, variant))
+    (run,) = (run for run in read_runs([folder]) if (run.task, run.about.variant) == (task, variant))
     return run
 
 
@@ -51,8 +51,8 @@ def test_runs_load_newest_first() -> None:
 
 def test_a_run_says_what_ran_on_what(runs: dict[tuple[str, str], TaskRun]) -> None:
     run = runs["slide_mini", f"{JUDGE}, slide, llm"]
-    assert (run.model, run.variant, run.dataset) == (JUDGE, "llm", "mini")
-    assert (run.level, run.quality, run.version, run.is_partial) == ("turn", "fits", "2.0", True)
+    assert (run.model, run.about.variant, run.about.dataset) == (JUDGE, "llm", "mini")
+    assert (run.about.level, run.about.quality, run.version, run.is_partial) == ("turn", "fits", "2.0", True)
     assert run.date.isoformat() == "2026-11-27T09:29:48.826895+00:00"
     assert (run.n_total, run.n_scored, run.n_unscored, run.unscored_by_reason) == (8, 7, 1, {"parse_failure": 1})
     assert run.metrics["spearman"] == pytest.approx(-0.4409585518440985)
@@ -62,9 +62,9 @@ def test_a_run_says_what_ran_on_what(runs: dict[tuple[str, str], TaskRun]) -> No
     )
     assert "|lm_eval_version:0.4.13|" in run.signature
     assert "|[method:slide|variant:slide|slm:" in run.signature
-    assert run.n_requests == 8
+    assert run.cost.n_requests == 8
     scorer = runs["dstc10_dialog_mini", "slide (models/slm, slm)"]
-    assert scorer.seconds is not None
+    assert scorer.cost.seconds is not None
     assert "|[method:slide|" in scorer.signature
 
 
@@ -72,8 +72,8 @@ def test_the_time_of_a_run_is_shared_out_by_requests(runs: dict[tuple[str, str],
     tasks = {run.task: run for run in runs.values() if run.model == JUDGE}
     whole = float(json.loads(result_file(LM_EVAL_FILES).read_text())["total_evaluation_time_seconds"])
     requests = {"dailydialog_pp_mini": 32, "dstc10_dialog_mini": 32, "slide_mini": 8}
-    assert {task: run.n_requests for task, run in tasks.items()} == requests
-    assert math.fsum(run.seconds or 0 for run in tasks.values()) == pytest.approx(whole)
+    assert {task: run.cost.n_requests for task, run in tasks.items()} == requests
+    assert math.fsum(run.cost.seconds or 0 for run in tasks.values()) == pytest.approx(whole)
 
 
 def test_a_row_has_its_score_its_raters_and_its_document(runs: dict[tuple[str, str], TaskRun]) -> None:
@@ -101,7 +101,7 @@ def test_results_without_samples_keep_their_metrics(copy: Path) -> None:
     for path in copy.glob("samples_*"):
         path.unlink()
     run = run_of(copy, variant="slide")
-    assert (run.rows, run.outcomes, run.n_requests, run.seconds) == (None, None, None, None)
+    assert (run.rows, run.outcomes, run.cost.n_requests, run.cost.seconds) == (None, None, None, None)
     assert (run.metrics["n_scored"], run.unscored_by_reason) == (7, {"unknown": 1})
 
 
