@@ -33,6 +33,7 @@ _OF_TASKS = ("version", "config_source", "dialeval", "rated_quality")
 """Fields of a task's metadata that are not the evaluator's."""
 _OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise", "eq26", "clamp")
 """Options of the tasks that have a small model of their own; they have no effect on others."""
+_LONGEST_SETTING = 60
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
 
 
@@ -173,23 +174,20 @@ def _option(key: str, value: str) -> str:
     return f"{key}={value}" if _NUMBER.fullmatch(value) else value
 
 
-_LONGEST = 60
-
-
 def tell_apart(runs: Sequence[TaskRun]) -> list[TaskRun]:
     """Return the runs, with longer names where different evaluators would have the same one."""
-    told = list(runs)
+    renamed = list(runs)
     for field, names_of in (("model", _by_folders), ("evaluator", _by_settings)):
         groups: dict[str, list[int]] = defaultdict(list)
-        for place, run in enumerate(told):
+        for place, run in enumerate(renamed):
             groups[getattr(run, field)].append(place)
         for places in groups.values():
-            own = [told[place] for place in places]
+            own = [renamed[place] for place in places]
             # What a task's own small model signs is no part of a language model.
             if len({(run.setup.model == SCORER_MODEL and run.scorer_signature) or place for place, run in enumerate(own)}) > 1:
                 for place, run, name in zip(places, own, names_of(own), strict=True):
-                    told[place] = replace(run, model=name, evaluator=name + run.evaluator.removeprefix(run.model))
-    return told
+                    renamed[place] = replace(run, model=name, evaluator=name + run.evaluator.removeprefix(run.model))
+    return renamed
 
 
 def _by_folders(runs: Sequence[TaskRun]) -> Iterator[str]:
@@ -205,9 +203,11 @@ def _by_settings(runs: Sequence[TaskRun]) -> Iterator[str]:
     tails = _tails({own[name] for own in settings for name in differing if is_folder(own.get(name))})
     for run, own in zip(runs, settings, strict=True):
         texts = {name: tails.get(own[name]) or own[name].partition("://")[2] or own[name] for name in differing if name in own}
-        shown = ", ".join(f"{name}={text if len(text) <= _LONGEST else text_hash(text)[:8]}" for name, text in texts.items())
+        text_of_settings = ", ".join(
+            f"{name}={text if len(text) <= _LONGEST_SETTING else text_hash(text)[:8]}" for name, text in texts.items()
+        )
         name, bracket = (run.model[:-1] + ", ", ")") if run.model.endswith(")") else (f"{run.model} (", ")")
-        yield name + shown + bracket if shown else run.model
+        yield name + text_of_settings + bracket if text_of_settings else run.model
 
 
 def _arguments(run: TaskRun) -> dict[str, Any]:
@@ -216,8 +216,8 @@ def _arguments(run: TaskRun) -> dict[str, Any]:
 
 
 def _settings(run: TaskRun) -> Mapping[str, str]:
-    given = {"host": run.setup.model, "base_url": _arguments(run).get("base_url"), **run.setup.others}
-    return {name: str(value) for name, value in given.items() if value not in (None, "")}
+    settings = {"host": run.setup.model, "base_url": _arguments(run).get("base_url"), **run.setup.others}
+    return {name: str(value) for name, value in settings.items() if value not in (None, "")}
 
 
 def _tails(folders: set[str]) -> dict[str, str]:
