@@ -33,7 +33,7 @@ class ConversationTable:
 
     def __init__(self, path: Path | None = None, input: str = "") -> None:
         if path is not None and path.suffix not in _FORMATS:
-            raise InputError(f"{path}: cannot be told to be CSV or JSON. Give a name that ends in {' or '.join(_FORMATS)}.")
+            raise InputError(f"{path}: is neither CSV nor JSON by its name. Give a name that ends in {' or '.join(_FORMATS)}.")
         if path is not None:
             check_output(path, input, "the table of the conversations")
         self.path, self._settings = path, dict[str, str]()

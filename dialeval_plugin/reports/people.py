@@ -29,7 +29,7 @@ from .correlation_report import AgreementResult, EvaluatorScores, ReportOptions,
 from .tables import Table
 
 PEOPLE = (
-    "People: each is set beside the mean of the others on the rows that this person rated, and so are the evaluators, whose "
+    "People: each is compared with the mean of the others on the rows that this person rated, and so are the evaluators, whose "
     "value is the mean over the people. Two are tested on one target: the mean of the people who are neither of them. A place "
     "is that in the lists of a file that does not name its raters, and holds several people."
 )
@@ -85,7 +85,7 @@ def evaluate_people(judgements: Sequence[EvaluatorScores], options: ReportOption
     """Return every coefficient of every evaluator and every person; InputError where no two people rated enough."""
     if not options.is_plain:
         raise InputError(
-            "--people: sets people beside evaluators row by row. Leave out --by-system, --average-by and --within."
+            "--people: compares people with evaluators row by row. Leave out --by-system, --average-by and --within."
         )
     return [
         finding for cell in by_cell(judgements) for name in options.coefficients for finding in _of_cell(cell, name, options)

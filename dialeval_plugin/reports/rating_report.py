@@ -69,7 +69,7 @@ class RatingFinding:
             return None
         if not ceiling.ci_low:
             return (
-                f"{self.quality}: it cannot be told that these ratings judge anything: the interval of their mean's ceiling, "
+                f"{self.quality}: nothing shows that these ratings judge anything: the interval of their mean's ceiling, "
                 f"{figure(ceiling.ci_low)} to {figure(ceiling.ci_high)}, includes 0. Have more rated, by more raters each."
             )
         if ceiling.ci_high < LOW_CEILING:

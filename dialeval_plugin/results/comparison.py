@@ -176,16 +176,16 @@ def verdict(difference: Estimate, orientation: Orientation = "higher") -> str:
     """Say which of two is better by the interval of B - A, or why nothing can be told."""
     value, low, high = difference.value, difference.ci_low, difference.ci_high
     if value is None:
-        return f"Nothing can be told: {difference.reason}"
+        return f"No verdict: {difference.reason}"
     if low is None or high is None:
         if value == 0 and difference.reason is not None and UNIFORM in difference.reason:
             return "A and B have the same scores."
         if (n := difference.n_clusters) < MIN_CLUSTERS:
-            return f"Nothing can be told: B - A is {number_text(value)}, of {n} conversations, and {MIN_CLUSTERS} are needed."
-        return f"Nothing can be told: B - A is {number_text(value)}. {difference.reason}"
+            return f"No verdict: B - A is {number_text(value)}, of {n} conversations, and {MIN_CLUSTERS} are needed."
+        return f"No verdict: B - A is {number_text(value)}. {difference.reason}"
     rough = ", rough" if difference.is_rough else ""
     if low <= 0 <= high:
-        return f"No difference can be told: B - A is {number_text(value)} ({number_text(low)} to {number_text(high)}{rough})."
+        return f"No difference is shown: B - A is {number_text(value)} ({number_text(low)} to {number_text(high)}{rough})."
     is_better = (value > 0) == (orientation == "higher")
     ends = " to ".join(number_text(end) for end in sorted((abs(low), abs(high))))
     return f"B is {'better' if is_better else 'worse'} than A by {number_text(abs(value))} ({ends}{rough})."
@@ -218,7 +218,7 @@ def _check_unscored(a: ScoredRows, b: ScoredRows, max_gap: float) -> None:
     if abs(share_a - share_b) > max_gap:
         parts = [f"{n} of {of} rows of {one.name}" for (n, of), one in zip(counts, (a, b), strict=True)]
         raise InputError(
-            f"{parts[0]} and {parts[1]} have no score: who fails on the hard ones would look better. Find out why "
+            f"{parts[0]} and {parts[1]} have no score: a version that fails on the hard ones would look better. Find out why "
             f"('unscored' says it), or accept it by --max-unscored-gap {abs(share_a - share_b) + 0.005:.2f}."
         )
 

@@ -76,7 +76,7 @@ class PreferenceShares:
         )
         if self.detectable is None:
             return sentence
-        seen = f"{number_text(0.5 + self.detectable.difference)} would be told from it four times in five"
+        seen = f"{number_text(0.5 + self.detectable.difference)} would be shown four times in five"
         return f"{sentence} That may be chance: with these {share.n_clusters} prompts {seen}."
 
     def table(self) -> Table:

@@ -255,7 +255,7 @@ def _difference(result: DifferenceOfTrueMeans) -> list[str]:
     one, is_rate = result.difference, result.a.is_rate
     what = "rate" if is_rate else "mean"
     sides = " and ".join(f"{name} {_interval(side.mean, is_rate=is_rate)}" for name, side in (("A", result.a), ("B", result.b)))
-    verdict = "It cannot be told which is better"
+    verdict = "No difference is shown"
     if one.ci_low is not None and one.ci_low > 0:
         verdict = "B is better"
     elif one.ci_high is not None and one.ci_high < 0:

@@ -204,7 +204,7 @@ def quality_agreement(
         agreement = mean_interval(same[same != 0] > 0, clusters=labels[same != 0], bootstrap=bootstrap)
         reason = agreement.reason
         if agreement.value is None:
-            reason = f"{where}: no two rows of one cluster are told apart by {quality!r} and another quality. Have more rated."
+            reason = f"{where}: no two rows of one cluster differ by {quality!r} and another quality. Have more rated."
         agreements[quality] = replace(agreement, name=where, reason=reason)
     return agreements
 

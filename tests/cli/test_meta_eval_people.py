@@ -92,7 +92,9 @@ def test_people_are_rows_of_the_ranking(folder: Path) -> None:
         of_knows.append(np.corrcoef([truth[id] for id in kept], others)[0, 1])
     assert {name: rows[name]["value"] for name in of_people} == pytest.approx(of_people, abs=1e-12)
     assert rows["knows"]["value"] == pytest.approx(np.mean(of_knows), abs=1e-12)
-    assert found["notes"][0].startswith("People: each is set beside the mean of the others on the rows that this person rated,")
+    assert found["notes"][0].startswith(
+        "People: each is compared with the mean of the others on the rows that this person rated,"
+    )
 
 
 def test_the_share_of_the_ceiling_stands_beside_it(folder: Path) -> None:
@@ -128,7 +130,7 @@ def test_what_goes_with_the_options(folder: Path) -> None:
     scores, ratings = folder / "knows.jsonl", ["--ratings", folder / "labels.jsonl"]
     with refused("--calibrate: is of --alt-test, which is not there. Add --alt-test 0.2, or leave it out."):
         run("meta-eval", scores, *ratings, "--calibrate", "none")
-    with refused("--people: sets people beside evaluators row by row. Leave out --by-system, --average-by and --within."):
+    with refused("--people: compares people with evaluators row by row. Leave out --by-system, --average-by and --within."):
         run("meta-eval", scores, *ratings, "--people", "--within", "1", "5")
     with refused("--alt-test: is about scores, and there are none. Name a file of scores, or leave it out."):
         run("meta-eval", *ratings, "--alt-test", "0.1")

@@ -69,7 +69,7 @@ def test_an_interval_that_includes_0_is_said_in_words(tmp_path: Path) -> None:
     _good, note, _drawn = found["notes"]
     high = found["rows"][1]["ceiling_of_mean_ci_high"]
     assert note == (
-        "drawn: it cannot be told that these ratings judge anything: the interval of their mean's ceiling, "
+        "drawn: nothing shows that these ratings judge anything: the interval of their mean's ceiling, "
         f"0.000 to {high:.3f}, includes 0. Have more rated, by more raters each."
     )
 

@@ -106,7 +106,7 @@ def test_without_a_file_no_more_than_the_worst_are_kept(monkeypatch: pytest.Monk
 def test_a_file_that_cannot_be_the_table_is_refused(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.touch()
-    with refused("out.txt: cannot be told to be CSV or JSON. Give a name that ends in .csv or .json."):
+    with refused("out.txt: is neither CSV nor JSON by its name. Give a name that ends in .csv or .json."):
         ConversationTable(Path("out.txt"), str(source))
     made = ConversationTable(Path("out.csv"), str(source))
     whole = Example("a", (), Turn("x"), origin=Origin("a"))

@@ -122,7 +122,7 @@ def test_ids_that_agree_by_accident_pair_nothing(both: Any) -> None:
     assert found.matched_by is None
     assert found.notes == ["ids are in both files, but what they name begins differently, so nothing is paired by id"]
     assert found.verdict == (
-        "No difference can be told: B - A is -0.004 (-0.138 to 0.128). "
+        "No difference is shown: B - A is -0.004 (-0.138 to 0.128). "
         "With these 40 and 40 conversations a difference of 0.193 would be seen four times in five."
     )
 
@@ -130,7 +130,7 @@ def test_ids_that_agree_by_accident_pair_nothing(both: Any) -> None:
 def test_different_conversations_are_compared_by_their_means_with_a_wider_interval(both: Any) -> None:
     found = both(rows(), rows(shift=0.05, name="d"))
     assert (found.matched_by, found.n_matched, found.changed) == (None, 0, ())
-    told = "No difference can be told: B - A is 0.050 (-0.090 to 0.190)."
+    told = "No difference is shown: B - A is 0.050 (-0.090 to 0.190)."
     seen = "With these 40 and 40 conversations a difference of 0.207 would be seen four times in five."
     assert found.verdict == f"{told} {seen}"
     passed = "gate passed: B - A 0.050 (-0.090 to 0.190) is not wholly below -0.020."
@@ -172,19 +172,17 @@ def test_equal_scores_are_said_to_be_equal_and_pass_a_gate(both: Any) -> None:
 
 def test_few_conversations_have_no_interval_and_no_verdict(both: Any) -> None:
     found = both(rows(9), rows(9, shift=0.05))
-    assert found.verdict == "Nothing can be told: B - A is 0.050, of 9 conversations, and 10 are needed."
+    assert found.verdict == "No verdict: B - A is 0.050, of 9 conversations, and 10 are needed."
     assert str(found.gate()) == "gate undecided: 9 conversations, and 10 are needed. Score more of them."
     assert both(rows(10), rows(10, shift=0.05)).verdict == "B is better than A by 0.051 (0.038 to 0.062, rough)."
     # Nor where the other file alone has many.
     found = both(rows(9), rows(40, name="d"))
-    assert found.verdict == "Nothing can be told: B - A is -0.190, of 9 conversations, and 10 are needed."
+    assert found.verdict == "No verdict: B - A is -0.190, of 9 conversations, and 10 are needed."
 
 
 def test_a_verdict_of_no_resamples_says_why() -> None:
     estimate = mean_interval([0.1, 0.2] * 10, bootstrap=Bootstrap(rounds=0))
-    assert verdict(estimate) == (
-        "Nothing can be told: B - A is 0.150. mean: rounds is 0, so there is no interval. Ask for 1000 rounds."
-    )
+    assert verdict(estimate) == ("No verdict: B - A is 0.150. mean: rounds is 0, so there is no interval. Ask for 1000 rounds.")
 
 
 @pytest.mark.parametrize(
@@ -226,8 +224,8 @@ def test_files_of_which_one_is_much_less_scored_are_refused(tmp_path: Path) -> N
     worse = [{**row, "score": None} if place % 10 == 0 else row for place, row in enumerate(rows())]
     a, b = file(tmp_path / "a.jsonl", rows(), SIGNATURE), file(tmp_path / "b.jsonl", worse, SIGNATURE)
     assert refusal(compare, a, b) == (
-        f"0 of 120 rows of {a} and 12 of 120 rows of {b} have no score: who fails on the hard ones would look better. Find out "
-        "why ('unscored' says it), or accept it by --max-unscored-gap 0.11."
+        f"0 of 120 rows of {a} and 12 of 120 rows of {b} have no score: a version that fails on the hard ones would look "
+        "better. Find out why ('unscored' says it), or accept it by --max-unscored-gap 0.11."
     )
     assert compare(a, b, max_unscored_gap=0.11).a.n_scored == 108
 

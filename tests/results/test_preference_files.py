@@ -125,7 +125,7 @@ def test_a_share_that_may_be_chance_says_which_one_would_not(tmp_path: Path) -> 
     assert found.detectable is not None
     assert found.verdict == (
         "The preferred answer scores higher in 0.500 [0.350, 0.650] of 40 pairs; it is the longer one in 0.500 [0.350, 0.650]. "
-        "That may be chance: with these 40 prompts 0.728 would be told from it four times in five."
+        "That may be chance: with these 40 prompts 0.728 would be shown four times in five."
     )
 
 

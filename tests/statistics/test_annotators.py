@@ -117,7 +117,7 @@ def test_an_evaluator_that_knows_nothing_does_not_pass_where_people_hardly_agree
     found = alternative_annotator_test(judged(np.full(60, 3), labels_of(labels, clusters=[str(row // 3) for row in range(60)])))
     assert (found.winning_rate, found.over_constant.value <= 0, found.passes) == (1.0, True, False)
     assert found.verdict.startswith(
-        "May judge stand in for a person: cannot be told, as one that says the same of every row may do as well. It matches 2"
+        "May judge stand in for a person: unclear, as one that says the same of every row may do as well. It matches 2"
     )
     assert found.cautions == (
         "2 raters are few: with 3 or more, the others have something in common.",

@@ -182,9 +182,7 @@ def test_a_judge_that_tells_nothing_leaves_the_labels_alone() -> None:
     assert found.method == "labels"
     assert found.slope == 0
     assert found.mean.value == found.labels_only.value
-    assert found.notes == (
-        "The judge tells nothing of the labels that could be told from chance, so the mean is of the labels alone.",
-    )
+    assert found.notes == ("The judge says nothing of the labels beyond chance, so the mean is of the labels alone.",)
     with pytest.raises(InputError) as refused:
         true_mean(blind, method="rogan-gladen")
     assert re.fullmatch(

@@ -242,7 +242,7 @@ def test_without_a_pair_that_two_qualities_tell_apart_there_is_no_agreement(rati
     found = quality_agreement(ratings, list(clusters))["kind"]
     assert (found.value, found.reason) == (
         None,
-        "quality_agreement: no two rows of one cluster are told apart by 'kind' and another quality. Have more rated.",
+        "quality_agreement: no two rows of one cluster differ by 'kind' and another quality. Have more rated.",
     )
 
 

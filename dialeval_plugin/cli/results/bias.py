@@ -49,7 +49,7 @@ def bias(
     from dialeval_plugin.labels.reading import read_labels
 
     if own is not None and labels is None:
-        raise InputError("--own: is set beside what people said. Give their labels with --labels.")
+        raise InputError("--own: is compared with the labels of people. Give them with --labels.")
     if dry_run and llm is None:
         raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
     name = one_scorer(scorer or (), rubric, rubric_scale)

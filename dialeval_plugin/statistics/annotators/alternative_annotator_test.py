@@ -90,7 +90,7 @@ class AlternativeAnnotatorTest:
         """The answer in plain words."""
         answer = "yes" if self.passes else "not shown"
         if self.winning_rate >= PASSING_RATE and not self.passes:
-            answer = "cannot be told, as one that says the same of every row may do as well"
+            answer = "unclear, as one that says the same of every row may do as well"
         n_matched = sum(one.is_matched for one in self.comparisons)
         return (
             f"May {self.evaluator} stand in for a person: {answer}. It matches {n_matched} of {len(self.comparisons)} raters "

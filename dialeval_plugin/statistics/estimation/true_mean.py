@@ -302,9 +302,7 @@ def _more_labels(sample: Sample, mean: Estimate, error: float, left: float, want
 def _notes(sample: Sample, used: Used, method: Method, likeness: Representativeness | None) -> list[str]:
     notes = []
     if used == "labels":
-        notes.append(
-            "The judge tells nothing of the labels that could be told from chance, so the mean is of the labels alone."
-        )
+        notes.append("The judge says nothing of the labels beyond chance, so the mean is of the labels alone.")
     if used == "rogan-gladen":
         notes.append("This takes the judge to be right as often on the other rows as on the labelled ones.")
     if likeness is not None and likeness.p_value < DOUBTED:
