@@ -20,7 +20,6 @@ from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
-from dialeval_plugin.hosts.lm_eval_logs import redact_host_logs
 from dialeval_plugin.hosts.registration import register_models, replaced
 from dialeval_plugin.llm import language_model
 from dialeval_plugin.llm.parsing import unread
@@ -30,6 +29,7 @@ from dialeval_plugin.models.folders import opening, refuse_pickles
 
 from . import asking
 from .arguments import OwnArguments, check_arguments, check_key, is_a, missing_package, refused_argument, split_arguments
+from .logs import redact_host_logs
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,6 @@ class LmEvalLanguageModel:
         own: how it is asked. `max_gen_toks` takes the place of what the requests say; without it a chat model whose answer was
             cut before its verdict is asked once more, with `TOKENS_WHEN_CUT`; a model that only continues text has no end of
             its own. With `structured_output` an answer is JSON with the names of `Request.form`, or is not read.
-        extra: fields of every request to a server.
     """
 
     def __init__(
@@ -72,7 +71,6 @@ class LmEvalLanguageModel:
         retries: int = 2,
         wait: float = 1.0,
         own: OwnArguments | None = None,
-        extra: dict[str, Any] | None = None,
     ) -> None:
         redact_host_logs()
         self.lm, self._own = lm, own or OwnArguments()
@@ -80,14 +78,9 @@ class LmEvalLanguageModel:
         self._as_chat = as_chat
         self._is_served = is_a(type(lm), "TemplateAPI")
         self._seed: int | None = getattr(lm, "_seed", None)
-        if self._is_served:
-            from .bounded_http import RequestParameters
-
-            self._budget = asking.RetryBudget(lm.max_retries, wait, asking.NEVER_REPEATED)
-            asking.take_over_requests(lm, self._budget, RequestParameters(extra or {}))
-        else:
+        if not self._is_served:
             asking.note_cut_answers(lm)
-            self._budget = asking.RetryBudget(retries + 1, wait, asking.NEVER_REPEATED_LOCALLY)
+        self._budget = lm.budget if self._is_served else asking.RetryBudget(retries + 1, wait, asking.NEVER_REPEATED_LOCALLY)
         window = self._window()
         self._tokens_when_cut = TOKENS_WHEN_CUT if window is None else min(TOKENS_WHEN_CUT, window // 2)
 
@@ -204,10 +197,8 @@ class LmEvalLanguageModel:
         overlong = self._overlong(arguments)
         places = [place for place in range(len(arguments)) if place not in overlong]
         handed = None if on_answer is None else _at(places, on_answer)
-        questions = asking.Asking(self.lm, kind, [arguments[place] for place in places], self._budget, read, handed)
-        # A served model that is asked one batch after the other is handed one at a time: it is known then which one failed.
-        one_by_one = self._is_served and self.lm._concurrent <= 1
-        answers = iter(questions.run(self.lm._batch_size if one_by_one else len(places)))
+        fitting = [arguments[place] for place in places]
+        answers = iter(asking.BatchedRequests(self.lm, kind, fitting, self._budget, read, handed).run())
         return [overlong[place] if place in overlong else next(answers) for place in range(len(arguments))]
 
     def _overlong(self, arguments: Sequence[tuple[Any, Any]]) -> dict[int, Unscored]:
@@ -328,7 +319,7 @@ def load_language_model(
     is_folder = named is not None and Path(str(arguments[named])).is_dir()
     with opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext():
         try:
-            lm = kind.create_from_arg_obj(of_host, extra)
+            lm = _asked_in_our_way(kind).create_from_arg_obj(of_host, extra)
         except ImportError as error:
             raise missing_package(model, error) from error
         except OSError as error:
@@ -342,6 +333,8 @@ def load_language_model(
             if (refused := refused_argument(model, kind, of_host, error)) is None:
                 raise
             raise refused from error
+    if extra_fields:
+        lm.extra_fields = extra_fields
     chosen = own.apply_chat_template if as_chat is None else as_chat
     is_chat = chosen if chosen is not None else "chat" in model or model == "litellm"
     if chosen is None and not is_chat and getattr(vars(lm).get("tokenizer"), "chat_template", None):
@@ -350,7 +343,15 @@ def load_language_model(
             "in it, or apply_chat_template=false to leave it out.",
             *(model, name),
         )
-    return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=is_chat, own=own, extra=extra_fields)
+    return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=is_chat, own=own)
+
+
+def _asked_in_our_way(kind: type[Any]) -> type[Any]:
+    if not is_a(kind, "TemplateAPI"):
+        return kind
+    from .served import served
+
+    return served(kind)
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dialeval_plugin.core.errors import DialevalError, InputError, did_you_mean
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.resources import tasks_path
-from dialeval_plugin.hosts.lm_eval_logs import redact_host_logs
 from dialeval_plugin.hosts.registration import importing, register, replaced
 
+from .logs import redact_host_logs
 from .short_table import short_tables
 from .versions import missing_tasks
 

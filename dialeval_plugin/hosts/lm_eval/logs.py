@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -19,17 +18,15 @@ def redact_host_logs() -> None:
 
     A filter of one logger does not see its children's records, and some are made later, so the place is where records are made.
     """
-    logging.setLogRecordFactory(_redacting(logging.getLogRecordFactory()))
+    make = logging.getLogRecordFactory()
 
-
-def _redacting(make: Callable[..., logging.LogRecord]) -> Callable[..., logging.LogRecord]:
     def record(*arguments: Any, **options: Any) -> logging.LogRecord:
         made = make(*arguments, **options)
         if made.name.partition(".")[0] in _LOGGERS:
             made.msg, made.args = redacted(made.getMessage()), ()
             if made.exc_info:
-                # What a formatter finds here it does not make again.
+                # A formatter does not format again what it finds here.
                 made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))
         return made
 
-    return record
+    logging.setLogRecordFactory(record)

@@ -1,0 +1,217 @@
+"""Models behind HTTP: a subclass of the host's that bounds each request, adapts it to the server, and loses no other answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from tenacity import AsyncRetrying, retry_if_exception
+
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.redaction import redacted
+from dialeval_plugin.core.scores import Reason, Unscored
+from dialeval_plugin.llm.language_model import CutAnswer
+from dialeval_plugin.terminal.progress import Progress
+
+from . import versions
+from .asking import (
+    MAX_FAILURES_IN_A_ROW,
+    NEVER_REPEATED,
+    NOT_ASKED,
+    USED_UP,
+    GaveUp,
+    RetryBudget,
+    describe,
+    naming_absent_log_probabilities,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_REPLY_BYTES = 16 * 2**20
+"""Of a reply, decompressed. An answer of 4,096 tokens with log probabilities has less than one MiB."""
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_NAMED = re.compile(r"""['"`](max_tokens|max_completion_tokens|temperature|stop|seed)\\?['"`]""")
+_UNSUPPORTED = re.compile(
+    r"unsupported|not support|not (?:be )?(?:permitted|allowed|accepted)|unknown|unrecogni[sz]ed|unexpected", re.IGNORECASE
+)
+_FORM = re.compile("response_format|json.?schema|grammar", re.IGNORECASE)
+_LONGEST_REFUSAL, _LONGEST_ERROR = 2000, 500
+"""Characters of a server's own words that are read, and that are logged."""
+
+
+class ReplyTooLong(Exception):
+    """A server sent more than any answer has."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the reply has more than {MAX_REPLY_BYTES} bytes")
+
+
+class ErrorReply(Exception):
+    """A server said that all is well (HTTP 200) and sent an error in the place of an answer."""
+
+
+class _BoundedResponse(aiohttp.ClientResponse):
+    """A response of at most `MAX_REPLY_BYTES`; the session's own timeout is one of the whole request."""
+
+    async def read(self) -> bytes:
+        if self._body is None:
+            body = bytearray()
+            async for piece in self.content.iter_any():
+                body += piece
+                if len(body) > MAX_REPLY_BYTES:
+                    raise ReplyTooLong
+            self._body = bytes(body)
+        return self._body
+
+    def raise_for_status(self) -> None:
+        """Raise aiohttp's error with the server's own words, which may name a parameter that it does not take."""
+        try:
+            super().raise_for_status()
+        except aiohttp.ClientResponseError as error:
+            error.body = self._body  # type: ignore[attr-defined]
+            raise
+
+
+if TYPE_CHECKING:
+    _Host = Any
+else:
+    _Host = object
+
+
+def served(kind: type[Any]) -> type[Any]:
+    """Return the class of the host's models of a kind that are asked as `ServedModel` says."""
+    return type(kind.__name__, (ServedModel, kind), {})
+
+
+class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
+    """The part of a served model that replaces the host's: what is sent, how a reply is read, and what becomes of a failure.
+
+    The host repeats requests without jitter, and with several at once it drops all that are under way when one fails for good;
+    here that one becomes an `Unscored` among the answers. OpenAI's newer models take `max_completion_tokens` for `max_tokens`,
+    and neither `stop` nor a `temperature` of 0: what one server refuses it is not sent again.
+
+    Attributes:
+        budget: how often a request is repeated.
+        extra_fields: of every request for a text.
+    """
+
+    _concurrent: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.budget = RetryBudget(self.max_retries, 1.0, NEVER_REPEATED)
+        self.extra_fields: dict[str, Any] = {}
+        self._refused: set[str] = set()
+        self._n_at_once = max(1, self._concurrent)
+        # The host asks one request at a time in another way, in which a timeout is none of the whole reply.
+        self._concurrent = max(2, self._concurrent)
+
+    async def get_batched_requests(
+        self, requests: Any, cache_keys: Any, *, generate: bool = True, ctxlens: Any = None, **kwargs: Any
+    ) -> list[list[Any]]:
+        """Ask for all requests and return the answers of each batch, or the same `Unscored` for all of it."""
+        from lm_eval.models.utils import chunks
+
+        turns = asyncio.Semaphore(self._n_at_once)
+        columns = (requests, cache_keys, ctxlens or [None] * len(requests))
+        batches = list(zip(*(chunks(column, n=self._batch_size) for column in columns), strict=True))
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._n_at_once, ssl=self.verify_certificate),
+            timeout=aiohttp.ClientTimeout(total=self.timeout),
+            response_class=_BoundedResponse,
+        ) as session:
+            sent = {"session": session, "sem": asyncio.Semaphore(self._n_at_once), "generate": generate, **kwargs}
+            tasks = [
+                self._answers(turns, messages=messages, cache_keys=keys, ctxlens=lengths, **sent)
+                for messages, keys, lengths in batches
+            ]
+            answers: list[list[Any]] = await Progress.gather(*tasks, desc="asking", disable=len(tasks) == 1)
+        return answers
+
+    async def _answers(self, turns: asyncio.Semaphore, **sent: Any) -> list[Any]:
+        async def once() -> list[Any]:
+            with naming_absent_log_probabilities(asked=not sent["generate"]):
+                rules = AsyncRetrying(retry=retry_if_exception(self._adaptation()), reraise=True)
+                answers: list[Any] = await rules(self.amodel_call, **sent)
+            return answers
+
+        # Waiting for a turn out here, and not in the host's call, lets requests that have not begun see that others failed.
+        async with turns:
+            try:
+                return await self.budget.acall(once)
+            except self.budget.never:
+                if not self.budget.is_spent:
+                    self.budget.failures_in_a_row = MAX_FAILURES_IN_A_ROW
+                    raise
+                failure = NOT_ASKED  # asyncio would print the errors of the requests that were under way besides the first
+            except GaveUp:
+                failure = NOT_ASKED
+            except Exception as error:
+                failure = Unscored(Reason.API_ERROR, describe(error))
+        return [failure] * len(sent["messages"])
+
+    def _create_payload(self, *args: Any, generate: bool = False, **kwargs: Any) -> dict[str, Any]:
+        """Return the host's request, with what this server has refused renamed or left out."""
+        payload = versions.plain_messages(super()._create_payload(*args, generate=generate, **kwargs))
+        sent: dict[str, Any] = payload | (self.extra_fields if generate else {})
+        renamed = {_OTHER_NAMES[name]: sent[name] for name in self._refused & sent.keys() & _OTHER_NAMES.keys()}
+        return {name: value for name, value in sent.items() if name not in self._refused} | renamed
+
+    def _adaptation(self) -> Callable[[BaseException], bool]:
+        """Return the rule by which a request is sent again: once for each parameter that the server refuses."""
+        of_request: set[str] = set()
+
+        def is_adapted(error: BaseException) -> bool:
+            body = getattr(error, "body", None) or b""
+            text = body[:_LONGEST_REFUSAL].decode(errors="replace")
+            named = _NAMED.search(text) if _UNSUPPORTED.search(text) else None
+            if named is None or named[1] in of_request:
+                if _FORM.search(text):
+                    raise InputError(
+                        f"llm_args: the server refuses what structured_output=true sends: {redacted(text)}. "
+                        "Leave structured_output out, or choose a server and a model that take response_format."
+                    ) from error
+                return False
+            if named[1] not in self._refused:
+                change = f"sent as {_OTHER_NAMES[named[1]]!r}" if named[1] in _OTHER_NAMES else "not sent"
+                logger.warning("the server does not take %r: it is %s from here on", named[1], change)
+            of_request.add(named[1])
+            self._refused.add(named[1])
+            return True
+
+        return is_adapted
+
+    def parse_generations(self, outputs: Any, **kwargs: Any) -> list[str | CutAnswer]:
+        """Return the texts of replies without the thinking, and mark those that were cut."""
+        are_cut = []
+        for output in _checked(outputs):
+            # Anthropic's replies are one message, and the others' have a list of choices.
+            for choice in sorted(output.get("choices") or [output], key=lambda choice: choice.get("index", 0)):
+                message = choice.get("message") or choice
+                if isinstance(parts := message.get("content"), list):
+                    text = "".join(part["text"] for part in parts if part.get("type") == "text")
+                    message["content"] = text if message is not output else [{"text": text}]
+                are_cut.append((choice.get("finish_reason") or choice.get("stop_reason")) in USED_UP)
+        answers = super().parse_generations(outputs=outputs, **kwargs)
+        return [CutAnswer(text or "") if is_cut else text or "" for text, is_cut in zip(answers, are_cut, strict=True)]
+
+    def parse_logprobs(self, outputs: Any, **kwargs: Any) -> list[tuple[float, bool]]:
+        """Return the host's log probabilities of replies that are no errors."""
+        _checked(outputs)
+        answers: list[tuple[float, bool]] = super().parse_logprobs(outputs=outputs, **kwargs)
+        return answers
+
+
+def _checked(outputs: Any) -> list[Any]:
+    """Return replies as a list; the host would read an error, where HTTP says that all is well, as an empty text."""
+    replies = outputs if isinstance(outputs, list) else [outputs]
+    for reply in replies:
+        if isinstance(reply, dict) and (error := reply.get("error")):
+            # The log alone has the server's own words, which may differ from one run to the next.
+            logger.warning("the server sent an error in the place of an answer: %s", redacted(str(error))[:_LONGEST_ERROR])
+            raise ErrorReply("the server sent an error in the place of an answer")
+    return replies
