@@ -103,4 +103,4 @@ def test_a_served_model_is_asked_without_torch(folder: Path) -> None:
     done = without("torch,transformers,sentence_transformers", folder, *SCORE, *llm, address)
     # Nobody listens there.
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "llm: no score, 0 of 1 scored"), done.stderr
-    assert json.loads((folder / "out.jsonl").read_text(encoding="utf-8"))["detail"] == "ConnectionError"
+    assert json.loads((folder / "out.jsonl").read_text(encoding="utf-8"))["detail"] == "ClientConnectorError"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
-from dialeval_plugin.hosts.lm_eval.result_folders import folder_name
+from dialeval_plugin.hosts.lm_eval.run import folder_name
 from dialeval_plugin.leaderboard.result_files import read_runs
 from tests.cli.running import run
 from tests.hosts.through_lm_eval import evaluate

@@ -40,8 +40,10 @@ def main(argv: Sequence[str]) -> None:
         except DialevalError:
             raise
         except Exception as error:
-            if (missing := _missing_tasks(error, managers)) is not None:
-                raise missing from None
+            if names := missing_tasks(error):
+                known = sorted({name for manager in managers for name in manager.all_tasks})
+                problem = " There is no ".join(f"{name!r}.{did_you_mean(name, known)}" for name in names)
+                raise InputError(f"--tasks: there is no {problem} Type `dialeval lm-eval ls tasks` for all.") from None
             # The host's errors hold the request that failed, with its headers.
             sys.stderr.write(redacted("".join(traceback.format_exception(error))))
             raise SystemExit(1) from None
@@ -59,15 +61,13 @@ def indexing_what_is_asked_for(argv: Sequence[str]) -> Iterator[Sequence[TaskMan
     made: list[TaskManager] = []
 
     @functools.wraps(original)
-    def kept(
-        self: Any, verbosity: str | None = None, include_path: Any = None, include_defaults: bool = True, metadata: Any = None
-    ) -> None:
+    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
         if ours_alone:
-            include_path, include_defaults = str(tasks_path()), False
-        original(self, verbosity, include_path, include_defaults, metadata)
+            kwargs |= {"include_path": str(tasks_path()), "include_defaults": False}
+        original(self, *args, **kwargs)
         made.append(self)
 
-    with replaced(TaskManager, "__init__", kept):
+    with replaced(TaskManager, "__init__", noted):
         yield made
 
 
@@ -85,12 +85,3 @@ def _asks_for_ours_alone(argv: Sequence[str]) -> bool:
 
     ours = TaskManager(include_path=str(tasks_path()), include_defaults=False).all_tasks
     return {name for words in given.tasks for name in words.split(",")} <= set(ours)
-
-
-def _missing_tasks(error: Exception, managers: Sequence[TaskManager]) -> InputError | None:
-    """The error of tasks that there are not, each with the nearest that there is; None where the host's is another one."""
-    if not (names := missing_tasks(error)):
-        return None
-    known = {name for manager in managers for name in manager.all_tasks}
-    said = [f"{name!r}.{did_you_mean(name, sorted(known))}" for name in names]
-    return InputError(f"--tasks: there is no {' There is no '.join(said)} Type `dialeval lm-eval ls tasks` for all.")

@@ -33,7 +33,6 @@ from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
 from dialeval_plugin.methods.judging.goodness import NO, YES, in_full, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
-from .result_folders import name_result_folders
 from .run import guard_cache
 from .tasks.documents import DEFAULT_SCORER, ScoredLoglikelihood, ScoredText, Verdict, item_of, with_verdict
 
@@ -113,7 +112,6 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     ) -> None:
         super().__init__()
         guard_cache()
-        name_result_folders()
         if isinstance(scorer, str):
             accepted = scorer_options(scorer)
             takes = {name: accepted is None or name in accepted for name in ("batch_size", "device")}

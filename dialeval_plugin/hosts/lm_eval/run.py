@@ -1,12 +1,12 @@
-"""What the host was started with, which it tells neither to its cache nor to a task; and a cache that tells models apart.
+"""What the host was started with, a cache that tells models apart, and the names of the folders of results.
 
 The host's cache (`--use_cache`) knows the model object and not its name. A task's data set gets the user's `--metadata` and
 the model's arguments in one dictionary, in which nobody can tell them apart. `note_runs` keeps the arguments of the host's
-`simple_evaluate`, in which they stand apart. `dialeval lm-eval`, `dialeval enable` and `register` call it before a run begins;
-a run that began without it is not known, and its answers to our tasks are not cached.
+`simple_evaluate`, which has them apart. `dialeval lm-eval`, `dialeval enable` and `register` call it before a run begins; a run
+that began without it is not known, and its answers to our tasks are not cached.
 
 The key of the cache is the request alone: whoever uses a file second reads what the first was answered. Here the key of a
-request of our tasks holds, besides, everything that the answer depends on, and the model `dialogue-metric`, whose answers cost
+request of our tasks also holds everything that the answer depends on, and the model `dialogue-metric`, whose answers cost
 little, uses no cache. Requests of other tasks stay what they are.
 """
 
@@ -21,14 +21,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from dialeval_plugin.hosts.lm_eval.tasks.documents import ITEM_COLUMNS
+from dialeval_plugin.core.redaction import without_secrets
+from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.version import __version__
 
+from .tasks.documents import DEFAULT_SCORER, ITEM_COLUMNS, SCORER_MODEL
+
 logger = logging.getLogger(__name__)
 
+_NAMED_BY = {SCORER_MODEL: "scorer", "replay-judge": "source"}
+"""Our models, and the argument that says the most of each."""
+_LONGEST_NAME = 100
 _KINDS = ("loglikelihood", "loglikelihood_rolling", "generate_until")
 _WARNED = "_warned_by_dialeval_plugin"
 
@@ -61,7 +68,7 @@ def current_run() -> Run | None:
 def note_runs() -> None:
     """Let `current_run` know every run of the host that begins after this."""
     evaluator: Any = importlib.import_module("lm_eval.evaluator")
-    from lm_eval.utils import simple_parse_args_string
+    from lm_eval.utils import sanitize_model_name, simple_parse_args_string
 
     original = evaluator.simple_evaluate
     signature = inspect.signature(original)
@@ -84,9 +91,32 @@ def note_runs() -> None:
             _current.reset(token)
         if results and run.scorers:
             results["config"]["dialeval_scorers"] = run.scorers
+        if name in _NAMED_BY and (tracker := given.get("evaluation_tracker")) is not None:
+            names = tracker.general_config_tracker
+            names.model_name = folder_name(name, arguments)
+            names.model_name_sanitized = sanitize_model_name(names.model_name)
         return results
 
     evaluator.simple_evaluate = noted
+
+
+def folder_name(model: str, arguments: Mapping[str, Any]) -> str:
+    """Return the name of a run's folder: of the model, its scorer, and the options; a hash where they are shortened.
+
+    The host takes an argument as `model=...` alone, or draws letters: results of two scorers would be in one folder.
+
+    Example:
+        >>> folder_name("dialogue-metric", {}), folder_name("dialogue-metric", {"scorer": "slide", "variant": "slm"})
+        ('dialogue-metric_general', 'dialogue-metric_slide_variant=slm')
+    """
+    options = without_secrets(arguments)
+    first = str(options.pop(_NAMED_BY[model], DEFAULT_SCORER))
+    whole = [model, first, *(f"{name}={value}" for name, value in sorted(options.items()))]
+    # The last part of a path tells folders apart best.
+    short = "_".join([model, first, *(f"{name}={Path(str(value)).name}" for name, value in sorted(options.items()))])
+    if short == "_".join(whole) and len(short) <= _LONGEST_NAME:
+        return short
+    return f"{short[:_LONGEST_NAME]}_{text_hash(*whole)[:8]}"
 
 
 @functools.cache

@@ -34,6 +34,9 @@ K1, B, FLOOR = 1.5, 0.75, 0.25
 class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the host is not typed
     """Base of the samplers: hands on the documents of other dialogues, in an order that a subclass chooses."""
 
+    is_best_last = False
+    """Whether the prompt ends with the best example."""
+
     def __init__(self, df: Sequence[Document] | None = None, *, rnd: int | None = None, **kwargs: Any) -> None:
         super().__init__(df, rnd=rnd, **kwargs)
         self._seed = rnd
@@ -60,15 +63,11 @@ class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the ho
                 f"few-shot examples: {n} were asked for, but the other dialogues of the set have {len(chosen)}. "
                 "Ask for fewer (--num_fewshot)."
             )
-        return [pool[index] for index in self.shown_order(chosen)]
+        return [pool[index] for index in (chosen[::-1] if self.is_best_last else chosen)]
 
     @abstractmethod
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
         """Places in `pool`, the best example first."""
-
-    def shown_order(self, chosen: list[int]) -> list[int]:
-        """The chosen places in the order of the prompt."""
-        return chosen
 
 
 class RandomSampler(OtherDialogueSampler):
@@ -79,7 +78,7 @@ class RandomSampler(OtherDialogueSampler):
     """
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
-        """Places in `pool` in random order."""
+        """Return the places in `pool` in random order."""
         return _shuffled(self._seed, len(pool))
 
 
@@ -99,12 +98,14 @@ class OkapiIndex:
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         # An empty text would make the average length 0 where all are empty.
         counts = [Counter(text or [""]) for text in texts]
-        found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        occurrences: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for place, count in enumerate(counts):
             for word, number in count.items():
-                found[word].append((place, number))
-        self._postings = {word: np.array(places).T for word, places in found.items()}
-        weights = {word: math.log(len(texts) - len(of) + 0.5) - math.log(len(of) + 0.5) for word, of in found.items()}
+                occurrences[word].append((place, number))
+        self._postings = {word: np.array(places).T for word, places in occurrences.items()}
+        weights = {
+            word: math.log(len(texts) - len(places) + 0.5) - math.log(len(places) + 0.5) for word, places in occurrences.items()
+        }
         floor = FLOOR * sum(weights.values()) / len(weights)
         self._weights = {word: weight if weight >= 0 else floor for word, weight in weights.items()}
         lengths = np.array([count.total() for count in counts])
@@ -121,8 +122,9 @@ class OkapiIndex:
 
 
 class _BM25Sampler(OtherDialogueSampler):
-    """The nearest documents by Okapi BM25 over lower-cased words, the nearest last, beside the question."""
+    """The nearest documents by Okapi BM25 over lower-cased words, the nearest last, next to the question."""
 
+    is_best_last = True
     text: Callable[[Document], str]
     """What is compared."""
     _pool: Sequence[Document] | None = None
@@ -140,10 +142,6 @@ class _BM25Sampler(OtherDialogueSampler):
             scores = self._index.scores(_words(query))
             self._rankings[query] = sorted(range(len(pool)), key=lambda index: (-scores[index], index))
         return self._rankings[query]
-
-    def shown_order(self, chosen: list[int]) -> list[int]:
-        """Ascending similarity."""
-        return chosen[::-1]
 
 
 def _words(text: str) -> list[str]:

@@ -32,11 +32,11 @@ def generation_task() -> Any:
 
 def missing_tasks(error: Exception) -> list[str]:
     """Return the tasks that the host says it does not have: 0.4.13 names all of them, 0.5 the first; none of another error."""
-    said = str(error.args[0]) if error.args else ""
-    if isinstance(error, ValueError) and said.startswith("Tasks not found: "):
-        return said.partition(": ")[2].split(", ")
-    found = re.match(r"Spec '(.*)' is not a registered task", said) if isinstance(error, KeyError) else None
-    return [found[1]] if found else []
+    message = str(error.args[0]) if error.args else ""
+    if isinstance(error, ValueError) and message.startswith("Tasks not found: "):
+        return message.partition(": ")[2].split(", ")
+    match = re.match(r"Spec '(.*)' is not a registered task", message) if isinstance(error, KeyError) else None
+    return [match[1]] if match else []
 
 
 def plain_messages(payload: dict[str, Any]) -> dict[str, Any]:

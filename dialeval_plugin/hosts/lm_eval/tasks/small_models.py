@@ -68,16 +68,22 @@ def set_documents(
         group_sets: the same.
         **options: the method's.
     """
+    items: Sequence[Item] | None
     if dataset == "mini":
-        return _split(mini.read_examples(split="test"), mini.QUALITY, lambda examples: columns(examples, **options))
-    items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets, group=task)
-    if items is None:
-        return _placeholder(dataset)
-    examples = [item for item in items if isinstance(item, Example)]
-    if len(examples) < len(items):
-        raise InputError(f"{task}: the set {dataset!r} holds whole dialogues, not responses. Use a turn-level set.")
-    quality = rated_quality or dstc10.overall_quality(examples, dstc10.find_set(dataset))
-    return _split(examples, quality, lambda chosen: columns(chosen, **options))
+        items, quality = mini.read_examples(split="test"), mini.QUALITY
+    else:
+        items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets, group=task)
+        if items is None:
+            return _placeholder(dataset)
+        if not all(isinstance(item, Example) for item in items):
+            raise InputError(f"{task}: the set {dataset!r} holds whole dialogues, not responses. Use a turn-level set.")
+        quality = rated_quality or dstc10.overall_quality(items, dstc10.find_set(dataset))
+    rated = rated_items(items, quality)
+    rows = [
+        _row(item, quality, rating=rating, cluster=context_key(item), is_absent=False, **own)
+        for (item, rating), own in zip(rated, columns([item for item, _ in rated], **options), strict=True)
+    ]
+    return documents.data_sets(test=rows)
 
 
 def dre_columns(
@@ -267,18 +273,6 @@ def _small_model_row(doc: Mapping[str, Any]) -> Row:
     if doc["slm_unscored"] is None:
         return {name: doc[name] for name in _NUMBERS}
     return Unscored(Reason(doc["slm_unscored"]), doc["slm_detail"])
-
-
-def _split(
-    examples: Sequence[Example], quality: str, columns: Callable[[Sequence[Example]], list[dict[str, Any]]]
-) -> dict[str, Any]:
-    rated = rated_items(examples, quality)
-    own = columns([cast("Example", item) for item, _ in rated])
-    rows = [
-        _row(item, quality, rating=rating, cluster=context_key(item), is_absent=False, **extra)
-        for (item, rating), extra in zip(rated, own, strict=True)
-    ]
-    return documents.data_sets(test=rows)
 
 
 def _row(item: Item, quality: str, **own: Any) -> dict[str, Any]:
