@@ -109,10 +109,10 @@ def status(folder: Path | None = None) -> Status:
     """Compare the files with what `enable` would write and, where they are in use, import the hosts to see them work."""
     folder = folder or site_folder()
     files = _files(folder)
-    found = {path: _owned_text(path) for path in files}
-    if all(text is None for text in found.values()):
+    present = {path: _owned_text(path) for path in files}
+    if all(text is None for text in present.values()):
         return Status(folder, "disabled", ())
-    if found != files:
+    if present != files:
         return Status(folder, "outdated", ())
     if not any(getattr(finder, "__name__", None) == FINDER for finder in sys.meta_path):
         return Status(folder, "enabled", ())  # enabled after this process began

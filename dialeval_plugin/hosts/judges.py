@@ -52,7 +52,7 @@ def judge_from_options(
     Whole dialogues are judged by `dialogue_rating`: the papers' other prompts ask about responses.
     """
     if isinstance(llm, Scorer):
-        _refuse_options(llm_args, answers, "a judge")
+        _refuse_options(llm_args, answers, "the judge given as llm is loaded already. Leave {} out.")
         return llm
     from dialeval_plugin.methods.judging.judge import PromptedJudge, PromptName
 
@@ -73,7 +73,7 @@ def language_model_from_options(
     `llm` might have been, for the message.
     """
     if callable(getattr(llm, "generate", None)):
-        _refuse_options(llm_args, answers, "a model")
+        _refuse_options(llm_args, answers, "the model given as llm is loaded already. Leave {} out.")
         return cast("LanguageModel", llm)
     if not isinstance(llm, str) or not llm:
         raise InputError(
@@ -109,10 +109,10 @@ def _replayed(llm_args: str) -> LanguageModel:
     return ReplayedLanguageModel(**arguments)
 
 
-def _refuse_options(llm_args: str, answers: Answers, what: str) -> None:
+def _refuse_options(llm_args: str, answers: Answers, problem: str, where: str = "") -> None:
     for name, value in (("llm_args", llm_args or None), ("answers", answers)):
         if value is not None:
-            raise InputError(f"{name}: {value!r} was given beside {what} that is loaded already. Leave {name} out.")
+            raise InputError(f"{where}{name} is {value!r}, but {problem.format(name)}")
 
 
 def scorer_options(name: str) -> list[str] | None:
@@ -132,15 +132,11 @@ def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
     options = dict(options)
     llm_args = options.pop("llm_args", None) or ""
     answers = options.pop("answers", None)
-    if options.get("llm") is not None:
-        if getattr(scorer_factory(name), "prompts_llm_itself", False):
-            options["llm"] = language_model_from_options(options["llm"], llm_args, answers=answers)
-        else:
-            level = options.get("level", "turn")
-            prompt = _PROMPTS.get(name, name)
-            options["llm"] = judge_from_options(options["llm"], llm_args, prompt=prompt, answers=answers, level=level)
+    if (llm := options.get("llm")) is None:
+        _refuse_options(llm_args, answers, "no llm was named. Pass for example llm='hf' as well.", f"{name}: ")
+    elif getattr(scorer_factory(name), "prompts_llm_itself", False):
+        options["llm"] = language_model_from_options(llm, llm_args, answers=answers)
     else:
-        for option, value in (("llm_args", llm_args or None), ("answers", answers)):
-            if value is not None:
-                raise InputError(f"{name}: {option} is {value!r}, but no llm was named. Pass for example llm='hf' as well.")
+        prompt, level = _PROMPTS.get(name, name), options.get("level", "turn")
+        options["llm"] = judge_from_options(llm, llm_args, prompt=prompt, answers=answers, level=level)
     return load_scorer(name, **options)

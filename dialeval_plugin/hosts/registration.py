@@ -85,9 +85,9 @@ def include_tasks() -> None:
         self: Any, verbosity: str | None = None, include_path: Any = None, include_defaults: bool = True, metadata: Any = None
     ) -> None:
         if include_defaults:
-            given = include_path if isinstance(include_path, (list, tuple)) else [include_path] if include_path else []
+            others = include_path if isinstance(include_path, (list, tuple)) else [include_path] if include_path else []
             ours = tasks_path().resolve()
-            include_path = [str(ours), *(path for path in given if Path(path).expanduser().resolve() != ours)]
+            include_path = [str(ours), *(path for path in others if Path(path).expanduser().resolve() != ours)]
         original(self, verbosity, include_path, include_defaults, metadata)
 
     TaskManager.__init__ = with_our_tasks

@@ -60,26 +60,27 @@ class Evaluator:
         items = [item for one in read if not isinstance(one, Evaluation) for item in one]
         scores = scores_of(self.scorer, items, score_block(self.scorer, items))
         answers = zip(items, scores, strict=True)
-        found = [one if isinstance(one, Evaluation) else self._evaluation(list(islice(answers, len(one)))) for one in read]
-        return [one._replace(details={"signature": str(scores.signature), **one.details}) for one in found]
+        made = [one if isinstance(one, Evaluation) else self._evaluation(list(islice(answers, len(one)))) for one in read]
+        return [one._replace(details={"signature": str(scores.signature), **one.details}) for one in made]
 
     def of_spans(self, spans: Sequence[Any], rows: Sequence[Mapping[str, Any]], layout: str) -> list[tuple[Any, Evaluation]]:
         """Return the spans that have an answer, each with its evaluation; `rows` are the conversations of all of them."""
-        found = list(zip(spans, self(rows, layout), strict=True))
-        if unreadable := [one.explanation for _, one in found if one.reason == "unreadable"]:
-            said = "%d of %d spans hold no conversation and are left out; the first: %s"
-            logging.getLogger(__name__).warning(said, len(unreadable), len(found), unreadable[0])
-        return [(span, one) for span, one in found if one.reason not in {"no_answer", "unreadable"}]
+        evaluations = self(rows, layout)
+        if unreadable := [one.explanation for one in evaluations if one.reason == "unreadable"]:
+            text = "%d of %d spans hold no conversation and are left out; the first: %s"
+            logging.getLogger(__name__).warning(text, len(unreadable), len(evaluations), unreadable[0])
+        pairs = zip(spans, evaluations, strict=True)
+        return [(span, one) for span, one in pairs if one.reason not in {"no_answer", "unreadable"}]
 
     def _read(self, conversation: Mapping[str, Any], layout: str) -> list[Item] | Evaluation:
         """The answers of a conversation, or why it has none."""
         line, options = Line("input", dict(conversation)), ReadingOptions(choice=self._turns, layout=layout)
         try:
             rows = list(read_rows([line], Reading(), options, names=RowNames()))
-            found = [item for one in rows if isinstance(one, Conversation) for item in one.items(self.scorer.level)]
+            items = [item for one in rows if isinstance(one, Conversation) for item in one.items(self.scorer.level)]
         except InputError as error:
             return Evaluation(self.scorer.name, None, "unreadable", str(error), {})
-        return found or Evaluation(self.scorer.name, None, "no_answer", "the conversation has no answer to score", {})
+        return items or Evaluation(self.scorer.name, None, "no_answer", "the conversation has no answer to score", {})
 
     def _evaluation(self, answers: list[tuple[Item, dict[str, Any]]]) -> Evaluation:
         """The evaluation of answers, each with its row of scores."""

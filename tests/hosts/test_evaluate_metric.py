@@ -386,7 +386,7 @@ REFUSALS: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: judge_from_options(StubScorer(), "pretrained=gpt2", prompt="slide"),
-        "llm_args: 'pretrained=gpt2' was given beside a judge that is loaded already. Leave llm_args out.",
+        "llm_args is 'pretrained=gpt2', but the judge given as llm is loaded already. Leave llm_args out.",
     ),
 ]
 

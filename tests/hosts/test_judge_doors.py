@@ -75,7 +75,7 @@ def test_a_judge_is_no_language_model(tiny_slm: Path) -> None:
         "Pass for example llm='hf', llm_args='pretrained=...'."
     ):
         load_metric("dre").compute(**ROWS, slm=str(tiny_slm), llm=7)
-    with refused("llm_args: 'a=b' was given beside a model that is loaded already. Leave llm_args out."):
+    with refused("llm_args is 'a=b', but the model given as llm is loaded already. Leave llm_args out."):
         load_metric("dre").compute(**ROWS, slm=str(tiny_slm), llm=load_language_model("dummy"), llm_args="a=b")
 
 

@@ -23,9 +23,8 @@ from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
-from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED
+from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED, redact_host_logs
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.hosts.lm_eval.logs import redact_host_logs
 from dialeval_plugin.hosts.lm_eval.served import MAX_REPLY_BYTES
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dialeval_plugin.hosts.lm_eval.short_table import short_table, short_tables
+from dialeval_plugin.hosts.lm_eval.cli import short_table, short_tables
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Count
 
 

@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.signature import Signature
 from dialeval_plugin.statistics.bootstrap import Bootstrap
-from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, LABELS, METRICS, breakdown_metrics
+from dialeval_plugin.statistics.breakdown.detection import ALWAYS_BREAKDOWN, LABELS, breakdown_metrics
 from dialeval_plugin.version import __version__
 
 from .metric import DialogueMetric, MetricResult, read_columns
@@ -24,7 +24,6 @@ NAME = "dbdc"
 COLUMNS = ("predictions", "references", "labels", "dialogues")
 OPTIONS = ("threshold", "rounds", "confidence", "seed")
 
-_CITATION = bibtex("higashinaka2017dialogue")
 _INPUTS_DESCRIPTION = """
 Args:
     predictions: for every system turn the detector's probabilities of no breakdown, a possible breakdown and a breakdown, a
@@ -52,16 +51,12 @@ class BreakdownMetric(DialogueMetric):
     singular: ClassVar[Mapping[str, str]] = {name.removesuffix("s"): name for name in COLUMNS}
 
     def _info(self) -> evaluate.MetricInfo:
+        types = {"predictions": "float64", "references": "int64"}
         return evaluate.MetricInfo(
             description=str(BreakdownMetric.__doc__),
-            citation=_CITATION,
+            citation=bibtex("higashinaka2017dialogue"),
             inputs_description=_INPUTS_DESCRIPTION,
-            features=datasets.Features(
-                {
-                    "predictions": datasets.Sequence(datasets.Value("float64")),
-                    "references": datasets.Sequence(datasets.Value("int64")),
-                }
-            ),
+            features=datasets.Features({name: datasets.Sequence(datasets.Value(kind)) for name, kind in types.items()}),
         )
 
     def _accepted_options(self) -> Sequence[str]:
@@ -84,20 +79,23 @@ class BreakdownMetric(DialogueMetric):
         has_labels, has_dialogues = (bool(rows) and name in rows[0] for name in COLUMNS[2:])
         labels = [_place(row["labels"], index) for index, row in enumerate(rows)] if has_labels else None
         settings = {"threshold": threshold, "clusters": [row["dialogues"] for row in rows] if has_dialogues else None}
-        found = breakdown_metrics(predictions, counts, labels=labels, bootstrap=bootstrap, **settings)
+        metrics = breakdown_metrics(predictions, counts, labels=labels, bootstrap=bootstrap, **settings)
         constant = [None if row is None else ALWAYS_BREAKDOWN for row in predictions]
         always = breakdown_metrics(constant, counts, bootstrap=Bootstrap(rounds=0), **settings)
         result: dict[str, Any] = {}
-        for name in METRICS:
-            result |= {name: found[name].value, f"{name}_ci_low": found[name].ci_low, f"{name}_ci_high": found[name].ci_high}
-        result["always_breakdown"] = {name: always[name].value for name in METRICS}
-        reasons = {name: found[name].reason for name in METRICS if found[name].reason is not None}
-        result["undefined"] = {name: reason for name, reason in reasons.items() if found[name].value is None}
-        result["no_interval"] = {name: reason for name, reason in reasons.items() if found[name].value is not None}
-        result["has_rough_intervals"] = any(found[name].is_rough for name in METRICS)
-        counts_of = found["accuracy"]
-        result |= {"n_total": counts_of.n_total, "n_scored": counts_of.n_scored}
-        result |= {"n_unscored": counts_of.n_unscored, "n_unannotated": counts_of.n_unrated}
+        for name, one in metrics.items():
+            result |= {name: one.value, f"{name}_ci_low": one.ci_low, f"{name}_ci_high": one.ci_high}
+        reasons = {name: one for name, one in metrics.items() if one.reason is not None}
+        result |= {
+            "always_breakdown": {name: one.value for name, one in always.items()},
+            "undefined": {name: one.reason for name, one in reasons.items() if one.value is None},
+            "no_interval": {name: one.reason for name, one in reasons.items() if one.value is not None},
+            "has_rough_intervals": any(one.is_rough for one in metrics.values()),
+            "n_total": metrics["accuracy"].n_total,
+            "n_scored": metrics["accuracy"].n_scored,
+            "n_unscored": metrics["accuracy"].n_unscored,
+            "n_unannotated": metrics["accuracy"].n_unrated,
+        }
         fields: dict[str, Any] = {
             "method": NAME,
             "hard_labels": "given" if has_labels else "likeliest",

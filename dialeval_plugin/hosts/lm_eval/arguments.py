@@ -43,8 +43,8 @@ def split_arguments(
     """
     of_host, where = dict(arguments), f"llm {model!r}"
     own = make_options(OwnArguments, where, **{name: of_host.pop(name) for name in _OWN if name in of_host})
-    given, place = own.chat_template_kwargs or "{}", f"{where}: chat_template_kwargs"
-    template = checked(given, Json[dict[str, Any]], place, advice='Give a JSON object, as {"thinking": false}.')
+    advice = 'Give a JSON object, as {"thinking": false}.'
+    template = checked(own.chat_template_kwargs or "{}", Json[dict[str, Any]], f"{where}: chat_template_kwargs", advice=advice)
     if own.structured_output and not is_a(kind, "LocalChatCompletion"):
         raise InputError(
             f"{where}: structured_output is for chat servers that take response_format. "
@@ -80,8 +80,8 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
 
 def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], error: TypeError) -> InputError | None:
     """The error for an argument of the user's that the library behind a model did not take; None where it is another error."""
-    found = _UNEXPECTED.search(str(error))
-    return _unknown(model, found[1], _known(kind)) if found is not None and found[1] in arguments else None
+    match = _UNEXPECTED.search(str(error))
+    return _unknown(model, match[1], _known(kind)) if match is not None and match[1] in arguments else None
 
 
 def check_key(identity: str, lm: Any) -> None:

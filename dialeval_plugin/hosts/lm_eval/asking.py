@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import random
 import time
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar, cast
 from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
 from dialeval_plugin.core.errors import DialevalError
+from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.hosts.registration import replaced
 from dialeval_plugin.llm.language_model import CutAnswer
@@ -35,6 +37,8 @@ _PASSING = frozenset({408, 409, 425, 429})
 USED_UP = frozenset({"length", "max_tokens", "model_length"})
 """What servers call the end of an answer whose tokens were used up: OpenAI and those like it, Anthropic, Mistral."""
 _TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
+_LOGGERS = ("lm_eval", "asyncio", *_TRANSPORTS)
+"""The host's, and of those through which it asks: asyncio logs the error of a request that nobody waited for."""
 NO_ANSWER = Unscored(Reason.API_ERROR, "the model gave no answer")
 NOT_ASKED = Unscored(Reason.API_ERROR, "not asked: the requests before failed one after the other")
 
@@ -284,3 +288,25 @@ def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:
     """What the host names a request by; the settings of a generation are the same in all of one call."""
     first, second = request
     return first, second if isinstance(second, str) else None
+
+
+@functools.cache
+def redact_host_logs() -> None:
+    """Hide secrets in what the host's loggers and those through which it asks write, until the process ends.
+
+    Where a request fails the host writes down the request with its headers.
+
+    A filter of one logger does not see its children's records, and some are made later, so the place is where records are made.
+    """
+    make = logging.getLogRecordFactory()
+
+    def record(*arguments: Any, **options: Any) -> logging.LogRecord:
+        made = make(*arguments, **options)
+        if made.name.partition(".")[0] in _LOGGERS:
+            made.msg, made.args = redacted(made.getMessage()), ()
+            if made.exc_info:
+                # A formatter does not format again what it finds here.
+                made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))
+        return made
+
+    logging.setLogRecordFactory(record)

@@ -29,7 +29,6 @@ from dialeval_plugin.models.folders import opening, refuse_pickles
 
 from . import asking
 from .arguments import OwnArguments, check_arguments, check_key, is_a, missing_package, refused_argument, split_arguments
-from .logs import redact_host_logs
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ class LmEvalLanguageModel:
         wait: float = 1.0,
         own: OwnArguments | None = None,
     ) -> None:
-        redact_host_logs()
+        asking.redact_host_logs()
         self.lm, self._own = lm, own or OwnArguments()
         self.identity = identity + ("+chat" if as_chat else "") + ("+json" if self._own.structured_output else "")
         self._as_chat = as_chat
@@ -111,8 +110,8 @@ class LmEvalLanguageModel:
                 *(len(again), len(requests), self._tokens_when_cut, self._tokens_when_cut),
             )
             longer = [replace(requests[place], max_tokens=self._tokens_when_cut) for place in again]
-            found = self._generate(longer, _at(again, on_answer or (lambda *_: None)))
-            for place, answer in zip(again, found, strict=True):
+            answers_again = self._generate(longer, _at(again, on_answer or (lambda *_: None)))
+            for place, answer in zip(again, answers_again, strict=True):
                 # A server whose window has no room for so many tokens refuses: the first answer stays.
                 if not isinstance(answer, Unscored) or answer.reason is not Reason.API_ERROR:
                     answers[place] = answer
@@ -144,17 +143,17 @@ class LmEvalLanguageModel:
             # A server may refuse an empty list; the host has the same default for its chat models.
             until = list(stop) or ([NEVER_SAID] if self._is_served else [])
             drawn = {"do_sample": settings.temperature > 0, "temperature": settings.temperature}
-            given: dict[str, Any] = {"max_gen_toks": self._own.max_gen_toks or settings.max_tokens, **drawn}
+            options: dict[str, Any] = {"max_gen_toks": self._own.max_gen_toks or settings.max_tokens, **drawn}
             read: Callable[[Any], Any] = functools.partial(_ended, stop=stop)
             if settings.form:
-                given["response_format"] = _response_format(settings.form)
+                options["response_format"] = _response_format(settings.form)
                 read = functools.partial(_from_json, form=settings.form)
             # Some backends change the dictionary that they are given: each request has its own.
-            arguments = [(self._prompt(requests[place].prompt), {**given, "until": list(until)}) for place in places]
+            arguments = [(self._prompt(requests[place].prompt), {**options, "until": list(until)}) for place in places]
             seed = None if self._seed is None else self._seed + settings.sample
             with replaced(self.lm, "_seed", seed):
-                found = self._ask("generate_until", arguments, read, _at(places, on_answer))
-            answers.update(zip(places, found, strict=True))
+                texts = self._ask("generate_until", arguments, read, _at(places, on_answer))
+            answers.update(zip(places, texts, strict=True))
         return [answers[place] for place in range(len(requests))]
 
     def loglikelihood(
@@ -175,13 +174,10 @@ class LmEvalLanguageModel:
         """Tokens of all prompts as they are sent; None where the model's tokenizer is not at hand."""
         # Not getattr: a property may fetch a tokenizer from the hub, as that of the host's dummy does.
         tokenizer = vars(self.lm).get("tokenizer")
-        sent = [self._prompt(prompt) for prompt in prompts]
-        texts = [text if isinstance(text, str) else prompt for text, prompt in zip(sent, prompts, strict=True)]
-        if not texts:
-            return 0
-        if callable(tokenizer):
-            return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"]))
-        return None
+        texts = [text if isinstance(text := self._prompt(prompt), str) else prompt for prompt in prompts]
+        if texts and not callable(tokenizer):
+            return None
+        return sum(map(len, tokenizer(texts, add_special_tokens=False)["input_ids"])) if texts else 0
 
     def _prompt(self, text: str) -> Any:
         return self.lm.apply_chat_template([{"role": "user", "content": text}]) if self._as_chat else text
@@ -206,7 +202,7 @@ class LmEvalLanguageModel:
         window = self._window()
         if window is None:
             return {}
-        found = {}
+        overlong = {}
         for place, (prompt, rest) in enumerate(arguments):
             room, text = (window - rest["max_gen_toks"], prompt) if isinstance(rest, dict) else (window, prompt + rest)
             # A token is a byte at least, but for the few that mark beginning and end.
@@ -214,16 +210,14 @@ class LmEvalLanguageModel:
                 continue
             if (n_tokens := len(self.lm.tok_encode(text))) > room:
                 detail = f"the prompt has {n_tokens} tokens, and the model's window of {window} has room for {max(0, room)}"
-                found[place] = Unscored(Reason.CONTEXT_TOO_LONG, detail)
-        if found:
+                overlong[place] = Unscored(Reason.CONTEXT_TOO_LONG, detail)
+        if overlong:
             logger.warning(
                 "%d of %d prompts are longer than the model's window of %d tokens; they are not asked, and their rows are "
                 "unscored (context_too_long)",
-                len(found),
-                len(arguments),
-                window,
+                *(len(overlong), len(arguments), window),
             )
-        return found
+        return overlong
 
     def _window(self) -> int | None:
         """Tokens of prompt and answer together that the host keeps; None where it does not look, and the server has to."""
@@ -254,10 +248,10 @@ def _from_json(answer: language_model.Text, form: str) -> str | Unscored:
     """
     text = language_model.text_of(answer)
     with contextlib.suppress(InputError):
-        said = checked(split_reasoning(text).text, Json[dict[str, float | str]], "", advice="")
-        if said.keys() == json.loads(form).keys():
-            values = {name: value if isinstance(value, str) else in_full(value) for name, value in said.items()}
-            return "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in values.items())
+        values = checked(split_reasoning(text).text, Json[dict[str, float | str]], "", advice="")
+        if values.keys() == json.loads(form).keys():
+            texts = {name: value if isinstance(value, str) else in_full(value) for name, value in values.items()}
+            return "\n".join(f"{name.replace('_', ' ')}: {text}" for name, text in texts.items())
     if isinstance(answer, str):
         return unread(Reason.PARSE_FAILURE, "the answer is not the JSON that structured_output asks for", text)
     cut = unread(Reason.TRUNCATED, "the answer was cut off before its JSON was complete", text)
@@ -314,12 +308,16 @@ def load_language_model(
         device = HOST_DEVICE
     named = _name_argument(arguments)
     name = "" if named is None else redacted(str(arguments[named]))
-    given = {"batch_size": batch_size, "device": device, **_safe_weights(model, arguments, is_local=is_local)}
-    extra = {key: value for key, value in given.items() if value is not None}
+    settings = {"batch_size": batch_size, "device": device, **_safe_weights(model, arguments, is_local=is_local)}
+    extra = {key: value for key, value in settings.items() if value is not None}
     is_folder = named is not None and Path(str(arguments[named])).is_dir()
     with opening(name, "a judge") if is_local and is_folder else contextlib.nullcontext():
         try:
-            lm = _asked_in_our_way(kind).create_from_arg_obj(of_host, extra)
+            if is_a(kind, "TemplateAPI"):
+                from .served import served
+
+                kind = served(kind, extra_fields)
+            lm = kind.create_from_arg_obj(of_host, extra)
         except ImportError as error:
             raise missing_package(model, error) from error
         except OSError as error:
@@ -333,8 +331,6 @@ def load_language_model(
             if (refused := refused_argument(model, kind, of_host, error)) is None:
                 raise
             raise refused from error
-    if extra_fields:
-        lm.extra_fields = extra_fields
     chosen = own.apply_chat_template if as_chat is None else as_chat
     is_chat = chosen if chosen is not None else "chat" in model or model == "litellm"
     if chosen is None and not is_chat and getattr(vars(lm).get("tokenizer"), "chat_template", None):
@@ -344,14 +340,6 @@ def load_language_model(
             *(model, name),
         )
     return LmEvalLanguageModel(lm, identity_of(model, arguments, lm), as_chat=is_chat, own=own)
-
-
-def _asked_in_our_way(kind: type[Any]) -> type[Any]:
-    if not is_a(kind, "TemplateAPI"):
-        return kind
-    from .served import served
-
-    return served(kind)
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
@@ -383,10 +371,10 @@ def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
     named = _name_argument(arguments)
     folder = Path(str(arguments[named])) if named else None
     if folder is not None and folder.is_dir():
-        shown, revision = folder.resolve().name, content_hash(folder)
+        name, revision = folder.resolve().name, content_hash(folder)
     else:
         config = getattr(getattr(lm, "_model", None), "config", None)
-        shown = redacted(str(arguments[named])) if named else ""
+        name = redacted(str(arguments[named])) if named else ""
         revision = str(getattr(config, "_commit_hash", None) or arguments.get("revision") or "unknown")
     others = sorted(
         f"{key}={_content(value)}"
@@ -395,7 +383,7 @@ def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
     )
     present = [package for package in ("lm_eval", "transformers") if importlib.util.find_spec(package)]
     hosts = "".join(f"+{package}-{version(package)}" for package in present)
-    return f"{model}:{shown}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "") + hosts
+    return f"{model}:{name}@{revision}" + (f"#{text_hash(*others)[:8]}" if others else "") + hosts
 
 
 def _content(value: Any) -> str:

@@ -1,4 +1,7 @@
-"""lm-eval's own command line, with our tasks and models known: what `dialeval lm-eval ...` runs."""
+"""lm-eval's own command line, with our tasks and models known: what `dialeval lm-eval ...` runs.
+
+It ends with a table of a line a task, where the host prints a line a metric and intervals as metrics.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import argparse
 import functools
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +17,15 @@ from dialeval_plugin.core.errors import DialevalError, InputError, did_you_mean
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.hosts.registration import importing, register, replaced
+from dialeval_plugin.statistics.estimates import number_text
 
-from .logs import redact_host_logs
-from .short_table import short_tables
+from .tasks.kinds import KINDS, by_plain_names, is_predicted_only
 from .versions import missing_tasks
 
 if TYPE_CHECKING:
     from lm_eval.tasks import TaskManager
+
+_HEAD = ("task", "statistic", "value", "95 % interval", "scored")
 
 
 def main(argv: Sequence[str]) -> None:
@@ -30,6 +35,8 @@ def main(argv: Sequence[str]) -> None:
     """
     with importing("lm_eval"):
         from lm_eval.__main__ import cli_evaluate
+
+        from .asking import redact_host_logs
 
     register()
     redact_host_logs()
@@ -85,3 +92,64 @@ def _asks_for_ours_alone(argv: Sequence[str]) -> bool:
 
     ours = TaskManager(include_path=str(tasks_path()), include_defaults=False).all_tasks
     return {name for words in given.tasks for name in words.split(",")} <= set(ours)
+
+
+@contextmanager
+def short_tables() -> Iterator[None]:
+    """Let the host's command print this table of our tasks; of others it prints its own."""
+    from lm_eval import utils
+
+    original = utils.make_table
+
+    @functools.wraps(original)
+    def make_table(result_dict: Mapping[str, Any], column: str = "results", **options: Any) -> Any:
+        return (short_table(result_dict) if column == "results" else None) or original(result_dict, column, **options)
+
+    with replaced(utils, "make_table", make_table):
+        yield
+
+
+def short_table(results: Mapping[str, Any]) -> str | None:
+    """Return the main statistic of each task with its interval and how many rows were scored; None where one is not ours."""
+    # Of groups the host prints a table of its own below.
+    results = by_plain_names(results)
+    rows = [_row(task, results) for task in results["results"] if task not in results.get("groups", {})]
+    if not rows or None in rows:
+        return None
+    lines = [_HEAD, *filter(None, rows)]
+    # A text in place of a number says why there is none, and takes the room of what follows.
+    widths = [max(len(line[place]) for line in lines if len(line) > place + 1) for place in range(len(_HEAD) - 1)]
+    return "\n".join(_line(line, widths) for line in lines) + "\n"
+
+
+def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
+    described = (results["configs"].get(task, {}).get("metadata") or {}).get("dialeval")
+    if described is None:
+        return None
+    main = KINDS[described["kind"]].main
+    found = {name.partition(",")[0]: value for name, value in results["results"][task].items()}
+    value = found.get(main)
+    if is_predicted_only(results["configs"][task]):
+        return task, main, "not scored: --predict_only keeps the answers alone"
+    if not results["n-samples"][task]["effective"]:
+        return task, main, "left out: the file is not on this machine"
+    if value is None or isinstance(value, str):
+        return task, main, value or "undefined"
+    if "n_scored" not in found:
+        return None
+    ends = [found.get(f"{main}{end}") for end in ("_ci_low", "_ci_high")]
+    deviation = found.get(f"{main}_deviation")
+    interval = f"deviation {number_text(deviation)}" if deviation is not None else ""
+    if all(isinstance(end, float) for end in ends):
+        interval = " to ".join(number_text(end) for end in ends)
+    # Comparisons and dialogues are counted where documents are single responses and turns.
+    total = getattr(found["n_scored"], "total", results["n-samples"][task]["effective"])
+    return task, main, number_text(value), interval, f"{found['n_scored']:g} of {total}"
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    padded = (
+        cell.rjust(width) if place == 2 and len(cells) > 3 else cell.ljust(width)
+        for place, (cell, width) in enumerate(zip(cells, [*widths, 0], strict=False))
+    )
+    return "  ".join(padded).rstrip()

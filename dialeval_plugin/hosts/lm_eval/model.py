@@ -1,11 +1,10 @@
 """The lm-eval model `dialogue-metric`: any scorer runs on the tasks that LLM judges run on, and lands in the same files.
 
-Each answer carries the scorer's own score (`documents.Verdict`), and that is what our tasks compare with people. Besides, an
-answer is what the host expects of a model. It reads the document behind a request and answers yes with log g and no with
-log(1 - g), where g is the score as a share of the scorer's range. A task that asks for a class is answered positive in place
-of yes and negative in place of no, with g moved so that 0.5 is where the scorer calls a response positive. A task that asks
-for a whole-numbered rating gets g on its scale, shared out between the two ratings around it, whose weighted mean it is. A
-task that asks how likely a turn is gets the log probability of a turn whose words all have the probability g.
+Each answer carries the scorer's own score (`documents.Verdict`), which our tasks compare with people. As the host expects an
+answer of a model, it is made of g, the score as a share of the scorer's range: yes has log g and no log(1 - g). A class is
+positive and negative in their place, with g moved so that 0.5 is where the scorer calls a response positive. A whole-numbered
+rating gets g on its scale, shared out between the two ratings around it, whose weighted mean it is. The log probability of a
+turn is that of a turn whose words all have the probability g.
 """
 
 from __future__ import annotations
@@ -202,14 +201,18 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     def _judge(self, requests: Sequence[Instance], *, progress: bool) -> list[_Judged]:
         """Score each distinct content once, however many tasks over several qualities, and runs, have it."""
         items = {_key(request): None if request.doc.get("is_absent", False) else item_of(request.doc) for request in requests}
-        there = [item for item in items.values() if item is not None]
-        if n_others := sum(self.scorer_of(item) is None for item in there):
+        n_others = 0
+        fresh: dict[Scorer, dict[Hashable, Item]] = {}
+        for item in items.values():
+            if item is None:
+                continue
+            if (scorer := self.scorer_of(item)) is None:
+                n_others += 1
+            elif (same := score_key(item)) not in self._judged:
+                fresh.setdefault(scorer, {})[same] = item
+        if n_others:
             text = "%s works at %s level: %d documents of another level stay unscored"
             logger.warning(text, self.scorer.name, self.scorer.level, n_others)
-        fresh: dict[Scorer, dict[Hashable, Item]] = {}
-        for item in there:
-            if (scorer := self.scorer_of(item)) is not None and score_key(item) not in self._judged:
-                fresh.setdefault(scorer, {})[score_key(item)] = item
         for scorer, own in fresh.items():
             scores = scorer.score(list(own.values()), progress=progress)
             self._signature = str(scores.signature)
@@ -222,14 +225,13 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
                 self._judged[each] = judged._replace(verdict=verdict)
         results = []
         for request in requests:
-            key = _key(request)
-            asked = items[key]
-            if asked is None:
+            item = items[key := _key(request)]
+            if item is None:
                 one = _without_score()
-            elif self.scorer_of(asked) is None:
+            elif self.scorer_of(item) is None:
                 one = _without_score(_OTHER_LEVEL[self.scorer.level].value)
             else:
-                one = self._judged[score_key(asked)]
+                one = self._judged[score_key(item)]
             if one.verdict.unscored:
                 self._unscored.setdefault(request.task_name or "", {})[key] = one.verdict.unscored
             results.append(one)

@@ -82,9 +82,9 @@ else:
     _Host = object
 
 
-def served(kind: type[Any]) -> type[Any]:
-    """Return the class of the host's models of a kind that are asked as `ServedModel` says."""
-    return type(kind.__name__, (ServedModel, kind), {})
+def served(kind: type[Any], extra_fields: dict[str, Any]) -> type[Any]:
+    """Return a subclass of the host's class that asks as `ServedModel` says."""
+    return type(kind.__name__, (ServedModel, kind), {"extra_fields": extra_fields})
 
 
 class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
@@ -99,12 +99,12 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
         extra_fields: of every request for a text.
     """
 
+    extra_fields: dict[str, Any]
     _concurrent: int
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.budget = RetryBudget(self.max_retries, 1.0, NEVER_REPEATED)
-        self.extra_fields: dict[str, Any] = {}
         self._refused: set[str] = set()
         self._n_at_once = max(1, self._concurrent)
         # The host asks one request at a time in another way, in which a timeout is none of the whole reply.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -95,17 +94,22 @@ def _validate_group(name: str, configuration: Mapping[str, Any], known: Iterable
 
 
 def _validate_task(name: str, manager: Any, path: Path) -> Validation:
+    # The host's notices of each small build would bury the result.
+    logger = logging.getLogger("lm_eval")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     try:
-        with _quiet():
-            task = manager.load([name])["tasks"][name]
-            shots = task.config.num_fewshot or 0
-            task.set_config("num_fewshot", shots)
-            task.set_fewshot_seed(0)
-            task.build_all_requests(limit=1)
+        task = manager.load([name])["tasks"][name]
+        shots = task.config.num_fewshot or 0
+        task.set_config("num_fewshot", shots)
+        task.set_fewshot_seed(0)
+        task.build_all_requests(limit=1)
     except MissingPrerequisite as error:
         return Validation(name, "task", "absent", str(error))
     except Exception as error:  # anything that would stop a run is a finding
         return Validation(name, "task", "error", f"{path}: {_describe(error)}")
+    finally:
+        logger.setLevel(level)
     return Validation(name, "task", "ok", f"{len(task.eval_docs)} documents, {shots} examples")
 
 
@@ -124,15 +128,3 @@ def _read(path: Path) -> dict[str, Any] | Exception:
 def _describe(error: Exception) -> str:
     first = str(error).strip().splitlines()
     return f"{type(error).__name__}: {first[0] if first else ''}"
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the host's notices of each small build from burying the result."""
-    logger = logging.getLogger("lm_eval")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -23,7 +23,7 @@ from dialeval_plugin.methods.judging.judge import ScoringPrompt
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.judging.rubric import RubricEntry, rubric_prompt
 
-from .documents import data_sets, item_columns, item_of, rater_columns, verdict_of
+from .documents import Verdict, data_sets, item_columns, item_of, rater_columns, verdict_of
 from .ratings import RATINGS, Judged, rated_items
 from .task_data import task_data
 
@@ -79,15 +79,11 @@ def _document(prompt: ScoringPrompt, entry: RubricEntry, item: Item, quality: st
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Judged]:
     """Return the answer of the model under test, or a scorer's score, the rating and the cluster under each metric's name."""
-    said: float | Unscored | None
-    if (verdict := verdict_of(results)) is not None:
-        said, why = verdict.score, verdict.unscored
-    else:
-        prompt, answer = rubric_prompt(json.loads(doc["options"])), results[0]
-        said = Unscored(Reason.API_ERROR) if answer is None else prompt.read(answer, doc["prompt"], item_of(doc))
-        why = said.reason.value if isinstance(said, Unscored) else None
-    judged = Judged(None if isinstance(said, Unscored) else said, doc["rating"], doc["cluster"], why)
-    return RATINGS.of_document(judged)
+    if (verdict := verdict_of(results)) is None:
+        prompt, text = rubric_prompt(json.loads(doc["options"])), results[0]
+        answer = Unscored(Reason.API_ERROR) if text is None else prompt.read(text, doc["prompt"], item_of(doc))
+        verdict = Verdict(None, unscored=answer.reason.value) if isinstance(answer, Unscored) else Verdict(answer)
+    return RATINGS.of_document(Judged(verdict.score, doc["rating"], doc["cluster"], verdict.unscored))
 
 
 def write_task(rubric: RubricEntry, data: str, folder: Path, quality: str | None = None) -> Path:
@@ -96,12 +92,12 @@ def write_task(rubric: RubricEntry, data: str, folder: Path, quality: str | None
     Raises:
         InputError: the data cannot be read, or is not rated at the rubric's level.
     """
-    asked = {"entry": rubric, "data": data, "rated_quality": quality}
-    (document, *_) = rubric_dataset(**asked)["test"]
+    settings = {"entry": rubric, "data": data, "rated_quality": quality}
+    (document, *_) = rubric_dataset(**settings)["test"]
     name = "_".join(dict.fromkeys(["rubric", rubric["name"], Path(data).stem]))
     about = {"method": rubric_prompt(rubric).id, "dataset": Path(data).stem, "level": rubric["level"]}
     about |= {"quality": document["quality"], "kind": "rating", "direction": "higher"}
-    own = {"task": name, "dataset_kwargs": asked, "metadata": {"version": 1.0, "dialeval": about}}
+    own = {"task": name, "dataset_kwargs": settings, "metadata": {"version": 1.0, "dialeval": about}}
     shared = read_text(Path(__file__).with_name("rubric_task.txt"))
     lines = [*(f"{key}: {to_json(value)}" for key, value in own.items()), shared]
     write_text(path := folder / f"{name}.yaml", "\n".join(lines))

@@ -245,14 +245,14 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
 
 def _judged(doc: Mapping[str, Any], scores: Mapping[str, float | None], answers: Mapping[str, object]) -> dict[str, Judged]:
     """The first of the scores under the name of every metric, the others as its variants; `answers` say why one is missing."""
-    variants = []
-    for name, score in scores.items():
-        failure = answers[name]
-        why = (failure.reason.value, failure.detail) if score is None and isinstance(failure, Unscored) else (None, "")
-        variants.append(Variant(name, score, *why))
-    first, *others = variants
-    judged = Judged(first.score, doc["rating"], doc["cluster"], first.unscored, tuple(others))
-    return RATINGS.of_document(judged)
+
+    def variant(name: str, score: float | None) -> Variant:
+        if score is None and isinstance(failure := answers[name], Unscored):
+            return Variant(name, None, failure.reason.value, failure.detail)
+        return Variant(name, score)
+
+    first, *others = (variant(*one) for one in scores.items())
+    return RATINGS.of_document(Judged(first.score, doc["rating"], doc["cluster"], first.unscored, tuple(others)))
 
 
 def _value(row: Row, name: str) -> float | None:

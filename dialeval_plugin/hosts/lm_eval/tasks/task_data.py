@@ -51,24 +51,24 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
         _known.update(takes)
 
         @functools.wraps(build)
-        def from_host(**given: Any) -> dict[str, Any]:
+        def from_host(**keywords: Any) -> dict[str, Any]:
             guard_cache()
             note_runs()
             versions.leave_out_standard_errors()
             # What the task file says of itself stands apart from what a user or a model's argument of the same name says.
-            of_task: dict[str, Any] = given.pop(DESCRIPTION, {})
-            _check(given, takes.difference(of_task))
-            return build(**{name: value for name, value in {**given, **of_task}.items() if name in takes})
+            of_task: dict[str, Any] = keywords.pop(DESCRIPTION, {})
+            _check(keywords, takes.difference(of_task))
+            return build(**{name: value for name, value in {**keywords, **of_task}.items() if name in takes})
 
         return from_host
 
     return decorate
 
 
-def _check(given: Mapping[str, Any], takes: set[str]) -> None:
+def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
     run = current_run()
     typed = {*run.metadata} if run else set()
-    unsure = {*given}.difference(takes, typed, _HOSTS, run.arguments if run else ())
+    unsure = {*keywords}.difference(takes, typed, _HOSTS, run.arguments if run else ())
     if not unsure and typed <= takes:
         return
     for module in _MODULES:
@@ -79,11 +79,11 @@ def _check(given: Mapping[str, Any], takes: set[str]) -> None:
     if not others:
         return
     # Nor is what the task file gives.
-    for_users = sorted(takes.difference(given.keys() - typed if typed else (), _OF_GROUPS))
-    task = Path(str(given.get("config_source", "task"))).stem
+    for_users = sorted(takes.difference(keywords.keys() - typed if typed else (), _OF_GROUPS))
+    task = Path(str(keywords.get("config_source", "task"))).stem
     check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
-    shown = ", ".join(for_users) or "none"
-    logger.warning("%s: --metadata names %s, which this task does not take. It takes: %s.", task, ", ".join(others), shown)
+    text = "%s: --metadata names %s, which this task does not take. It takes: %s."
+    logger.warning(text, task, ", ".join(others), ", ".join(for_users) or "none")
 
 
 def _arguments_of_models() -> set[str]:
