@@ -128,10 +128,9 @@ def _responses(path: Path, inside: str) -> list[Sequence[str]]:
     from dialeval_plugin.corpora.readers import dbdc
     from dialeval_plugin.corpora.registry import read_dialogues
     from dialeval_plugin.methods.breakdown.calibration import responses_of
-    from dialeval_plugin.methods.breakdown.data import visible_turns
     from dialeval_plugin.models.context_texts import turns_to_read, unread
 
     if path.suffix != ".zip" and not path.is_dir():
-        return responses_of(map(visible_turns, read_dialogues(path)))
+        return responses_of(map(turns_to_read, read_dialogues(path)))
     examples = [response for found in dbdc.read_logs(path, inside=inside) for response in found.responses]
     return [turns_to_read(example) for example in examples if unread(example) is None]

@@ -24,7 +24,7 @@ from dialeval_plugin.hosts.registration import register_models, replaced
 from dialeval_plugin.llm import language_model
 from dialeval_plugin.llm.parsing import unread
 from dialeval_plugin.llm.reasoning import split_reasoning
-from dialeval_plugin.methods.judging.goodness import in_full
+from dialeval_plugin.methods.judging.goodness import format_decimal
 from dialeval_plugin.models.folders import opening, refuse_pickles
 
 from . import asking
@@ -250,7 +250,7 @@ def _from_json(answer: language_model.Text, form: str) -> str | Unscored:
     with contextlib.suppress(InputError):
         values = checked(split_reasoning(text).text, Json[dict[str, float | str]], "", advice="")
         if values.keys() == json.loads(form).keys():
-            texts = {name: value if isinstance(value, str) else in_full(value) for name, value in values.items()}
+            texts = {name: value if isinstance(value, str) else format_decimal(value) for name, value in values.items()}
             return "\n".join(f"{name.replace('_', ' ')}: {text}" for name, text in texts.items())
     if isinstance(answer, str):
         return unread(Reason.PARSE_FAILURE, "the answer is not the JSON that structured_output asks for", text)

@@ -29,7 +29,7 @@ from dialeval_plugin.core.scores import Reason
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE
-from dialeval_plugin.methods.judging.goodness import NO, YES, in_full, rating_shares
+from dialeval_plugin.methods.judging.goodness import NO, YES, format_decimal, rating_shares
 from dialeval_plugin.methods.judging.prompts import BREAKDOWN_PROMPTS, N_BREAKDOWN_LABELS, level_of
 
 from .run import guard_cache
@@ -301,7 +301,7 @@ def _in_words(request: Instance, judged: _Judged) -> str:
     if judged.verdict.score is None:
         return "unscored"
     if not _asks_for_class(request):
-        return in_full(judged.unit)
+        return format_decimal(judged.unit)
     return (POSITIVE if judged.is_positive else NEGATIVE).capitalize()
 
 

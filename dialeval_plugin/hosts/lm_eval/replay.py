@@ -14,7 +14,7 @@ from lm_eval.api.instance import Instance
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.scorer import Scorer
-from dialeval_plugin.methods.judging.goodness import in_full
+from dialeval_plugin.methods.judging.goodness import format_decimal
 from dialeval_plugin.methods.judging.judge import OVERALL_QUALITY, OVERALL_SCALE
 from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.judging.replay import ReplayedJudge
@@ -69,4 +69,4 @@ def _on_dre_scale(answer: Any, request: Instance) -> str:
     if verdict.share is None or request.idx != PLAIN_REQUEST:
         return with_verdict(ScoredText("unscored"), verdict)
     low, high = OVERALL_SCALE
-    return with_verdict(ScoredText(in_full(low + verdict.share * (high - low))), verdict)
+    return with_verdict(ScoredText(format_decimal(low + verdict.share * (high - low))), verdict)

@@ -7,7 +7,6 @@ is written anew too: as a filter behind the loop it would cost the context with 
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import hashlib
 import io
@@ -237,19 +236,17 @@ class Augmented(NamedTuple):
     """Contexts for which the model gave no answer; they are not journalled, so that the next run asks again."""
 
 
-def augment(
-    contexts: Sequence[ResponseSet], writer: ResponseWriter, *, journal: Path | None = None, progress: bool = False
-) -> Augmented:
-    """Have responses written to each context, one after the other; with a `journal`, a run that was killed goes on.
+def augment(contexts: Sequence[ResponseSet], writer: ResponseWriter, *, journal: Path, progress: bool = False) -> Augmented:
+    """Have responses written to each context, one after the other; a run that was killed goes on by its `journal`.
 
     At most the context in flight is lost. Given the same answers, a resumed run ends with what an uninterrupted one gives.
     """
-    log = None if journal is None else Journal(journal, _run_id(contexts, writer))
+    log = Journal(journal, _run_id(contexts, writer))
     failed: dict[str, Unscored] = {}
-    with contextlib.nullcontext() if log is None else sole_process(log.path):
-        done = {} if log is None else {item.id: item for item in log.read(AugmentedContext.from_dict)}
+    with sole_process(log.path):
+        done = {item.id: item for item in log.read(AugmentedContext.from_dict)}
         missing = [item for item in contexts if item.id not in done]
-        if log is not None and done:
+        if done:
             (say if progress else logger.info)(f"{log.path}: going on from {len(done)} of {len(contexts)} contexts")
         bar = Progress(missing, "augment", len(contexts), initial=len(done), disable=not progress, unit="context")
         for item in bar:
@@ -257,8 +254,7 @@ def augment(
             if isinstance(augmented, Unscored):
                 failed[item.id] = augmented
                 continue
-            if log is not None:
-                log.append(asdict(augmented))
+            log.append(asdict(augmented))
             done[item.id] = augmented
     if failed:
         logger.warning("augment: the model gave no answer for %d of %d contexts", len(failed), len(contexts))

@@ -17,9 +17,10 @@ from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
 from dialeval_plugin.core.arrays import IntArray
-from dialeval_plugin.core.dialogue import Dialogue, Item, context_turns, is_blank
+from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, opening_key, split_by_dialogue
 from dialeval_plugin.models.causal import layout_tokens, turn_pieces
+from dialeval_plugin.models.context_texts import turns_to_read
 from dialeval_plugin.models.language_models import OpenedModel
 
 Spacing: TypeAlias = Literal["natural", "published"]
@@ -54,7 +55,7 @@ def prepare(sources: LanguageModelSources, *, validation_fraction: float, seed: 
     """
     index = LeakIndex({"evaluation": sources.evaluation})
     training, validation = (
-        [turns for dialogue in dialogues if len(turns := visible_turns(dialogue)) > 1]
+        [turns for dialogue in dialogues if len(turns := turns_to_read(dialogue)) > 1]
         for dialogues in (sources.training, sources.validation)
     )
     clean = leave_out_leaks(training, index, lambda turns: [turns], "training dialogues")
@@ -79,11 +80,6 @@ def natural_spacing(text: str) -> str:
     """
     joined = _SPLIT_APOSTROPHE.sub("'", " ".join(text.split()).replace("’", "'"))
     return _BLANK_BEFORE_SIGN.sub("", joined)
-
-
-def visible_turns(item: Item) -> list[str]:
-    """Texts of a dialogue's turns, or of a context's, that have a visible character."""
-    return [turn.text for turn in context_turns(item) if not is_blank(turn.text)]
 
 
 MU = 0.15

@@ -25,7 +25,7 @@ from dialeval_plugin.models.tensors import save_weights
 HEAD_NAME = "odin_head"
 
 
-class Places(NamedTuple):
+class TokenPositions(NamedTuple):
     """Positions in a sequence of the answers about a response: the place before a token predicts it."""
 
     start: int
@@ -70,7 +70,7 @@ def read_responses(
     readings: list[DetectorReading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
     with torch.inference_mode():
         for span, row, answers in causal.read_spans(opened, passes, detector.answers):
-            scores = detector.scores(answers[:, row], Places(span.start - 1, span.end - 1))
+            scores = detector.scores(answers[:, row], TokenPositions(span.start - 1, span.end - 1))
             readings[span.dialogue] = DetectorReading(scores, span.end - span.start, span.is_cut)
     return readings
 
@@ -94,7 +94,7 @@ class MaxProbability:
         return causal.as_array((logits.amax(-1) - logits.logsumexp(-1)).cpu())[None]
 
     @staticmethod
-    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+    def scores(answers: FloatArray, places: TokenPositions) -> Mapping[str, float]:
         """Return the score of a response, whose answers stand at `places`, in every aggregation.
 
         "mean" is of the probabilities over the response; "all" over context and response, the authors' places; "logsum" the sum
@@ -132,7 +132,7 @@ class LikelihoodRatio:
         return causal.as_array((semantic - background).cpu())
 
     @staticmethod
-    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+    def scores(answers: FloatArray, places: TokenPositions) -> Mapping[str, float]:
         """Return the score of a response, whose answers stand at `places`, in every aggregation.
 
         "sum" and "mean" are over the response's tokens; "code_bug" is the published code's sum over all places, in which the
@@ -229,7 +229,7 @@ class Odin:
         return causal.as_array(values.cpu())[None]
 
     @staticmethod
-    def scores(answers: FloatArray, places: Places) -> Mapping[str, float]:
+    def scores(answers: FloatArray, places: TokenPositions) -> Mapping[str, float]:
         """Return the score of a response, whose answers stand at `places`: "mean" over it, "all" over the context too."""
         (values,) = answers
         return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}

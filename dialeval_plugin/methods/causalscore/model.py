@@ -29,7 +29,7 @@ from .classifiers import (
     RowEncoder,
     load_classifier,
 )
-from .vectors import TurnVectors, VectorClassifier, numbered
+from .vectors import TurnVectors, VectorClassifier, number_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -148,7 +148,7 @@ def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> Independe
 
 def row_probabilities(classifier: DependenceClassifier, rows: Sequence[Sequence[str]]) -> FloatArray:
     """Return a classifier's probabilities of rows of texts, all of one width."""
-    return classifier.probabilities(*numbered(rows)).dependent
+    return classifier.probabilities(*number_rows(rows)).dependent
 
 
 def turn_probabilities(classifier: DependenceClassifier, items: Sequence[tuple[Sequence[str], str]]) -> list[FloatArray]:

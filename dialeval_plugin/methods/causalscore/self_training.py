@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -269,57 +268,59 @@ def _innocent(pool: Pool, candidate: CauseCandidate, others: OtherUtterances, ge
     return item.context[generator.choice(choices)] if choices else others.draw(item.dialogue, generator)
 
 
-@dataclass(frozen=True, slots=True)
-class SelfTraining:
-    """The stages of one training: rows of each, and what they gave."""
+def train_unconditional(
+    run: TrainingRun, recipe: CausalRecipe, data: CausalData, config: CausalModelConfig, encoder: CrossEncoder
+) -> dict[str, Any]:
+    """Train the unconditional classifier in place; returns how many rows there were, and the figures."""
+    rows, validation, evaluation = unconditional_sets(data, seed=run.options.seed)
+    train_stage(encoder, "unconditional", recipe.n_epochs, rows, validation, recipe, run)
+    return {"n_rows": len(rows), **figures(classifier_of(encoder, config), validation, evaluation)}
 
-    run: TrainingRun
-    recipe: CausalRecipe
-    data: CausalData
-    config: CausalModelConfig
 
-    def train_unconditional(self, encoder: CrossEncoder) -> dict[str, Any]:
-        """Return how many rows there were, and the figures."""
-        rows, validation, evaluation = unconditional_sets(self.data, seed=self.run.options.seed)
-        train_stage(encoder, "unconditional", self.recipe.n_epochs, rows, validation, self.recipe, self.run)
-        return {"n_rows": len(rows), **figures(classifier_of(encoder, self.config), validation, evaluation)}
+def train_conditional(
+    run: TrainingRun,
+    recipe: CausalRecipe,
+    data: CausalData,
+    config: CausalModelConfig,
+    encoder: CrossEncoder,
+    unconditional: IndependenceClassifier,
+) -> tuple[list[dict[str, Any]], int]:
+    """Train the conditional classifier in place by Algorithm 1.
 
-    def train_conditional(self, encoder: CrossEncoder, unconditional: IndependenceClassifier) -> list[dict[str, Any]]:
-        """Algorithm 1; returns counts and figures of round 0, the labelled rows alone, and of each self-training round."""
-        recipe, others = self.recipe, OtherUtterances(self.data.training)
-        labelled, validation, evaluation = conditional_sets(
-            self.data, unconditional, labels=self.config.labels, seed=self.run.options.seed
-        )
-        if recipe.conditional_from == "unconditional":
-            encoder.load_state_dict(unconditional.encoder.state_dict())
-        pool = None
-        if recipe.n_rounds and self.data.unlabelled:
-            exchanges = [(item.context, item.response) for item in self.data.unlabelled]
-            pool = Pool(self.data.unlabelled, turn_probabilities(unconditional, exchanges))
-        rounds: list[dict[str, Any]] = []
-        fresh: list[LabelledRow] = []
-        rows, n_epochs = labelled, recipe.n_epochs
-        while True:
-            name = f"round_{len(rounds)}"
-            train_stage(encoder, name, n_epochs, rows, validation, recipe, self.run)
-            measured = figures(classifier_of(encoder, self.config), validation, evaluation)
-            rounds.append({"round": len(rounds), "n_rows": len(rows), "n_pseudo": len(fresh), **measured})
-            if pool is None or len(rounds) > recipe.n_rounds or self.best(rounds) < len(rounds) - 1:
-                break
-            # A round goes on from the weights of the one before. Its pseudo-labels are kept: a resumed run has the same ones.
-            classifier, seed = classifier_of(encoder, self.config), self.run.options.seed + len(rounds)
-            make = partial(choose, pool, classifier, others, filter=recipe.filter, seed=seed)
-            chosen = self.run.kept(f"round_{len(rounds)}_pseudo", make)
-            known = set(rows) if recipe.grows else set()
-            fresh = [row for texts, label in chosen if (row := LabelledRow(tuple(texts), label)) not in known]
-            if not fresh:
-                break
-            rows, n_epochs = [*(rows if recipe.grows else labelled), *fresh], recipe.n_round_epochs
-        load_weights(encoder, self.run.stage_weights(f"round_{self.best(rounds)}"))
-        return rounds
+    Returns counts and figures of round 0, the labelled rows alone, and of each self-training round, and the number of the
+    round whose weights are taken: the first of the best ones, or the last.
+    """
 
-    def best(self, rounds: Sequence[dict[str, Any]]) -> int:
-        """The round whose weights are taken: the first of the best ones, or the last."""
-        if not self.recipe.keep_best:
+    def best() -> int:
+        if not recipe.keep_best:
             return len(rounds) - 1
         return max(range(len(rounds)), key=lambda number: rounds[number]["validation"][BEST])
+
+    others = OtherUtterances(data.training)
+    labelled, validation, evaluation = conditional_sets(data, unconditional, labels=config.labels, seed=run.options.seed)
+    if recipe.conditional_from == "unconditional":
+        encoder.load_state_dict(unconditional.encoder.state_dict())
+    pool = None
+    if recipe.n_rounds and data.unlabelled:
+        exchanges = [(item.context, item.response) for item in data.unlabelled]
+        pool = Pool(data.unlabelled, turn_probabilities(unconditional, exchanges))
+    rounds: list[dict[str, Any]] = []
+    fresh: list[LabelledRow] = []
+    rows, n_epochs = labelled, recipe.n_epochs
+    while True:
+        train_stage(encoder, f"round_{len(rounds)}", n_epochs, rows, validation, recipe, run)
+        classifier = classifier_of(encoder, config)
+        measured = figures(classifier, validation, evaluation)
+        rounds.append({"round": len(rounds), "n_rows": len(rows), "n_pseudo": len(fresh), **measured})
+        if pool is None or len(rounds) > recipe.n_rounds or best() < len(rounds) - 1:
+            break
+        # A round goes on from the weights of the one before. Its pseudo-labels are kept: a resumed run has the same ones.
+        make = partial(choose, pool, classifier, others, filter=recipe.filter, seed=run.options.seed + len(rounds))
+        chosen = run.kept(f"round_{len(rounds)}_pseudo", make)
+        known = set(rows) if recipe.grows else set()
+        fresh = [row for texts, label in chosen if (row := LabelledRow(tuple(texts), label)) not in known]
+        if not fresh:
+            break
+        rows, n_epochs = [*(rows if recipe.grows else labelled), *fresh], recipe.n_round_epochs
+    load_weights(encoder, run.stage_weights(f"round_{best()}"))
+    return rounds, best()

@@ -19,7 +19,7 @@ from .classifiers import new_classifier
 from .data import CausalData, CausalSources, LabelledRow, pair_hash, prepare
 from .model import CAUSAL_FOLDER, CausalModel, CausalModelConfig, CauseLabels, classifier_of
 from .recipes import RECIPES, VECTORS, CausalRecipe
-from .self_training import SelfTraining, conditional_sets, figures, unconditional_sets
+from .self_training import conditional_sets, figures, train_conditional, train_unconditional, unconditional_sets
 from .vectors import TurnVectors, VectorClassifier, fit
 
 
@@ -98,10 +98,9 @@ def _cross_encoders(
     unconditional, conditional = (new_classifier(backbone, device=run.device) for _ in range(2))
     for classifier in (unconditional, conditional):
         freeze(classifier.model.base_model, recipe.frozen)
-    trainee = SelfTraining(run, recipe, data, config)
-    measured = trainee.train_unconditional(unconditional)
-    rounds = trainee.train_conditional(conditional, classifier_of(unconditional, config))
-    record = {"unconditional": measured, "rounds": rounds, "best_round": trainee.best(rounds)}
+    measured = train_unconditional(run, recipe, data, config, unconditional)
+    rounds, best = train_conditional(run, recipe, data, config, conditional, classifier_of(unconditional, config))
+    record = {"unconditional": measured, "rounds": rounds, "best_round": best}
     return CausalModel.build(config, unconditional, conditional, _known(data)), record
 
 

@@ -17,7 +17,7 @@ from scipy.special import expit
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import RUNTIME_FIELDS, SignatureValue
-from dialeval_plugin.models.context_texts import EmbeddedTurns, TurnEmbedder
+from dialeval_plugin.models.context_texts import EmbeddedTurns, TurnEmbedder, numbered
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.models.runtimes.runtime import ON_TORCH, RuntimeChoice
 
@@ -90,11 +90,10 @@ class VectorClassifier:
         return Probabilities(expit(np.concatenate(log_odds)), np.asarray(turns.is_cut[indices].any(axis=1)))
 
 
-def numbered(rows: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:
+def number_rows(rows: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:
     """Return the distinct texts of rows of one width, and each row as indices into them, of shape (rows, width)."""
-    numbers: dict[str, int] = {}
-    indices = [[numbers.setdefault(text, len(numbers)) for text in row] for row in rows]
-    return list(numbers), np.array(indices, dtype=np.int64)
+    numbers = numbered([text for row in rows for text in row])
+    return list(numbers), np.array([[numbers[text] for text in row] for row in rows], dtype=np.int64)
 
 
 def features(turns: EmbeddedTurns, indices: IntArray) -> FloatArray:
@@ -126,7 +125,7 @@ def fit(vectors: TurnVectors, rows: Sequence[Sequence[str]], labels: Sequence[in
 
     The penalty is on the weights of standardised features.
     """
-    texts, indices = numbered(rows)
+    texts, indices = number_rows(rows)
     table = features(vectors.of(texts), indices)
     mean, deviation = table.mean(0), table.std(0) + 1e-9
     columns = np.column_stack([(table - mean) / deviation, np.ones(len(table))])

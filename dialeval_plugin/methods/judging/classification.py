@@ -151,12 +151,10 @@ def context_lines(turns: Sequence[Turn]) -> list[str]:
     return [f"{tag}: {neutralise(turn.text)}" for tag, turn in zip(tags, turns, strict=True)]
 
 
-def classify(
-    model: LanguageModel, examples: Sequence[Example], prompt: ClassificationPrompt = PROMPT
-) -> list[Label | Unscored]:
+def classify(model: LanguageModel, examples: Sequence[Example]) -> list[Label | Unscored]:
     """Ask `model` whether each response is positive or negative, all in one call."""
     judged = [example for example in examples if not is_blank(example.response.text)]
-    texts = [prompt.render(example) for example in judged]
+    texts = [PROMPT.render(example) for example in judged]
     requests = [
         Request(text, MAX_TOKENS, STOP, form=FORM, read=reader(read_label, text, example))
         for text, example in zip(texts, judged, strict=True)

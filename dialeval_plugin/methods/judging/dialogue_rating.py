@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import ClassVar
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, context_turns
 from dialeval_plugin.core.errors import InputError, did_you_mean
 from dialeval_plugin.core.options import Positive, checked_init, wrong_value
 from dialeval_plugin.core.resources import bibtex
@@ -85,7 +85,7 @@ class RatingPrompt:
 
         What was shown for the response of the same dialogue `after` which it stands is not repeated, as in the printed example.
         """
-        turns = _turns(item)
+        turns = context_turns(item)
         lines = [f"{letter}: {neutralise(turn.text)}" for letter, turn in zip(_letters(item), turns, strict=True)]
         if after is not None:
             turns_before = (*after.context, after.response)
@@ -143,10 +143,6 @@ def chained(rated: Sequence[tuple[str, str]]) -> tuple[str, str]:
     return "".join(f"{block_before} {rating}\n" for block_before, rating in before) + block, answer
 
 
-def _turns(item: Item) -> tuple[Turn, ...]:
-    return item.turns if isinstance(item, Dialogue) else item.context
-
-
 def _texts(turns: Sequence[Turn]) -> list[str]:
     return [" ".join(turn.text.split()) for turn in turns]
 
@@ -157,7 +153,7 @@ def _letters(item: Item) -> list[str]:
     Where the file names no speakers, turns alternate: in a whole dialogue from the first turn, which is A's; else back from
     the response, which is B's.
     """
-    turns = _turns(item)
+    turns = context_turns(item)
     judged = judged_speaker(turns) if isinstance(item, Dialogue) else item.response.speaker
     if judged is None or any(turn.speaker is None for turn in turns):
         letters = ["AB"[index % 2] for index in range(len(turns))]

@@ -109,11 +109,11 @@ def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
     return {str(rating): max(0.0, 1 - abs(place - position)) for position, rating in enumerate(scale)}
 
 
-def in_full(number: float) -> str:
+def format_decimal(number: float) -> str:
     """Write a number as an answer: without an exponent, which whoever reads numbers out of prose takes for another one.
 
     Example:
-        >>> in_full(1e-07), in_full(3.5)
+        >>> format_decimal(1e-07), format_decimal(3.5)
         ('0.0000001', '3.5')
     """
     return format(Decimal(repr(number)), "f")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn, context_turns
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.llm.neutralise import neutralise
 
@@ -66,7 +66,7 @@ def question_block(item: Item, question: str) -> str:
     In both printed blocks the last turn before the response is Person A's, so speakers are named backwards from there. Where
     a file names its speakers, one speaker keeps one letter; where it does not, turns alternate.
     """
-    turns = item.turns if isinstance(item, Dialogue) else item.context
+    turns = context_turns(item)
     facts = item.facts if isinstance(item, Example) else ()
     background = " ".join(filter(None, map(neutralise, facts))) or NO_FACTS
     lines = [f"Background info: {background}", "Conversation:"]

@@ -32,7 +32,7 @@ from dialeval_plugin.llm.language_model import (
     notify_listener,
 )
 
-from .goodness import in_full, rating_shares
+from .goodness import format_decimal, rating_shares
 from .judge import COLUMN, OVERALL_QUALITY
 
 _NO_RATING = Unscored(Reason.NO_VERDICT, "the prompt asks for more than a rating, and ratings alone are stored")
@@ -105,7 +105,7 @@ class ReplayedLanguageModel:
         share, (_, (low, high), words) = verdict
         place = low + share * (high - low)
         if not words:
-            return in_full(place)
+            return format_decimal(place)
         return words[int(place)] if place.is_integer() else _NO_WORD
 
     def _log_probability(self, prompt: str, rating: str) -> float | Unscored:

@@ -22,6 +22,7 @@ from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.models.batching import length_batches
+from dialeval_plugin.models.context_texts import numbered
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.language_models import longest_input, open_transformer
 from dialeval_plugin.models.tensors import tokens_at_once
@@ -52,14 +53,13 @@ class GlueClassifier:
 
     def indicate(self, texts: Sequence[Texts]) -> Indicated:
         """Judge texts: each distinct one once, sorted by length, in batches of a bounded number of tokens."""
-        distinct = list(dict.fromkeys(texts))
-        encoded = [self._encode(text) for text in distinct]
-        values = np.full(len(distinct), np.nan)
+        numbers = numbered(texts)
+        encoded = [self._encode(text) for text in numbers]
+        values = np.full(len(encoded), np.nan)
         with torch.inference_mode():
             lengths = [len(row["input_ids"]) for row, _ in encoded]
             for batch in length_batches(lengths, tokens_at_once(self.model.device)):
                 values[batch] = self._outputs([encoded[index][0] for index in batch])
-        numbers = {text: number for number, text in enumerate(distinct)}
         places = np.array([numbers[text] for text in texts], dtype=np.int64)
         is_cut = np.array([cut for _, cut in encoded], dtype=np.bool_)
         return Indicated(values[places], is_cut[places])

@@ -315,9 +315,9 @@ def test_a_journal_of_another_run_is_refused(change: str, finished: Path, tmp_pa
 def test_files_that_would_be_empty_are_not_written_and_old_ones_do_not_stay(tmp_path: Path) -> None:
     writer = ResponseWriter(NumberedScript().model, rounds=1)
     output = tmp_path / "out.jsonl"
-    write_augmented(augment(CONTEXTS[3:4], writer), output, writer.provenance)
+    write_augmented(augment(CONTEXTS[3:4], writer, journal=tmp_path / "first"), output, writer.provenance)
     assert (output.exists(), incomplete_path(output).exists()) == (False, True)
-    write_augmented(augment(CONTEXTS[:1], writer), output, writer.provenance)
+    write_augmented(augment(CONTEXTS[:1], writer, journal=tmp_path / "second"), output, writer.provenance)
     assert (output.exists(), incomplete_path(output).exists()) == (True, False)
 
 

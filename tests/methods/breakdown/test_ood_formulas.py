@@ -18,7 +18,7 @@ from dialeval_plugin.methods.breakdown.detectors import (
     LikelihoodRatio,
     MaxProbability,
     Odin,
-    Places,
+    TokenPositions,
     decomposed_logits,
 )
 from dialeval_plugin.methods.breakdown.training import token_losses
@@ -46,7 +46,7 @@ def test_odin_divides_the_heads_and_takes_the_means_of_the_oracle(oracle: dict[s
     assert h.amax(-1).tolist() == pytest.approx(odin["authors_h_max_per_position"], abs=TOLERANCE)
     assert f.flatten().tolist() == pytest.approx(np.ravel(odin["f=h/g"]).tolist(), abs=TOLERANCE)
     start, *_, last = odin["response_positions"]
-    places = Places(start, last + 1)
+    places = TokenPositions(start, last + 1)
     scores = {name: Odin.scores(np.array(values)[None], places) for name, values in (("h_max", h.amax(-1)), ("g", g))}
     for name, found in scores.items():
         assert found["mean"] == pytest.approx(odin[f"mean_{name}_response"], abs=TOLERANCE)
@@ -83,7 +83,7 @@ def test_likelihood_ratio_and_maximum_probability_equal_the_oracle(oracle: dict[
     ids = given["ids"]
     # The place of the last token of the context predicts the first one of the response.
     start = next(place for place, label in enumerate(given["labels"]) if label != -1)
-    places = Places(start, len(ids) - 1)
+    places = TokenPositions(start, len(ids) - 1)
     difference = (semantic - background).numpy()
     next_token = difference[np.arange(len(ids)), [*ids[1:], 0]]
     maximum = MaxProbability.scores(semantic.amax(-1).numpy()[None], places)

@@ -9,7 +9,6 @@ from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.judging.classification import (
     PRINTED_EXAMPLES,
     ClassificationPrompt,
-    LabelledExample,
     classify,
     read_label,
 )
@@ -110,9 +109,3 @@ def test_answers_are_read_or_unscored_and_a_blank_response_is_not_asked_about() 
 @pytest.mark.parametrize("answer", ["Adversarial negative", "Prediction: Adversarial  Negative", "Negative"])
 def test_a_negative_response_may_be_called_as_the_prompt_calls_it(answer: str) -> None:
     assert read_label(answer, "", EXAMPLE) == "negative"
-
-
-def test_other_examples_take_the_place_of_the_printed_ones() -> None:
-    prompt = ClassificationPrompt((LabelledExample(Example.from_texts(["Tea?"], "Yes."), "positive"),))
-    model = ScriptedLanguageModel(lambda text: "Positive" if "FS: Tea?\nResponse:\nYes.\nPrediction: Positive" in text else "")
-    assert classify(model, [EXAMPLE], prompt) == ["positive"]
