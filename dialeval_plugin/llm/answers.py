@@ -38,7 +38,7 @@ BUSY_SECONDS = 60.0
 
 RequestKind: TypeAlias = Literal["generate", "sample", "loglikelihood"]
 CHARACTERS_PER_TOKEN = 4
-"""Of English text; the estimate where a tokenizer is not at hand."""
+"""Estimate for English text, where no tokenizer is at hand."""
 _NEVER_ASKED = Unscored(Reason.API_ERROR, "not asked")
 
 Asked = TypeVar("Asked", language_model.Request, language_model.Continuation)
@@ -198,7 +198,7 @@ class Usage:
     n_failed: int = 0
     """Requests that reached the model and have no answer."""
     prompt_tokens: int = 0
-    """Of the prompts that reached the model."""
+    """Tokens of the prompts that reached the model."""
     is_estimate: bool = False
     """Whether tokens were estimated from characters, because the model's tokenizer was not at hand."""
 

@@ -29,7 +29,7 @@ class CutAnswer:
 
 MORE_ROOM = "Give the model more room with max_gen_toks=... in llm_args"
 Text: TypeAlias = str | CutAnswer
-"""What a model said, whole or cut."""
+"""A model's answer, whole or cut."""
 TextListener: TypeAlias = Callable[[int, Text], None]
 NumberListener: TypeAlias = Callable[[int, float], None]
 Continuation: TypeAlias = tuple[str, str]
@@ -42,7 +42,7 @@ class Request:
 
     prompt: str
     max_tokens: int
-    """Of the answer at most."""
+    """Longest answer."""
     stop: tuple[str, ...] = ()
     """The answer ends before the first of these."""
     temperature: float = 0.0
@@ -185,7 +185,7 @@ class Pending:
     requests: tuple[Request, ...] | tuple[Continuation, ...] = ()
     """All texts or all continuations; none where the item has its row already."""
     row: Row = field(default_factory=dict)
-    """What is known before: a small model's columns, or why there is no score."""
+    """Columns known before, as a small model's, or the reason why there is no score."""
 
 
 class PromptingScorer(Scorer):

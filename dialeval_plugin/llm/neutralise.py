@@ -18,9 +18,9 @@ from .parsing import VERDICT_NAMES, has_heading
 
 _CRITERIA = ("engagingness", "coherence", "naturalness", "groundedness")
 ASKED = (*_CRITERIA, "influence degree", "llm overall score", "llm score", "rating")
-"""What the prompts ask for by name."""
+"""Names that the prompts ask for."""
 _VERDICTS = (*ASKED, *VERDICT_NAMES, "scores?")
-"""What a verdict is headed by, with a colon or, as some judges write it, an equals sign."""
+"""Headings of a verdict, with a colon or, as some judges write it, an equals sign."""
 _LABELS = (
     *_VERDICTS,
     r"background info(?:rmation)?|context|conversation(?: history)?|(?:dialog|dialogue) history|dialogue response|responses?",

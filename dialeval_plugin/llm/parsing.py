@@ -139,7 +139,7 @@ class _Heading(NamedTuple):
     before: str
     """The word before the name, as "naturalness" in "naturalness score"."""
     note: str
-    """What stands in parentheses behind the name."""
+    """Text in parentheses after the name."""
     start: int
     end: int
 
@@ -319,7 +319,7 @@ _NEAR = 200
 """Characters around a statement in which a condition is looked for."""
 _SECOND_NUMBER = re.compile(r"\b(?:an?|or|be|but|to) \d")
 _ANY_NAME = re.compile(r"[\s{\"'(-]*(?:response|output) ?[\"']? ?:\s*")
-"""What an answer may be headed by that is nothing but the verdict: some models write "Response: 4"."""
+"""Heading of an answer that is nothing but the verdict: some models write "Response: 4"."""
 _FEW_WORDS = 3
 """Words that may stand in the place of a verdict, as "not applicable", or be shared by chance; more are a sentence."""
 _WORD_BEFORE = re.compile(r"(\w+) \Z")
@@ -347,7 +347,7 @@ _FOLLOWING = (
     r"(?=\s*\Z|\n|\.(?!\d)|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]"
     r"| (?:because|since|as|for|given|due|with|on|overall|here|the|this|it)\b)"
 )
-"""What may stand behind a verdict. Not: another number, a word that it counts, a question mark, a condition."""
+"""Text allowed after a verdict. Not: another number, a word that it counts, a question mark, a condition."""
 _RANGE = re.compile(r"(?P<low>\d+(?:\.\d+)?) ?(?:-|–|to) ?(?P<high>\d+(?:\.\d+)?)")
 _RANGE_BEHIND = re.compile(rf" ?\( ?{_RANGE.pattern}\b[^()\n]*\)")
 _SCALE = re.compile(

@@ -20,9 +20,9 @@ class ComposedScorer(Scorer):
     """Asks its parts, and takes what is said of an item besides its score from one of them."""
 
     parts: Mapping[str, Scorer]
-    """By what the signature calls them."""
+    """Parts by their names in the signature."""
     settings: Mapping[str, SignatureValue]
-    """What else can move a number."""
+    """Other settings that can move a number."""
 
     @abstractmethod
     def part_of(self, item: Item) -> Scorer:

@@ -21,7 +21,7 @@ from .language_models import OpenedModel, check_window
 from .tensors import padded_tensors
 
 MaxTokens: TypeAlias = Annotated[int, Ge(8)]
-"""Of a language model, in tokens."""
+"""Window of a language model, in tokens."""
 LONGEST_DEFAULT_WINDOW = 1024
 
 Context: TypeAlias = Literal["full", "pair"]
@@ -44,7 +44,7 @@ class TokenSpan:
     """Tokens of one turn inside a pass."""
 
     start: int
-    """At least 1: the first token is predicted from something."""
+    """First token, at least 1: it is predicted from something."""
     end: int
     dialogue: int
     turn: int

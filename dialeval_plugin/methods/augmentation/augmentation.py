@@ -37,7 +37,7 @@ from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, ResponseKind, 
 logger = logging.getLogger(__name__)
 
 N_RESPONSES = 5
-"""Of each kind, for each context."""
+"""Responses of each kind for each context."""
 EXPECTED = {"positive": POSITIVE, "adversarial": NEGATIVE}
 FIELDS: dict[ResponseKind, str] = {"positive": "positive_responses", "adversarial": "adversarial_negative_responses"}
 """Names in DailyDialog++'s layout."""
@@ -50,11 +50,11 @@ class GeneratedResponse:
     kind: ResponseKind
     text: str
     round: int
-    """From 1."""
+    """Number of the round, from 1."""
     llm_verdict: str
     """The label that the language model gave it, or the reason why there is none."""
     slm_score: float | None = None
-    """Of the small model; None where it was not asked or has no score."""
+    """Score of the small model; None where it was not asked or has none."""
     is_accepted: bool = False
 
 

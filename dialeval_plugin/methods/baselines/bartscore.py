@@ -19,7 +19,7 @@ from .seq2seq import Seq2SeqScorer
 Direction: TypeAlias = Literal["context_to_response", "reference_to_response", "response_to_reference", "f_score"]
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
-"""What the published code takes."""
+"""Model of the published code."""
 
 
 class _Pair(NamedTuple):

@@ -21,7 +21,7 @@ from dialeval_plugin.models.tensors import choose_device
 from .references import Compared, ReferenceScorer
 
 DEFAULT_MODEL = "roberta-large"
-"""What bert_score takes for English."""
+"""Model that bert_score takes for English."""
 
 
 class BertScore(ReferenceScorer):

@@ -41,7 +41,7 @@ class Seq2SeqModel:
     special: re.Pattern[str]
     """Finds the strings that the tokenizer takes for special tokens."""
     ends: tuple[Ids, Ids]
-    """What the tokenizer puts before and after a text."""
+    """Tokens that the tokenizer puts before and after a text."""
 
     def pieces(self, texts: Sequence[str]) -> list[Ids]:
         """Tokenise texts without special tokens; one that stands in a text is text."""

@@ -48,7 +48,7 @@ class DetectorReading(NamedTuple):
     scores: Mapping[str, float]
     """Aggregation to score, the higher the more the response belongs to the distribution."""
     n_tokens: int
-    """Of the response, the end of its turn included."""
+    """Tokens of the response, the end of its turn included."""
     is_cut: bool
     """Whether a part of its context did not fit into the window."""
 

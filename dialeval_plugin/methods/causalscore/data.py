@@ -152,11 +152,11 @@ class CausalSources(NamedTuple):
 
     pairs: Sequence[CausePair]
     validation: Sequence[CausePair] = ()
-    """Those that choose the best epoch and round; without them a share of `pairs` does."""
+    """Pairs that choose the best epoch and round; without them a share of `pairs` does."""
     unlabelled: Sequence[Sequence[Turn]] = ()
     """Dialogues for self-training."""
     evaluation: Sequence[CausePair] = ()
-    """Those that are measured on and decide nothing."""
+    """Pairs to measure on, which decide nothing."""
     held_out: Sequence[Item] = ()
     """Further responses and dialogues that will be reported on."""
 

@@ -98,7 +98,6 @@ class CausalModel:
         name: str,
         *,
         runtime: RuntimeChoice = ON_TORCH,
-        revision: str | None = None,
         layout: PairLayout | None = None,
         truncate: PairTruncation | None = None,
         max_tokens: int | None = None,
@@ -110,7 +109,7 @@ class CausalModel:
             MissingPrerequisite: the model is neither a folder nor to be had from the hub.
             InputError: an option is unknown, or the window is longer than the model's.
         """
-        folder = resolve(name, revision=revision)
+        folder = resolve(name)
         settings = CAUSAL_FOLDER.read_settings(folder)
         options: dict[str, Any] = {"layout": layout, "truncate": truncate, "max_tokens": max_tokens}
         replaced = {name: value for name, value in options.items() if value is not None}
@@ -163,7 +162,7 @@ class _Vectors(TypedDict):
     general: str | None
     """Name of the bundled evaluator; None where it stands in the subfolder."""
     hash: str
-    """Of its folder."""
+    """Hash of its folder."""
     unconditional: list[float]
     conditional: list[float]
 

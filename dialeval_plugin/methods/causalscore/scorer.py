@@ -44,7 +44,7 @@ class Dependence(NamedTuple):
     conditional: FloatArray
     n_cut: int
     n_beyond: int = 0
-    """How many pairs there would be, where they are more than `MOST_PAIRS` and none was asked about; else 0."""
+    """Number of pairs where they are more than `MOST_PAIRS`, so that none was asked about; else 0."""
 
     def as_cause(self, place: int) -> float | None:
         """Mean of the conditional probabilities with this one of `turns` as the candidate cause; None without a pair."""

@@ -29,7 +29,7 @@ POSITIVE: Label = "positive"
 NEGATIVE: Label = "negative"
 LABELS: tuple[Label, ...] = (POSITIVE, NEGATIVE)
 _ADVERSARIAL = "adversarial negative"
-"""What the prompt calls a negative response."""
+"""The prompt's name for a negative response."""
 
 MAX_TOKENS = 16
 STOP = ("\n\n", "\nContext:", "\nExample")
@@ -49,7 +49,7 @@ RESPONSE_KINDS = (
     "For example, using synonyms, antonyms, homonyms, subwords, or other words that are known to frequently co-occur with the "
     'words in the context (e.g., the words "flexibility" and "injuries" co-occur with "acrobatics").'
 )
-"""What appendices A.2 and A.3 say of the two kinds of responses, in the same words."""
+"""Definitions of the two kinds of responses, the same in appendices A.2 and A.3."""
 
 INSTRUCTION = (
     "You are a classifier. Given a conversation context, which includes 2 speakers[annotated as FS(FirstSpeaker) and "
@@ -115,7 +115,7 @@ class ClassificationPrompt:
 
 
 PROMPT = ClassificationPrompt()
-"""With the printed examples."""
+"""The prompt with the printed examples."""
 
 
 def question(example: Example) -> str:

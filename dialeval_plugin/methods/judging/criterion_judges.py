@@ -116,10 +116,10 @@ CHIANG_PROMPTS: CriterionPrompts = {
 CRITERIA = tuple(_G_EVAL_RUBRICS)
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
-"""How a rating is made of a model: the mean of answers that are drawn, or the mean of the scale under its probabilities."""
+"""Source of a rating: the mean of sampled answers, or the mean of the scale under its probabilities."""
 
 DEFAULT_SAMPLES = 20
-"""As in G-EVAL's code."""
+"""Number of samples in G-EVAL's code."""
 DEFAULT_TEMPERATURE = 1.0
 """The model's own distribution, whose mean `weighted` takes as well. G-EVAL's code has 2."""
 
@@ -133,7 +133,7 @@ class CriterionRating(NamedTuple):
 
     mean: float
     variance: float | None
-    """Of the answers that were read, with n - 1; None for one answer. In mode `weighted` of the distribution."""
+    """Variance of the answers that were read, with n - 1; None for one answer. In mode `weighted` that of the distribution."""
     n_unread: int = 0
     """Answers without a rating."""
     samples: tuple[float | None, ...] = ()

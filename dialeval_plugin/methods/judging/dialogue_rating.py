@@ -27,7 +27,7 @@ from .prompts import BLOCK_END, WORDINGS
 
 DEFAULT_K = 3
 VERSION = 1
-"""Of the prompts."""
+"""Version of the prompts."""
 
 _ASKED: dict[Level, str] = {
     "turn": "Given a dialog history and a response, rate {} with regards to the dialog history.",
@@ -44,7 +44,7 @@ class RatingPrompt:
     """Name of the quality in options, columns and task names, as "error_recovery"."""
     level: Level
     asked: str
-    """What is to be rated, as it stands in the first line."""
+    """Object of the rating, as it stands in the first line."""
     highest: int = 2
     """Top of the scale; its bottom is 0."""
 

@@ -24,7 +24,7 @@ from .prompts import content_of, speaker_letters
 
 COLUMN = "llm"
 OVERALL_QUALITY = "overall"
-"""What a prompt asks about that names no quality: SLIDE's heading "Engagingness" stands over no criterion."""
+"""Quality of a prompt that names none: SLIDE's heading "Engagingness" stands over no criterion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ScoringPrompt:
     scale: tuple[float, float]
     """Lowest and highest answer."""
     label: str
-    """What the answer may be headed by."""
+    """Heading that the answer may have."""
     render: Callable[[Any], str]
     stop: tuple[str, ...] = ()
     max_tokens: int = 32

@@ -19,7 +19,7 @@ from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.llm.neutralise import neutralise
 
 WORDINGS: Mapping[str, Any] = json.loads(Path(__file__).with_name("wordings.json").read_text(encoding="utf-8"))
-"""What the prompts of single methods say of each criterion or quality."""
+"""Wordings of each criterion or quality in the prompts of single methods."""
 
 NO_FACTS = "none"
 EXAMPLE_HEADING = "Example\n"
@@ -136,7 +136,7 @@ BREAKDOWN_PROMPTS: Mapping[str, BreakdownPrompt] = {
     "letters": BreakdownPrompt(("O", "T", "X")),
     "words": BreakdownPrompt(("No", "Possibly", "Yes", "no", "possibly", "yes")),
 }
-"""By letters, the challenge's own labels, or by words."""
+"""Prompts by letters, the challenge's own labels, and by words."""
 
 
 def breakdown_prompt(name: str) -> BreakdownPrompt:

@@ -38,7 +38,7 @@ def log_product(logs: FloatArray) -> float:
 TURN_REDUCTIONS: Mapping[str, Reduction] = MappingProxyType(
     {"mean": log_mean, "sum": log_sum, "product": log_product, "geometric_mean": lambda logs: float(logs.mean())}
 )
-"""What may be done to the tokens of one turn, of shape (tokens,); the geometric mean is one over the turn's perplexity."""
+"""Reductions of the tokens of one turn, of shape (tokens,); the geometric mean is one over the turn's perplexity."""
 
 DIALOGUE_REDUCTIONS: Mapping[str, tuple[Reduction, Reduction]] = MappingProxyType(
     {

@@ -30,7 +30,7 @@ from dialeval_plugin.models.tensors import tokens_at_once
 from .tasks import FACT, TASKS, Choice, IndicatorSettings, Truncate, task_of
 
 Texts: TypeAlias = tuple[str, str | None]
-"""What a classifier reads: the response alone, or a context or fact and the response."""
+"""Input of a classifier: the response alone, or a context or fact and the response."""
 
 
 class Indicated(NamedTuple):
@@ -47,7 +47,7 @@ class GlueClassifier:
         self.model = model
         self.tokenizer = tokenizer
         self.place = place
-        """Of the label in the output; None for a regression."""
+        """Position of the label in the output; None for a regression."""
         self.tokenizer.truncation_side = truncate
         self.max_tokens = longest_input(model, tokenizer) or 10**9
 

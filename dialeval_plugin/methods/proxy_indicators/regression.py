@@ -55,9 +55,9 @@ class LinearRegression:
     features: tuple[Feature, ...]
     intercept: float
     target: FeatureRange
-    """Of the mean ratings."""
+    """Range of the mean ratings."""
     n_rows: int
-    """It was fitted on."""
+    """Rows that it was fitted on."""
 
     @property
     def names(self) -> tuple[str, ...]:

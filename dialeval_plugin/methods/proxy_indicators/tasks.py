@@ -31,7 +31,7 @@ class GlueTask:
     labels: tuple[str, ...]
     """Its classes in their order, which its own config.json does not name; () for a regression."""
     label: str | None
-    """Of which label the column is the probability; None for a regression, whose column is the raw output."""
+    """Label whose probability is the column; None for a regression, whose column is the raw output."""
 
 
 def _task(name: str, title: str, *labels: str, label: str | None = None, is_pair: bool = True) -> GlueTask:
@@ -62,7 +62,7 @@ SUBSETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Columns of the four regressions of the thesis' table 6.2."""
 FEATURES = SUBSETS["all"]
-"""Every column."""
+"""All columns."""
 
 
 def task_of(feature: str) -> GlueTask:

@@ -202,9 +202,9 @@ class LatentNoise(NamedTuple):
     """Standard normal numbers that turn posteriors into draws; without them latent variables are at their priors' means."""
 
     responses: Tensor
-    """(responses, latent)."""
+    """Numbers for the responses, (responses, latent)."""
     dialogues: Tensor
-    """(dialogues, latent)."""
+    """Numbers for the dialogues, (dialogues, latent)."""
 
     @classmethod
     def random(cls, batch: Batch, size: int) -> LatentNoise:

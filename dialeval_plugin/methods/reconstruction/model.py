@@ -45,7 +45,7 @@ class TrainedReconstruction:
     recipe: str
     architecture: Architecture
     max_tokens: int
-    """Of an utterance that are read, its end included."""
+    """Longest part of an utterance that is read, its end included."""
     vocabulary: Vocabulary
     model: DialogueNetwork
 
@@ -64,7 +64,7 @@ class TrainedReconstruction:
         RECONSTRUCTION_FOLDER.publish(folder, {**fields, "architecture": asdict(self.architecture)}, training)
 
     @classmethod
-    def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedReconstruction:
+    def load(cls, name: str, *, device: str | None = None) -> TrainedReconstruction:
         """Open a model folder or a model of the hub, in evaluation mode, by default on a GPU where there is one.
 
         Raises:
@@ -72,7 +72,7 @@ class TrainedReconstruction:
             ModelLoadError: the folder is damaged, unsafe or no such model; the message names the file.
             MissingPrerequisite: the model is neither a folder nor to be had from the hub.
         """
-        folder = resolve(name, revision=revision)
+        folder = resolve(name)
         settings = RECONSTRUCTION_FOLDER.read_settings(folder)
         if settings["tokenizer"] != TOKENIZER:
             raise ModelLoadError(

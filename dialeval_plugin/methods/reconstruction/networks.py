@@ -20,7 +20,7 @@ class DialogueNetwork(nn.Module):
     bridge: nn.Sequential
     decoder: layers.Decoder
     latent_size = 0
-    """Of each latent variable; 0 where there are none."""
+    """Size of each latent variable; 0 where there are none."""
 
     def __init__(self, architecture: layers.Architecture, *, bidirectional: bool = True) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 _STAGE = "reconstruction"
 FIGURES = ("training_loss", "training_kl", "training_kl_weight", "loss")
-"""Of each epoch: cross-entropy and divergence in training, the divergence's weight, validation loss; in nats a token."""
+"""Figures of an epoch: training cross-entropy and divergence, the divergence's weight, validation loss; in nats a token."""
 Text: TypeAlias = tuple[str, ...]
 """A dialogue's utterances, each its words with a blank between them."""
 
@@ -106,7 +106,7 @@ class ReconstructionCorpus(NamedTuple):
     validation: list[EncodedDialogue]
     vocabulary: Vocabulary
     counts: dict[str, int]
-    """How many dialogues there are, and how many were left out, by reason."""
+    """Numbers of dialogues, and of those left out, by reason."""
 
 
 def prepare(
