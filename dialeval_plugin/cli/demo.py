@@ -165,6 +165,7 @@ def _train(steps: _Steps) -> None:
     """Show what somebody does who trains on dialogues of their own."""
     from dialeval_plugin.core.files import read_json_lines, write_json_lines
     from dialeval_plugin.corpora import mini
+    from dialeval_plugin.methods.slide.judging import SLM_FOLDER
     from dialeval_plugin.testing.tiny_language_model import train_tiny_language_model
 
     slm, results = steps.output / "slm", steps.output / "lm_eval"
@@ -173,8 +174,11 @@ def _train(steps: _Steps) -> None:
     for name, path in data.items():
         write_json_lines(path, (row for row in rows if (row["split"] == "test") == (name == "test")))
     _heading("1. Train the small model (SLM) on the embedded corpus")
-    # So few contexts need more passes than a corpus does.
-    steps.run("train", "slm", "--data", data["train"], "--output", slm, "--epochs", "10", "--validation-fraction", "0.2")
+    if SLM_FOLDER.is_finished(slm):
+        typer.echo(f"{slm} is trained already; delete it to train again")
+    else:
+        # So few contexts need more epochs than a corpus does.
+        steps.run("train", "slm", "--data", data["train"], "--output", slm, "--epochs", "10", "--validation-fraction", "0.2")
     _heading("2. How well it tells fitting from misleading responses")
     steps.run("accuracy", data["test"], "--slm", slm)
     _heading(f"3. lm-eval's task {TASK}: a tiny language model and the SLM as judges of the same responses")

@@ -1,4 +1,4 @@
-"""What a method is, a `Scorer`, and the pipeline that all share: windows of bounded memory, blocks, progress."""
+"""`Scorer`, the base of every method, and the pipeline that all share: windows of bounded memory, blocks, progress."""
 
 from __future__ import annotations
 
@@ -32,148 +32,145 @@ logger = logging.getLogger(__name__)
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
 NOT_BLAMED = "nothing stands out"
-"""An explanation where no quality is to blame."""
+"""Explanation where no quality is low."""
 BLOCK = 4096
-"""The most items that are scored together; a file of scores is kept block by block."""
+"""Largest number of items scored together; files of scores are written block by block."""
 _WINDOWS_IN_BLOCK = 4
 
 
 class Scorer(ABC):
     """A method that scores examples.
 
-    A subclass fills `score_batch` and `signature_fields`, and where it takes options, decorates `__init__` by
-    `options.with_options`; `score` is the shared pipeline, `run`. The score of an example depends on that example
-    alone: not on its neighbours, their number or their order.
+    A subclass defines `name`, `columns`, `score_batch` and `signature_fields`; everything else has a default. The score of an
+    example depends on that example alone, not on its neighbours, their number or their order.
 
-    Several threads may call one scorer: each window is scored by one thread at a time, to the scores that it has alone. A
-    scorer goes through pickle as what it was made of, and opens its model again where it is read.
+    Several threads may use one scorer: one of them at a time scores a window. Pickled are the arguments of a scorer; its model
+    is opened again when it is unpickled.
     """
 
     name: ClassVar[str]
-    citation: ClassVar[str] = ""
-    """BibTeX of the paper."""
-    needs: ClassVar[tuple[str, ...]] = ()
-    """What it cannot do without by default, beside a response and its context: "references", "llm", "trained model", ..."""
-    packaged_model: ClassVar[str | None] = None
-    """Folder of `pretrained/` that is taken where no model is named."""
-    levels: ClassVar[tuple[Level, ...]] = ()
-    """What it can score by its option `level`; without that option its `level` alone."""
     level: Level = "turn"
     orientation: Orientation = "higher"
     range: tuple[float, float] = (0.0, 1.0)
-    """Lowest and highest value of the main column, for a host that wants a probability (SLIDE's small model: 0 to 2).
-    An end that does not exist is infinite."""
+    """Lowest and highest value of the main column; a missing end is infinite."""
     positive_from: float | None = None
-    """Main score from which on a response is called positive (up to which, where lower is better); None: the middle of the
-    range."""
-    prompts_llm_itself: ClassVar[bool] = False
-    """Whether the option `llm` is a `LanguageModel` that the scorer prompts on its own, instead of a judge with one prompt."""
-    model_hash: str | None = None
-    """Hash of the folder of the scorer's own model, as the signature has it."""
-    percentiles: PercentileTable | None = None
-    """Where a score stands among those of people's own responses; a run then has the column `percentile`. A scorer with a model
-    of its own says `read_percentiles` when it is made."""
-    scope: Scope | None = None
-    """What its model knows; a run then has the column `in_scope`. A scorer with a model of its own says `Scope.read` when it is
-    made."""
-    judges: tuple[str, ...] = ()
-    """Of a scorer that is made of others: columns, of which the first that has a value in a row has the score that counts."""
-    described: Mapping[str, Any] = MappingProxyType({})
-    """What stands of it in the file beside its scores, where the signature has only a hash."""
-    has_one_scale: ClassVar[bool] = True
-    """Whether what all judges say in the main column means the same; else no mean is taken over it."""
+    """Main score from which on (up to which, where lower is better) a response is positive; None: the middle of the range."""
     window: ClassVar[int] = 2048
-    """How many examples `score_batch` gets at once: enough to fill batches of texts of one length, few enough for memory."""
+    """Number of examples that `score_batch` gets at once: enough to fill batches of texts of one length."""
+
+    # What lists of scorers say.
+    citation: ClassVar[str] = ""
+    """BibTeX of the paper."""
+    needs: ClassVar[tuple[str, ...]] = ()
+    """What it needs by default apart from a response and its context: "references", "llm", "trained model", ..."""
+    levels: ClassVar[tuple[Level, ...]] = ()
+    """Values of its option `level`; without that option it has its `level` alone."""
+    packaged_model: ClassVar[str | None] = None
+    """Folder of `pretrained/` that is used where no model is named."""
+
+    # Of scorers with a model of their own.
+    model_hash: str | None = None
+    """Hash of the model's folder, as in the signature."""
+    percentiles: PercentileTable | None = None
+    """Table of the column `percentile`, from `read_percentiles`."""
+    scope: Scope | None = None
+    """Limits of the column `in_scope`, from `Scope.read`."""
+
+    # Of judges and of scorers made of others.
+    prompts_llm_itself: ClassVar[bool] = False
+    """Whether the option `llm` is a `LanguageModel`, and not a judge with one prompt."""
+    described: Mapping[str, Any] = MappingProxyType({})
+    """Settings written next to the scores, of which the signature has only a hash."""
+    judges: tuple[str, ...] = ()
+    """Columns of the parts; the first that has a value in a row has the score that counts."""
+    has_one_scale: ClassVar[bool] = True
+    """Whether the main column means the same for all parts, so that it has a mean."""
 
     lock: CallLock
     """Held while a window is scored, and by `one_at_a_time`."""
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Let the options of a class be those of its `__init__`, and not what `__new__` takes, which is anything."""
+        """Give a class the signature of its `__init__` instead of that of `__new__`."""
         super().__init_subclass__(**settings)
         made = inspect.signature(cls.__init__) if cls.__init__ is not object.__init__ else inspect.Signature([_SELF])
         cls.__signature__ = made.replace(parameters=list(made.parameters.values())[1:])  # type: ignore[attr-defined]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Keep what the scorer is made of."""
+        """Keep the arguments for pickling."""
         scorer = super().__new__(cls)
-        vars(scorer).update(lock=CallLock(), _made_of=(args, options))
+        vars(scorer).update(lock=CallLock(), _arguments=(args, options))
         return scorer
 
     def __reduce__(self) -> tuple[Callable[..., Scorer], tuple[Any, ...]]:
-        """Pickle what the scorer was made of, not its model."""
-        return _made_again, (type(self), *self._made_of, str(run_signature(self)))
-
-    _made_of: tuple[tuple[Any, ...], dict[str, Any]]
+        """Pickle the arguments, not the model."""
+        return _unpickle, (type(self), *self._arguments, str(run_signature(self)))
 
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """Names of the columns, the main one first."""
 
-    @property
-    def truncation_columns(self) -> Mapping[str, str]:
-        """Columns that count what did not fit into a window, each with what was lost; a run warns of each once."""
-        return {}
-
-    def unscorable(self, item: Item) -> Unscored | None:
-        """Why `item` cannot have a score, whatever else is scored; None where it can. Such items never reach `score_batch`."""
-        return BLANK_RESPONSE if isinstance(item, Example) and is_blank(item.response.text) else None
-
     @abstractmethod
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Score at most `window` items, none of them twice and none `unscorable`; one row an item, in their order."""
+        """Score at most `window` different items, none of them `unscorable`; one row an item, in their order."""
 
     @abstractmethod
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Everything configured that can move a number; it names the method first."""
+        """Return all settings that can move a number, the method's name first."""
+
+    @property
+    def truncation_columns(self) -> Mapping[str, str]:
+        """Columns that count truncated texts, each with what was lost; a run warns of each once."""
+        return {}
+
+    def unscorable(self, item: Item) -> Unscored | None:
+        """Return why `item` cannot have a score; None where it can. Such items never reach `score_batch`."""
+        return BLANK_RESPONSE if isinstance(item, Example) and is_blank(item.response.text) else None
 
     def scope_of(self, items: Sequence[Item]) -> list[str | None]:
-        """Return for each item in words why it is beyond what the model knows; None where it is not.
-
-        The words before a bracket name the kind, by which a run counts. By default they come from `scope` and the texts alone.
-        """
+        """Return for each item why it is out of the model's scope, as "kind (detail)"; None where it is in scope."""
         return [None if self.scope is None else self.scope.beyond(item) for item in items]
 
     def is_unsure(self, row: Mapping[str, float | None], within: float) -> bool:
-        """Whether the score of a row is so near to `positive_from`, `within` a share of the range, that it tells little."""
+        """Whether the score of a row is nearer to `positive_from` than `within`, a share of the range."""
         low, high = self.range
         middle = (low + high) / 2 if self.positive_from is None else self.positive_from
         return abs(cast("float", row[self.columns[0]]) - middle) <= within * (high - low)
 
     def percentiles_of(self, scores: Scores) -> tuple[float | None, ...]:
-        """Return the percentile of each row; none at all where there is no table."""
+        """Return the percentile of each row; () where there is no table."""
         return () if self.percentiles is None else self.percentiles.of(scores.columns[self.columns[0]])
 
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """Return for each item as text why it has its score, no score, or one that says nothing since it is out of scope.
+        """Return for each item as text why it has its score, no score, or is out of scope.
 
         Raises:
-            InputError: the scorer cannot say so.
+            InputError: the scorer has no explanations.
         """
-        found = []
+        reasons: list[str | None] = []
         for item, reason in zip(items, self.scope_of(items), strict=True):
             missing = self.unscorable(item)
-            found.append(missing.detail if missing else f"out of scope: {reason}" if reason else None)
+            reasons.append(missing.detail if missing else f"out of scope: {reason}" if reason else None)
         with self.lock:
-            said = iter(self.explain_known([item for item, why in zip(items, found, strict=True) if why is None]))
-        return [next(said) if why is None else why for why in found]
+            explained = iter(self.explain_known([item for item, why in zip(items, reasons, strict=True) if why is None]))
+        return [next(explained) if why is None else why for why in reasons]
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
         """Explain items that can be scored and are in scope, see `explain`."""
         raise InputError(f"{self.name}: has nothing to explain. Leave --explain out.")
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
-        """Turn the rows of the whole run into the final ones; only a paper's whole-set normalisation needs it."""
+        """Return the final rows of a whole run; only a paper's normalisation over a whole set needs it."""
         return rows
 
     @property
     def needs_whole_run(self) -> bool:
-        """Whether `normalise_rows` looks at all rows of a run, which a stream never has."""
+        """Whether `normalise_rows` needs all rows of a run, which a stream never has."""
         return type(self).normalise_rows is not Scorer.normalise_rows
 
     def reset_cache(self) -> None:  # noqa: B027 - most scorers keep nothing
-        """Forget what was kept of earlier items: what follows can be scored alone, to the same byte."""
+        """Clear caches so that the next block's scores do not depend on earlier ones."""
 
     def score(self, items: Sequence[Item], *, progress: bool = False) -> Scores:
         """Score `items`, in order; all must be of this scorer's level."""
@@ -191,12 +188,12 @@ class Scorer(ABC):
             yield scores_of(self, taken, score_block(self, taken))
 
 
-def _made_again(kind: type[Scorer], args: tuple[Any, ...], options: dict[str, Any], signature: str) -> Scorer:
-    """Make a scorer that was pickled; refuse one whose model, or whose packages, have changed since."""
+def _unpickle(kind: type[Scorer], args: tuple[Any, ...], options: dict[str, Any], signature: str) -> Scorer:
+    """Make a pickled scorer; refuse one whose model or packages have changed since."""
     scorer = kind(*args, **options)
-    if (found := str(run_signature(scorer))) != signature:
+    if (opened := str(run_signature(scorer))) != signature:
         raise ModelLoadError(
-            f"{scorer.name}: was pickled as {signature}, and opened again it is {found}. Make the scorer where it is used."
+            f"{scorer.name}: was pickled as {signature}, and opened again it is {opened}. Make the scorer where it is used."
         )
     return scorer
 
@@ -221,14 +218,14 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False) -> Sco
 
 
 def block_size(scorer: Scorer, most: int) -> int:
-    """Return how many items are scored together: few of those that take long, as a run that is killed loses a block."""
+    """Return how many items are scored together: few slow ones, as a killed run loses a block."""
     return min(most, _WINDOWS_IN_BLOCK * scorer.window)
 
 
 def score_block(scorer: Scorer, items: Sequence[Item], advance: Callable[[int], object] = lambda n: None) -> list[Row]:
-    """Score items that share what a scorer keeps, as the vectors of contexts; `advance` is told the size of each window.
+    """Score items that share a scorer's caches; `advance` is called with the size of each window.
 
-    It warns of nothing: whoever has all blocks does so once, by `warn_incomplete`.
+    The caller warns of incomplete rows once, by `warn_incomplete`.
     """
     _check_level(scorer, items)
     rows: list[Row] = []
@@ -242,9 +239,9 @@ def score_block(scorer: Scorer, items: Sequence[Item], advance: Callable[[int], 
 
 
 def scores_of(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Scores:
-    """Return the table of the final rows of items, with percentiles and what is in scope where the scorer knows of them.
+    """Return the table of the final rows of items, with the columns `percentile` and `in_scope` where the scorer has them.
 
-    A score of what is out of scope has no percentile.
+    A row out of scope has no percentile.
     """
     scores = Scores.from_rows(rows, items, scorer.columns, run_signature(scorer), scorer.level, scorer.orientation)
     scores = replace(scores, judges=scorer.judges, has_one_scale=scorer.has_one_scale)
@@ -253,15 +250,15 @@ def scores_of(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Sco
         known = enumerate(zip(values, scorer.scope_of(items), strict=True))
         reasons = {place: reason for place, (value, reason) in known if value is not None and reason is not None}
     if scorer.percentiles is not None:
-        found = enumerate(scorer.percentiles_of(scores))
-        columns[PERCENTILE] = tuple(None if place in reasons else value for place, value in found)
+        percentiles = enumerate(scorer.percentiles_of(scores))
+        columns[PERCENTILE] = tuple(None if place in reasons else value for place, value in percentiles)
     if scorer.scope is not None:
         columns[IN_SCOPE] = tuple(None if value is None else float(place not in reasons) for place, value in enumerate(values))
     return replace(scores, columns=columns, out_of_scope=reasons)
 
 
 def refuse_parts(scorer: Scorer) -> None:
-    """Refuse a scorer that needs all items at once, where it is given parts of them."""
+    """Refuse a scorer that needs all items at once."""
     if scorer.needs_whole_run:
         raise InputError(
             f"{scorer.name}: with these options it looks at all examples at once, and here it has a part of them. "
@@ -270,12 +267,12 @@ def refuse_parts(scorer: Scorer) -> None:
 
 
 def count_truncated(scorer: Scorer, scores: Scores) -> Counter[str]:
-    """Of each column that counts what did not fit into a window: in how many rows something did not."""
+    """Return the number of rows with truncated texts by the column that counts these."""
     return Counter({name: sum(bool(value) for value in scores.columns[name]) for name in scorer.truncation_columns})
 
 
 def warn_incomplete(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cut: Mapping[str, int]) -> None:
-    """Warn once of rows without a score, by reason, and of what `count_truncated` counted."""
+    """Warn of rows without a score, by reason, and of truncated texts, as `count_truncated` counts them."""
     if unscored:
         logger.warning("%s: %d of %d examples have no score: %s", scorer.name, sum(unscored.values()), n_total, dict(unscored))
     for column, lost in scorer.truncation_columns.items():
@@ -284,14 +281,14 @@ def warn_incomplete(scorer: Scorer, n_total: int, unscored: Mapping[str, int], c
 
 
 def run_signature(scorer: Scorer) -> Signature:
-    """Everything that can move a number of a run."""
+    """Return the signature of a run: everything that can move its numbers."""
     return Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__})
 
 
 def percentile_settings(scorer: Scorer) -> dict[str, str | int | float | bool]:
-    """What a table of percentiles holds for: everything that can move a score but the model, beside which it lies.
+    """Return what a table of percentiles holds for: everything that can move a score but the model.
 
-    A backend that computes what torch does has torch's table.
+    A backend whose scores agree with torch's has torch's table.
     """
     fields = {name: value for name, value in scorer.signature_fields().items() if value is not None}
     backend, *inexact = RUNTIME_FIELDS
@@ -301,7 +298,7 @@ def percentile_settings(scorer: Scorer) -> dict[str, str | int | float | bool]:
 
 
 def read_percentiles(scorer: Scorer, folder: Path) -> PercentileTable | None:
-    """Return the table in the folder of the scorer's model that was made with its very settings; None without one."""
+    """Return the table in the model's folder that was made with the scorer's settings; None without one."""
     own = (scorer.columns[0], scorer.level, scorer.orientation, percentile_settings(scorer))
     return next((table for table in read_tables(folder) if table.is_for(*own)), None)
 
@@ -317,17 +314,17 @@ def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
 
 
 def score_key(item: Item) -> tuple[Any, ...]:
-    """What a score may depend on: all but the id, the system and the ratings; turns as plain tuples, which hash faster."""
+    """Return everything that a score may depend on: all but id, system and ratings."""
     if isinstance(item, Dialogue):
-        return (tuple(map(_said, item.turns)),)
-    return (tuple(map(_said, item.context)), _said(item.response), item.references, item.facts)
+        return (tuple(map(_turn_key, item.turns)),)
+    return (tuple(map(_turn_key, item.context)), _turn_key(item.response), item.references, item.facts)
 
 
-_said = attrgetter("text", "speaker")
+_turn_key = attrgetter("text", "speaker")  # plain tuples hash faster than turns
 
 
 def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
-    """Score at most a window of items: each distinct one that is not `Scorer.unscorable` once; one row an item, all finite."""
+    """Score at most a window of items, equal ones once; return one row an item, finite or unscored."""
     numbers: dict[tuple[Any, ...], int] = {}
     distinct: list[Item] = []
     places = []
@@ -340,17 +337,14 @@ def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
     scorable = [place for place, reason in enumerate(rows) if reason is None]
     if scorable:
         with scorer.lock:
-            found = _score_batch(scorer, [distinct[place] for place in scorable])
-        for place, row in zip(scorable, found, strict=True):
+            scored = _score_batch(scorer, [distinct[place] for place in scorable])
+        for place, row in zip(scorable, scored, strict=True):
             rows[place] = finite_or_unscored(row)
     return [cast("Row", rows[place]) for place in places]
 
 
 def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
-    """Call the scorer; where memory does not suffice, item by item, so that one item takes no other's score with it.
-
-    Any other error is the scorer's own; the log names the items that it had.
-    """
+    """Call the scorer; where memory does not suffice, item by item. The log names the items of any other error."""
     try:
         rows = scorer.score_batch(items)
     except DialevalError:
@@ -370,7 +364,7 @@ def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether it is Python's or numpy's error, or one of torch's: that of a GPU has a type, that of a processor a text."""
+    """Whether it is the error of Python, numpy, or torch, which has a type on GPUs and only a text on CPUs."""
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"

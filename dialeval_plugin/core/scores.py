@@ -1,4 +1,4 @@
-"""What a scorer gives back: a row an item, or the reason why it has none (`Unscored`), and the table of them (`Scores`)."""
+"""Results of a scorer: a row an item, or the reason for none (`Unscored`), and their table (`Scores`)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Orientation: TypeAlias = Literal["higher", "lower"]
 
 SCHEMA_VERSION = 1
 SHA256 = "sha256"
-"""Field of what belongs to all rows of a file of scores: the hash of the file."""
+"""Field of the meta file with the hash of the file of scores."""
 
 
 def meta_file(output: Path) -> Path:
-    """Return where what belongs to all rows of the scores `output` lies."""
+    """Return the path of the meta file of the scores `output`."""
     return output.with_name(output.name + ".meta.json")
 
 
@@ -51,7 +51,7 @@ class Reason(str, enum.Enum):
 
 
 NOT_FOR_THIS_DATA = frozenset({Reason.NEEDS_REFERENCES, Reason.SCORES_TURNS_ONLY, Reason.SCORES_DIALOGUES_ONLY})
-"""Reasons that lie in the data and in what the scorer is for: nothing has failed."""
+"""Reasons that are no failure: the scorer is not for these data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +84,23 @@ def share_of(value: float, scale: tuple[float, float]) -> float:
 WHY_UNSCORED = ("unscored", "detail")
 """Fields of a row that say why it has no score."""
 JUDGED_BY = "judged_by"
-"""Field of a row whose scorer is made of several: the column that its score is from."""
+"""Field of a row of a composed scorer: the column that its score is from."""
 IN_SCOPE, OUT_OF_SCOPE = "in_scope", "out_of_scope"
-"""Name of the column, 1 or 0, and of the field of a row that says why it is 0."""
+"""Names of the column, 1 or 0, and of the field of a row with the reason for 0."""
 
 
 def kind_of(reason: str) -> str:
-    """Return what a reason for being out of scope has in common with all of its kind: what stands before a bracket."""
+    """Return the kind of a reason for being out of scope: the part before the bracket."""
     return reason.partition(" (")[0]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores:
-    """A table with one row an example, in the order of the examples; the column `main` is *the* score.
+    """A table with one row an example, in their order, and the score in the column `main`.
 
-    `columns` has one value a row, None in rows that are unscored; `unscored` is by the row's index, and so is `out_of_scope`,
-    why the column `in_scope` is 0. For `judges` and `has_one_scale` see `Scorer`. `items` are what was scored, where that is
-    known. It has a length, iterates over `rows()`, and a notebook shows it as a table.
+    `columns` have one value a row, None in unscored rows. `unscored` and `out_of_scope`, the reasons why `in_scope` is 0, are
+    by row index. `items` are empty where unknown. For `judges` and `has_one_scale` see `Scorer`. It has a length, iterates
+    over `rows()`, and is a table in a notebook.
     """
 
     main: str
@@ -127,7 +127,7 @@ class Scores:
     ) -> Scores:
         """Build the table; the first of `columns` is the main one. A row with a NaN or infinite value becomes unscored.
 
-        Of `items` that are not at hand their ids are enough.
+        `items` may be ids.
         """
         if len(rows) != len(items):
             raise ValueError(f"expected one row for each of {len(items)} items, got {len(rows)}")
@@ -150,15 +150,15 @@ class Scores:
 
     def __repr__(self) -> str:
         means = {"": self.mean()} if self.has_one_scale else {f" of {name}": self.mean(name) for name in self.judges}
-        shown = ", ".join(f"mean {mean:.4f}{of}" for of, mean in means.items() if mean is not None) or "no score"
-        return f"Scores({self.main}: {shown}, {self.n_scored} of {self.n_total} scored)"
+        text = ", ".join(f"mean {mean:.4f}{of}" for of, mean in means.items() if mean is not None) or "no score"
+        return f"Scores({self.main}: {text}, {self.n_scored} of {self.n_total} scored)"
 
     def _repr_html_(self) -> str:
         rows = self.to_pandas().to_html(max_rows=20, border=0) if importlib.util.find_spec("pandas") else ""
         return f"<p>{escape(repr(self))}</p>{rows}"
 
     def to_pandas(self, *, with_text: bool = False) -> pandas.DataFrame:
-        """Return a data frame of `rows`, with the fields that a row has as its columns."""
+        """Return a data frame of `rows`."""
         rows = list(self.rows(with_text=with_text))
         return optional("pandas", "to_pandas").DataFrame(rows, columns=None if rows else ["id", *self.columns])
 
@@ -174,30 +174,30 @@ class Scores:
 
     @property
     def n_scored(self) -> int:
-        """Rows that have a score."""
+        """Number of rows with a score."""
         return self.n_total - self.n_unscored
 
     @property
     def n_unscored(self) -> int:
-        """Rows that have none."""
+        """Number of rows without one."""
         return len(self.unscored)
 
     @property
     def unscored_by_reason(self) -> dict[str, int]:
-        """Reason to number of rows, reasons in alphabetical order."""
+        """Reason to number of rows, in alphabetical order."""
         return dict(sorted(Counter(item.reason.value for item in self.unscored.values()).items()))
 
     @property
     def out_of_scope_by_kind(self) -> dict[str, int]:
-        """Kind of reason to number of rows, kinds in alphabetical order."""
+        """Kind of reason to number of rows, in alphabetical order."""
         return dict(sorted(Counter(map(kind_of, self.out_of_scope.values())).items()))
 
     def judged_by(self, index: int) -> str | None:
-        """Return the column that a row's score is from; None where it has none, or where no choice was made."""
+        """Return the column that a row's score is from; None for an unscored row, or one of a scorer without parts."""
         return next((name for name in self.judges if self.columns[name][index] is not None), None)
 
     def mean(self, column: str | None = None) -> float | None:
-        """Mean of a column over the rows that have a value in it; None where none has, or where they have no common scale."""
+        """Return the mean of a column over rows with a value; None where there are none, or no common scale."""
         if not self.has_one_scale and column in {None, self.main}:
             return None
         scored = [value for value in self.columns[column or self.main] if value is not None]
@@ -209,19 +209,18 @@ class Scores:
 
 
 def conversation_id(item: Item) -> str | None:
-    """Return the id of the conversation that an item is of; None of a response that is of none, or of an unknown one."""
+    """Return the id of an item's conversation; None where a response has none."""
     id = item.origin.conversation if item.origin is not None else None
     return None if isinstance(item, Example) and id == item.id else id
 
 
 class RowMaker:
-    """Makes rows of scores for people and files, those of a stream block after block.
+    """Makes rows of scores for people and files, block after block.
 
-    A row has `id`; `conversation`, `message` (its number), `role` and `source` of what is scored, and the source's fields that
-    were kept, where they are known; the columns; `judged_by` of a scorer that is made of several; `out_of_scope`, why the model
-    does not know what it judged; `unscored` and `detail` where there is no score. With text it also has `preceding`, the turns
-    since the previous row of its conversation (of a single response, all before it), and of a response its `text`: the rows of
-    a conversation then hold it once.
+    A row has `id`; `conversation`, `message` (its number), `role`, `source` and kept fields, where known; the columns;
+    `judged_by` of a composed scorer; `out_of_scope`, the reason; `unscored` and `detail` where there is no score. With text it
+    also has a response's `text`, and `preceding`, the turns since the previous row of its conversation (of a single response
+    all turns), so that the rows of a conversation hold it once.
     """
 
     def __init__(self, *, with_text: bool = False) -> None:
@@ -267,7 +266,7 @@ class RowMaker:
 
 
 def _plain(value: object) -> object:
-    """A value of a source as JSON has it; what JSON has not, as a date, as text."""
+    """Return a value of a source, as text where JSON cannot hold it, such as a date."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -277,7 +276,7 @@ def _plain(value: object) -> object:
 
 def finite_or_unscored(row: Row) -> Row:
     """Return `row`, or `Unscored(non_finite)` where one of its values is NaN or infinite."""
-    # What `filter` drops, None and 0, is finite or no number; every row comes by here twice.
+    # `filter` drops None and 0.
     if isinstance(row, Unscored) or all(map(math.isfinite, filter(None, row.values()))):
         return row
     name, value = next((name, value) for name, value in row.items() if value is not None and not math.isfinite(value))
