@@ -1,20 +1,19 @@
-"""`dialeval meta-eval` and `dialeval rescore`, the options that they share, and what both do with the answers."""
+"""`dialeval meta-eval` and `dialeval rescore`."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_json_lines, write_text
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
+
+from .options import check_share, takes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,56 +25,55 @@ if TYPE_CHECKING:
     from dialeval_plugin.statistics.annotators.alternative_annotator_test import AlternativeAnnotatorTest, Calibration
 
 
-def check_share(parameter: typer.CallbackParam, value: float) -> float:
-    """Return what was typed for an option that is a share; the range of a `typer.Option` lets nan pass."""
-    if not 0 <= value <= 1:
-        raise InputError(f"{parameter.opts[0]} is {value}. Give a number from 0 to 1.")
-    return value
-
-
 @dataclass(frozen=True, kw_only=True)
 class AgreementOptions:
     """How agreement is computed, and where the table goes."""
 
-    coefficient: Annotated[list[str] | None, typer.Option(help="pearson, spearman, kendall_b, ...; may be repeated.")] = None
-    by_system: Annotated[bool, typer.Option("--by-system", help="Compare the systems' means instead of rows.")] = False
+    coefficient: Annotated[
+        list[str] | None, typer.Option(help="Coefficient: pearson, spearman, kendall_b, ...; may be repeated.")
+    ] = None
+    by_system: Annotated[bool, typer.Option("--by-system", help="Correlate the means of the systems instead of rows.")] = False
     average_by: Annotated[
-        Literal["none", "system", "item"], typer.Option(help="Mean of one coefficient a system or context.")
+        Literal["none", "system", "item"], typer.Option(help="Average one coefficient over systems or contexts.")
     ] = "none"
     tied_groups: Annotated[
         Literal["zero", "skip"],
-        typer.Option(help="Of --average-by: a group to which an evaluator gives one score counts as 0, or is left out."),
+        typer.Option(help="Groups with constant scores in --average-by: count as 0, or are skipped."),
     ] = "zero"
     within: Annotated[
-        tuple[float, float] | None, typer.Option(help="Only rows whose rating is from LOW to HIGH.", metavar="LOW HIGH")
+        tuple[float, float] | None, typer.Option(help="Use only rows whose rating is between LOW and HIGH.", metavar="LOW HIGH")
     ] = None
     choices: Annotated[
-        bool, typer.Option("--choices", help="Mean rating of what has the best scores: of all rows, and of several responses.")
+        bool, typer.Option("--choices", help="Mean rating of the best-scored rows, and of the best of several responses.")
     ] = False
-    human: Annotated[str, typer.Option(help="One rating of several: mean, median, without_furthest, minimum or maximum.")] = (
-        "mean"
-    )
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95
-    rounds: Annotated[int, typer.Option(help="Resamples of the intervals; 0 for none.")] = 1000
+    human: Annotated[
+        str, typer.Option(help="How several ratings become one: mean, median, without_furthest, minimum or maximum.")
+    ] = "mean"
+    confidence: Annotated[float, typer.Option(help="Level of the confidence intervals.")] = 0.95
+    rounds: Annotated[int, typer.Option(help="Number of resamples for the intervals; 0 for no intervals.")] = 1000
     interval: Annotated[
         Literal["percentile", "expanded", "bca"] | None,
-        typer.Option(help="Kind of the intervals: percentile; of labels in words expanded, which is for few dialogues."),
+        typer.Option(
+            help="Method of the intervals. Default: percentile; for labels in words expanded, which suits few dialogues."
+        ),
     ] = None
-    seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0
-    permutations: Annotated[int, typer.Option(help="Of each two evaluators, for p-values and ranks; 0 for neither.")] = 1000
-    alpha: Annotated[float, typer.Option(help="Level of significance of the ranks.")] = 0.05
+    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0
+    permutations: Annotated[
+        int, typer.Option(help="Permutations for each two evaluators, for p-values and ranks; 0 for neither.")
+    ] = 1000
+    alpha: Annotated[float, typer.Option(help="Significance level of the ranks.")] = 0.05
     min_coverage: Annotated[
         float,
-        typer.Option(callback=check_share, help="Withhold a coefficient where a smaller share of the rated rows has a score."),
+        typer.Option(callback=check_share, help="Omit a coefficient if a smaller share of the rated rows has a score."),
     ] = 0.8
     max_unscored: Annotated[
-        float, typer.Option(callback=check_share, help="Exit with 1 where a larger share of an evaluator's rows has no score.")
+        float, typer.Option(callback=check_share, help="Exit with 1 if a larger share of an evaluator's rows has no score.")
     ] = 0.05
-    format: Annotated[Literal["text", "markdown", "csv", "latex", "json"], typer.Option(help="Of the table.")] = "text"
+    format: Annotated[Literal["text", "markdown", "csv", "latex", "json"], typer.Option(help="Format of the table.")] = "text"
     output: Annotated[Path | None, typer.Option(help="File to write the table to, instead of printing it.")] = None
 
     def question(self, threshold: float | None = None) -> ReportOptions:
-        """Return what is asked of all judgements alike."""
+        """Return the options of the report."""
         from dialeval_plugin.reports.correlation_report import ReportOptions
         from dialeval_plugin.statistics.bootstrap import Bootstrap
         from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS
@@ -95,7 +93,7 @@ class AgreementOptions:
         )
 
     def check_labels(self, others: Mapping[str, object]) -> None:
-        """Refuse what is asked of ratings that are numbers, and `others`, where they are labels."""
+        """Refuse options for numeric ratings, and those in `others`, where the ratings are labels."""
         own = {
             "--coefficient": self.coefficient,
             "--by-system": self.by_system,
@@ -125,7 +123,7 @@ class AgreementOptions:
         tests: Sequence[AlternativeAnnotatorTest] = (),
         notes: Sequence[str] = (),
     ) -> None:
-        """Print or write the table; exit with 1 where an evaluator left too many rows unscored that are such as it scores."""
+        """Print or write the table; exit with 1 where an evaluator failed on too many rows."""
         from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import no_scores
         from dialeval_plugin.reports.correlation_report import report_table
         from dialeval_plugin.reports.people import with_tests
@@ -133,15 +131,14 @@ class AgreementOptions:
         self.show(with_tests(report_table(findings, asked), tests, notes))
         worst: dict[tuple[str, str, str], AgreementResult] = {}
         for one in findings:
-            place = one.dataset, one.quality, one.evaluator
-            if place not in worst or one.estimate.n_unscored > worst[place].estimate.n_unscored:
-                worst[place] = one
+            key = one.dataset, one.quality, one.evaluator
+            worst[key] = max(worst.get(key, one), one, key=lambda each: each.estimate.n_unscored)
         has_failed = False
         for one in sorted(worst.values(), key=lambda one: not _is_not_for(one)):
             name, estimate = f"{one.evaluator}, {one.dataset}, {one.quality}", one.estimate
             if _is_not_for(one):
                 why = f"undefined ({no_scores(Counter(one.unscored))})"
-                # `rescore` has it below the table.
+                # `rescore` prints it below the table.
                 if why not in (estimate.reason or ""):
                     typer.echo(f"{name}: {why}", err=True)
             elif estimate.n_unscored > self.max_unscored * one.n_rated:
@@ -155,91 +152,78 @@ class AgreementOptions:
             raise typer.Exit(code=1)
 
 
-def takes_agreement_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `AgreementOptions` beside its own; it gets them as its parameter `agreement`."""
-    own = inspect.signature(command, eval_str=True)
-    shared = inspect.signature(AgreementOptions, eval_str=True).parameters
-
-    @functools.wraps(command)
-    def run(**values: Any) -> None:
-        agreement = AgreementOptions(**{name: values.pop(name) for name in shared})
-        command(**values, agreement=agreement)
-
-    parameters = [*(one for name, one in own.parameters.items() if name != "agreement"), *shared.values()]
-    keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
-    run.__signature__ = own.replace(parameters=keyword_only)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    return run
-
-
 def _is_not_for(one: AgreementResult) -> bool:
-    """Whether nothing has a score because the evaluator is not for such data: nothing failed."""
+    """Whether nothing has a score because the evaluator is not for such data."""
     expected = {reason.value for reason in NOT_FOR_THIS_DATA}
     return not one.estimate.n_scored and bool(one.unscored) and expected.issuperset(one.unscored)
 
 
-@takes_agreement_options
+@takes(agreement=AgreementOptions)
 def meta_eval(
     agreement: AgreementOptions,
     scores: Annotated[
         list[Path] | None,
         typer.Argument(
             help="Files of scores: from `dialeval score`, JSON or CSV with ids, or published; NAME=FILE names the evaluator. "
-            "None: what the ratings can judge."
+            "Without any, the ratings themselves are examined."
         ),
     ] = None,
     ratings: Annotated[
-        str | None, typer.Option(help="File of ratings in any layout, or a corpus: tu, fed, convai1, ...")
+        str | None, typer.Option(help="File of ratings in any layout, or name of a data set: tu, fed, convai1, ...")
     ] = None,
     quality: Annotated[
         list[str] | None,
-        typer.Option(help="Rated quality, or all; may be repeated. Default: overall; all, where there are no scores."),
+        typer.Option(help="Rated quality, or all; may be repeated. Default: overall; all if there are no scores."),
     ] = None,
-    rows: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Which rows, where the ratings have both.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Column of scores; may be repeated.")] = None,
-    rating_column: Annotated[str | None, typer.Option(help="Column of the ratings, where the file of scores has them.")] = None,
+    rows: Annotated[
+        Literal["turn", "dialogue"] | None, typer.Option(help="Level of the rows, if the ratings have both.")
+    ] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Column of the scores; may be repeated.")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Column of the ratings, if the file of scores has them.")] = None,
     raters: Annotated[
-        str | None, typer.Option(help="Columns of single raters of one quality, as r1,r2,r3.", metavar="COLUMN,COLUMN")
+        str | None, typer.Option(help="Columns of the raters of one quality, as r1,r2,r3.", metavar="COLUMN,COLUMN")
     ] = None,
     lower: Annotated[list[str] | None, typer.Option(help="Evaluator whose lower scores are better; may be repeated.")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Compare the ids that both sides have.")] = False,
-    threshold: Annotated[float | None, typer.Option(help="Where ratings are 0 or 1: accuracy of this threshold too.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Use only ids that have both a score and a rating.")] = False,
+    threshold: Annotated[
+        float | None, typer.Option(help="Threshold of the scores for accuracy, if ratings are 0 or 1.")
+    ] = None,
     alt_test: Annotated[
         float | None,
         typer.Option(
-            help="Alternative annotator test, whether an evaluator may stand in for a person: what it is granted for being "
-            "cheaper, 0.2 beside experts, 0.1 beside crowdworkers.",
+            help="Alternative annotator test: may an evaluator replace a person? EPSILON is its cost advantage: 0.2 over "
+            "experts, 0.1 over crowdworkers.",
             metavar="EPSILON",
         ),
     ] = None,
     calibrate: Annotated[
         Literal["none", "quantiles", "isotonic"] | None,
-        typer.Option(
-            help="Of --alt-test: scores are labels as they are, or become the label of their quantile, or the mean one."
-        ),
+        typer.Option(help="How --alt-test makes labels of scores: unchanged, by quantiles, or by isotonic regression."),
     ] = None,
-    people: Annotated[bool, typer.Option("--people", help="Each person as a row, beside the evaluators.")] = False,
+    people: Annotated[bool, typer.Option("--people", help="Add a row for each person.")] = False,
     order: Annotated[
-        str | None, typer.Option(help="Labels that are words or numbers in an order, the worst first.", metavar="WORD,WORD")
+        str | None, typer.Option(help="Order of labels in words or numbers, the worst first.", metavar="WORD,WORD")
     ] = None,
-    positive: Annotated[str | None, typer.Option(help="Of two labels the one that is good, where they are none known.")] = None,
+    positive: Annotated[str | None, typer.Option(help="The good one of two unknown labels.")] = None,
     cost: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="Of a false pass and a false fail; picks the threshold of scores.", metavar="PASS FAIL"),
+        typer.Option(help="Costs of a false pass and a false fail, which choose the threshold of scores.", metavar="PASS FAIL"),
     ] = None,
-    disagreements: Annotated[Path | None, typer.Option(help="File (.jsonl) of where labels differ, strongest first.")] = None,
+    disagreements: Annotated[
+        Path | None, typer.Option(help="File (.jsonl) for the differing labels, the strongest first.")
+    ] = None,
     plan: Annotated[
         float | None,
         typer.Option(
             metavar="[DIFFERENCE]",
-            help="Instead: how many dialogues would show which difference of two evaluators, from a pilot.",
+            help="Only estimate from a pilot how many dialogues show which difference between two evaluators.",
         ),
     ] = None,
 ) -> None:
-    """Say how far scores agree with people: coefficients with intervals, coverage and what they rest on.
+    """Correlate scores with human ratings, with confidence intervals and coverage.
 
-    Labels in words (pass and fail, named categories) are compared as labels: accuracy, kappa, TPR and TNR, beside two people.
-    Without scores: whether the ratings can judge anything, whatever is set beside them.
+    Labels in words (pass and fail, named categories) are compared as labels: accuracy, kappa, TPR and TNR. Without scores,
+    the agreement of the raters is examined.
     """
     from dialeval_plugin.labels.pairing import pair_files
     from dialeval_plugin.labels.reading import LabelOptions, has_words, read_labels
@@ -314,7 +298,7 @@ def _compare_labels(
     costs: tuple[float, float],
     asked_test: tuple[float, Calibration | None] | None,
 ) -> list[Agreement]:
-    """Print how far evaluators agree with labels that are no numbers, and people with each other."""
+    """Print the agreement of evaluators with labels in words, and of people with each other."""
     from dialeval_plugin.reports.people import with_tests
     from dialeval_plugin.results.agreement import agreement_of, agreement_table, of_people
     from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
@@ -334,15 +318,15 @@ def _compare_labels(
     return found
 
 
-@takes_agreement_options
+@takes(agreement=AgreementOptions)
 def rescore(
     results: Annotated[
-        list[Path], typer.Argument(help="Folders or files that lm-eval wrote with --output_path, --log_samples.")
+        list[Path], typer.Argument(help="Folders or files written by lm-eval with --output_path and --log_samples.")
     ],
     agreement: AgreementOptions,
-    all_runs: Annotated[bool, typer.Option("--all-runs", help="Older runs of the same evaluator and task as well.")] = False,
+    all_runs: Annotated[bool, typer.Option("--all-runs", help="Include older runs of the same evaluator and task.")] = False,
 ) -> None:
-    """Compute the agreement with people of lm-eval runs again from their samples; no model is needed."""
+    """Correlate lm-eval runs with human ratings again, from their samples; no model is needed."""
     from dialeval_plugin.leaderboard.rescoring import newest
     from dialeval_plugin.leaderboard.rescoring import rescore as compute
     from dialeval_plugin.leaderboard.result_files import read_runs

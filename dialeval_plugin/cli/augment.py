@@ -1,4 +1,4 @@
-"""`dialeval augment`: responses to contexts that have none, written and checked by a language model."""
+"""`dialeval augment`: a language model writes and checks responses to contexts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer
 
 from .examples import say_next
+from .options import Answers, DryRun, LlmArgs, NoAnswers, check_judge
 
 if TYPE_CHECKING:
     from dialeval_plugin.methods.augmentation.augmentation import Augmented
@@ -22,26 +22,24 @@ _SHOWN_REASONS = 5
 
 def augment(
     contexts: Annotated[
-        Path, typer.Argument(help="JSON lines with `context`, a list of turns; DailyDialog++'s layout will do.")
+        Path, typer.Argument(help="JSON lines with `context`, a list of turns, for example in DailyDialog++'s layout.")
     ],
-    output: Annotated[Path, typer.Option(help="File in DailyDialog++'s layout, for `dialeval train slm --data`.")],
-    llm: Annotated[str, typer.Option(help="Any lm-eval model that generates: hf, vllm, local-chat-completions, ...")],
-    llm_args: Annotated[str, typer.Option(help="Its arguments as lm-eval writes them: pretrained=...")] = "",
-    slm: Annotated[str | None, typer.Option(help="Folder or hub id of a small model that checks last, by probability.")] = None,
-    rounds: Annotated[int, typer.Option(help="How often at most responses are asked for, for each context.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of the draws and of the spot check's sample.")] = 0,
-    answers: Annotated[
-        Path | None, typer.Option(help="File that keeps the llm's answers; default in the user's cache.")
-    ] = None,
-    no_answers: Annotated[bool, typer.Option("--no-answers", help="Keep no answers and use none.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the llm would be asked first, and ask nothing.")] = False,
+    output: Annotated[Path, typer.Option(help="File to write in DailyDialog++'s layout, for `dialeval train slm --data`.")],
+    llm: Annotated[str, typer.Option(help="lm-eval model that generates: hf, vllm, local-chat-completions, ...")],
+    llm_args: LlmArgs = "",
+    slm: Annotated[str | None, typer.Option(help="Folder or hub id of a small model for a last check, by probability.")] = None,
+    rounds: Annotated[int, typer.Option(help="Largest number of attempts for each context.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the samples and of the spot check.")] = 0,
+    answers: Answers = None,
+    no_answers: NoAnswers = False,
+    dry_run: DryRun = False,
     spot_check: Annotated[
-        int, typer.Option(min=0, help="Write so many responses to a sheet for people, <output>.spot-check.csv.")
+        int, typer.Option(min=0, help="Number of responses to write to <output>.spot-check.csv for people to check.")
     ] = 0,
 ) -> None:
     """Write five positive and five adversarial responses to each context, checked as SLIDE and DRE do.
 
-    The same command goes on where it was killed. Contexts that could not be completed are in <output>.incomplete.jsonl.
+    A run that was killed resumes with the same command. Incomplete contexts are written to <output>.incomplete.jsonl.
     """
     from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
@@ -50,15 +48,14 @@ def augment(
 
     items = read_contexts(contexts)
     check_output(output, contexts, "the responses")
-    if no_answers and answers is not None:
-        raise InputError("--answers and --no-answers: were both given. Leave one of them out.")
+    check_judge(llm, dry_run=dry_run, answers=answers, no_answers=no_answers)
     from transformers import set_seed
 
     small_model = load_scorer("slide", slm=slm, variant="slm_probability") if slm is not None else None
     model = load_cached_model(llm, llm_args, answers=False if no_answers else answers, dry_run=dry_run)
     writer = ResponseWriter(model, slm=small_model, rounds=rounds, seed=seed, reseed=set_seed)
     if dry_run:
-        # Asked nothing, the model writes nothing: what follows its first answers cannot be rehearsed, only bounded.
+        # What follows the first answers can only be bounded.
         for item in items:
             writer.write(item.id, item.context)
         typer.echo(f"dry run: {model.usage.estimate()}")

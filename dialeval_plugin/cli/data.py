@@ -1,4 +1,4 @@
-"""`dialeval data`: which corpora are known, fetching them, and whether training dialogues leak reported ones."""
+"""`dialeval data`: known data sets, their download, and leaks into training data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue
     from dialeval_plugin.corpora.identity import Leak
 
-app = typer.Typer(help="List the known corpora, fetch them, look for leaks.", no_args_is_help=True)
+app = typer.Typer(help="List and download data sets, and check training data for leaks.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_corpora() -> None:
-    """Show each corpus, whether and where it is on this machine, its licence and its source."""
+    """List the data sets with their location on this machine, licence and source."""
     from dialeval_plugin.core.errors import MissingPrerequisite
     from dialeval_plugin.corpora.registry import CORPORA
 
@@ -41,8 +41,8 @@ def list_corpora() -> None:
 
 
 @app.command()
-def fetch(name: Annotated[str, typer.Argument(help="Name of the corpus, as `dialeval data list` shows it.")]) -> None:
-    """Download a corpus into the cache, checking each file, and say what has to be got by hand."""
+def fetch(name: Annotated[str, typer.Argument(help="Name of the data set, see `dialeval data list`.")]) -> None:
+    """Download a data set into the cache, verify each file, and list files to download by hand."""
     from dialeval_plugin.corpora.registry import find_corpus
 
     folder, files, by_hand = find_corpus(name).fetch()
@@ -53,16 +53,14 @@ def fetch(name: Annotated[str, typer.Argument(help="Name of the corpus, as `dial
 
 @app.command()
 def leaks(
-    files: Annotated[list[Path], typer.Argument(help="Training dialogues, in any layout that is read as plain dialogues.")],
+    files: Annotated[list[Path], typer.Argument(help="Files of training dialogues.")],
     against: Annotated[
         list[str],
-        typer.Option(
-            help="Reported set: a file, a code or name as tu, dstc10 for all its sets, fed, usr, conture, ... Repeat it."
-        ),
+        typer.Option(help="Test set: a file, or a name as tu, fed, usr, conture, or dstc10 for all its sets; may be repeated."),
     ],
-    show: Annotated[int, typer.Option(min=0, help="Print so many leaks of each file and set.")] = 0,
+    show: Annotated[int, typer.Option(min=0, help="Number of leaks to print for each file and set.")] = 0,
 ) -> None:
-    """Look for reported dialogues in training dialogues; exit with 1 if there are any. The rule is in `docs/corpora.md`."""
+    """Look for dialogues of test sets in training dialogues; exit with 1 if there are any. See `docs/corpora.md`."""
     from dialeval_plugin.corpora.identity import LeakIndex
     from dialeval_plugin.corpora.registry import read_dialogues, read_reported
 
@@ -95,11 +93,9 @@ def leaks(
 
 
 def _examples(path: Path, dialogues: Sequence[Dialogue], found: Sequence[Sequence[Leak]], number: int) -> list[str]:
-    """A line for each of the first leaks of every reported set."""
-    shown: dict[str, list[str]] = {}
+    """Return a line for each of the first leaks of every test set."""
+    lines: dict[str, list[str]] = {}
     for dialogue, leaks in zip(dialogues, found, strict=True):
         for (set_name, id), utterances in leaks:
-            lines = shown.setdefault(set_name, [])
-            if len(lines) < number:
-                lines.append(f"{path}: {dialogue.id} has {set_name} {id}: {' | '.join(utterances)}")
-    return [line for lines in shown.values() for line in lines]
+            lines.setdefault(set_name, []).append(f"{path}: {dialogue.id} has {set_name} {id}: {' | '.join(utterances)}")
+    return [line for of_set in lines.values() for line in of_set[:number]]

@@ -1,4 +1,4 @@
-"""Where the command `dialeval` begins: Ctrl-C while its modules are still read ends it as it does later."""
+"""Entry point of `dialeval`, which also handles Ctrl-C during imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one types: an example of use for each command, which its help ends with, and what comes after a command."""
+"""An example for each command, with which its help ends, and the next command to run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import typer
 from dialeval_plugin.terminal.progress import say
 
 EXAMPLES: dict[str, str] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-"""By the words that call a command."""
+"""Examples by command."""
 
 
 def add_examples(app: typer.Typer, *words: str) -> None:
-    """Let the help of each command of `app`, which is called by `words`, end with its example."""
+    """Add the example to the help of each command of `app`, which is called by `words`."""
     for command in app.registered_commands:
         name = command.name or (command.callback.__name__.replace("_", "-") if command.callback is not None else "")
         if (example := EXAMPLES.get(" ".join([*words, name]))) is not None:
@@ -33,7 +33,7 @@ _is_step = ContextVar("_is_step", default=False)
 
 @contextmanager
 def step() -> Iterator[None]:
-    """Run commands as steps of another one, which itself says what comes next."""
+    """Run commands as steps of another one, which prints the next command itself."""
     token = _is_step.set(True)
     try:
         yield
@@ -42,6 +42,6 @@ def step() -> Iterator[None]:
 
 
 def say_next(words: str, why: str) -> None:
-    """Say on stderr what one types after the command that has ended, and why."""
+    """Print the next command to run to stderr, and why."""
     if not _is_step.get():
         say(f"next: {words}  ({why})")

@@ -1,4 +1,4 @@
-"""How hosts know our names: `dialeval enable`, `disable`, `status`, `validate`, `lm-eval`, and the paths of our folders."""
+"""`dialeval enable`, `disable`, `status`, `validate`, `rubric`, `lm-eval`, `tasks-path` and `metrics-path`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from dialeval_plugin.core import resources
 from dialeval_plugin.core.files import read_json
 
 from .examples import say_next
+from .options import RubricScale
 
 if TYPE_CHECKING:
     from dialeval_plugin.hosts.enable import Change
 
 
 def enable() -> None:
-    """Make plain `lm_eval` and `evaluate.load` know this package's tasks, models and metrics, in this Python environment."""
+    """Register this package's tasks, models and metrics with `lm_eval` and `evaluate.load` in this Python environment."""
     from dialeval_plugin.hosts import enable as hosts
 
     _show(hosts.enable())
-    typer.echo("Python processes that start from now on know dialeval's names. `dialeval disable` takes this back.")
+    typer.echo("New Python processes know dialeval's tasks, models and metrics. `dialeval disable` undoes this.")
 
 
 def disable() -> None:
-    """Take back what `dialeval enable` did."""
+    """Undo `dialeval enable`."""
     from dialeval_plugin.hosts import enable as hosts
 
     _show(hosts.disable())
@@ -40,30 +41,30 @@ def _show(changes: Iterable[Change]) -> None:
 
 
 def status() -> None:
-    """Say whether `dialeval enable` is in force here, and whether it works."""
+    """Show whether `dialeval enable` is active here, and whether it works."""
     from dialeval_plugin.hosts import enable as hosts
 
-    found = hosts.status()
-    typer.echo(f"{found.state} in {found.folder}")
-    if found.state == "outdated":
-        typer.echo("The files are another version's. Type `dialeval enable` to renew them.")
-    for problem in found.problems:
+    state = hosts.status()
+    typer.echo(f"{state.state} in {state.folder}")
+    if state.state == "outdated":
+        typer.echo("The files are of another version. Run `dialeval enable` to update them.")
+    for problem in state.problems:
         typer.echo(f"problem: {problem}")
-    if found.problems:
+    if state.problems:
         raise typer.Exit(code=1)
 
 
 def validate(
-    tasks: Annotated[Path | None, typer.Option(help="Folder of lm-eval task files; this package's by default.")] = None,
-    metrics: Annotated[Path | None, typer.Option(help="Folder of metric folders; this package's by default.")] = None,
+    tasks: Annotated[Path | None, typer.Option(help="Folder of lm-eval task files. Default: this package's.")] = None,
+    metrics: Annotated[Path | None, typer.Option(help="Folder of metric folders. Default: this package's.")] = None,
 ) -> None:
-    """Build every lm-eval task and load every metric; exit with 1 if one of them is wrong."""
+    """Build every lm-eval task and load every metric; exit with 1 if one fails."""
     from dialeval_plugin.hosts.lm_eval import validation
 
-    found = validation.validate(tasks, metrics)
-    for name, kind, state, detail in found:
+    results = validation.validate(tasks, metrics)
+    for name, kind, state, detail in results:
         typer.echo(f"{state:6} {kind:6} {name}" + (f": {detail}" if detail else ""))
-    counts = {state: sum(result.state == state for result in found) for state in ("ok", "absent", "error")}
+    counts = {state: sum(result.state == state for result in results) for state in ("ok", "absent", "error")}
     typer.echo(", ".join(f"{number} {state}" for state, number in counts.items()))
     if counts["error"]:
         raise typer.Exit(code=1)
@@ -80,14 +81,14 @@ def metrics_path() -> None:
 
 
 def rubric(
-    rubric: Annotated[str, typer.Argument(metavar="RUBRIC", help="A question, or a file of several; as `dialeval score`.")],
-    data: Annotated[str, typer.Option(help="File of rated responses or dialogues, or name of a rated set.")],
-    output: Annotated[Path, typer.Option(help="Folder of the task files.")],
-    rubric_scale: Annotated[str | None, typer.Option(help="Of the question; as `dialeval score`.")] = None,
-    level: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="What the question is about.")] = None,
-    quality: Annotated[str | None, typer.Option(help="Quality to compare with, where several are rated.")] = None,
+    rubric: Annotated[str, typer.Argument(metavar="RUBRIC", help="Question, or a file of questions (.yaml, .json).")],
+    data: Annotated[str, typer.Option(help="File of rated responses or dialogues, or name of a rated data set.")],
+    output: Annotated[Path, typer.Option(help="Folder for the task files.")],
+    rubric_scale: RubricScale = None,
+    level: Annotated[Literal["turn", "dialogue"] | None, typer.Option(help="Level that the question is about.")] = None,
+    quality: Annotated[str | None, typer.Option(help="Quality to compare with, if several are rated.")] = None,
 ) -> None:
-    """Write an lm-eval task, in which the model under test answers a question of one's own about rated data."""
+    """Write an lm-eval task in which the model under test answers your question about rated data."""
     from dialeval_plugin.hosts.registration import importing
     from dialeval_plugin.methods.judging.rubric import read_rubrics
 
@@ -101,17 +102,17 @@ def rubric(
 
 
 def lm_eval(context: typer.Context) -> None:
-    """Run lm-eval's command line with this package's tasks and models known."""
+    """Run lm-eval's command line with this package's tasks and models."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run
     from dialeval_plugin.hosts.lm_eval.tasks.kinds import is_predicted_only
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--output_path", "-o", type=Path)
     parser.add_argument("--log_samples", "-s", action="store_true")
-    given, _ = parser.parse_known_args(context.args)
-    known = set(_result_files(given.output_path))
+    options, _ = parser.parse_known_args(context.args)
+    known = set(_result_files(options.output_path))
     run(context.args)
-    written = [path for path in _result_files(given.output_path) if path not in known]
+    written = [path for path in _result_files(options.output_path) if path not in known]
     for path in written:
         typer.echo(f"results: {path}")
     configs = [config for path in written for config in read_json(path)["configs"].values()]
@@ -119,14 +120,16 @@ def lm_eval(context: typer.Context) -> None:
     if ours and all(map(is_predicted_only, ours)):
         say_next("the same command without --predict_only", "answers that were kept are not scored later")
     elif ours:
-        # With a name that ends in .json the host adds the date to it.
-        folder = shlex.join(map(str, written if given.output_path.suffix == ".json" else [given.output_path]))
-        why = "their table with intervals and plots" if given.log_samples else "their table; --log_samples adds plots and cases"
+        # The host adds the date to a name that ends in .json.
+        folder = shlex.join(map(str, written if options.output_path.suffix == ".json" else [options.output_path]))
+        why = (
+            "their table with intervals and plots" if options.log_samples else "their table; --log_samples adds plots and cases"
+        )
         say_next(f"dialeval leaderboard build {folder} --output board", why)
 
 
 def _result_files(output: Path | None) -> list[Path]:
-    """What the host has written to its option `--output_path`, a folder or a name that it adds the date to."""
+    """Return the result files at `--output_path`, a folder or a name to which the host adds the date."""
     if output is None:
         return []
     return sorted(output.parent.glob(f"{output.stem}_*.json") if output.suffix == ".json" else output.rglob("results_*.json"))

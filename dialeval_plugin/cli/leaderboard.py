@@ -1,4 +1,4 @@
-"""`dialeval leaderboard`: the table of evaluators as a page and as files, its exports, and its way to the Hub."""
+"""`dialeval leaderboard`: build, export and publish a leaderboard of evaluators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(help="Build, export and publish a leaderboard of evaluators.",
 
 
 def _folder(given: Path) -> Path:
-    """The folder of a leaderboard, also where its table leaderboard.json is given."""
+    """Return the folder of a leaderboard, of which leaderboard.json may be given."""
     from dialeval_plugin.leaderboard.build import JSON_FILE
 
     return given.parent if given.name == JSON_FILE and given.is_file() else given
@@ -26,16 +26,16 @@ def build(
     output: Annotated[Path, typer.Option(help="Folder for leaderboard.json, .csv, .md and index.html.")],
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Dialogue evaluators against people",
     rank_rounds: Annotated[
-        int, typer.Option(min=0, help="Least permutations of each test behind the rank clusters; 0 for no ranks.")
+        int, typer.Option(min=0, help="Smallest number of permutations in the tests of the rank clusters; 0 for no ranks.")
     ] = 1000,
     passport: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE.json", help="Of `dialeval certify`, to link from the rows it is of; may be repeated."),
+        typer.Option(metavar="FILE.json", help="File of `dialeval certify` to link from its rows; may be repeated."),
     ] = None,
 ) -> None:
-    """Build the leaderboard from lm-eval result files alone.
+    """Build a leaderboard from lm-eval result files.
 
-    Plots, cases and rank clusters need the files that `--log_samples` wrote; without them the page has the figures only.
+    Plots, examples and rank clusters need the samples written by `--log_samples`.
     """
     from dialeval_plugin.leaderboard.build import PAGE_FILE, write
     from dialeval_plugin.leaderboard.build import build as build_board
@@ -46,7 +46,7 @@ def build(
     board = built.board
     typer.echo(f"{len(board.evaluators)} evaluators, {len(board.columns)} columns, {len(board.cells)} cells")
     if not built.evidence:
-        typer.echo("no samples were found, so there are no plots and no cases: run lm-eval with --log_samples", err=True)
+        typer.echo("no samples were found, so there are no plots and examples: run lm-eval with --log_samples", err=True)
     say_next(f"python -m webbrowser {shlex.quote(str(output / PAGE_FILE))}", "look at it")
 
 
@@ -54,14 +54,14 @@ def build(
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.", callback=_folder)],
     output: Annotated[Path, typer.Option(help="Folder for the files, one folder an evaluator.")],
-    format: Annotated[Literal["eval-results", "model-index", "every-eval-ever"], typer.Option(help="Of the files.")],
+    format: Annotated[Literal["eval-results", "model-index", "every-eval-ever"], typer.Option(help="Format of the files.")],
     dataset_id: Annotated[
-        str | None, typer.Option(help="Hub data set of the human ratings, OWNER/NAME; eval-results needs it.")
+        str | None, typer.Option(help="Hub data set of the human ratings, OWNER/NAME; required for eval-results.")
     ] = None,
-    source_url: Annotated[str | None, typer.Option(help="Page on which the results can be looked up.")] = None,
-    organization: Annotated[str, typer.Option(help="Who ran the evaluation, for every-eval-ever.")] = "unknown",
+    source_url: Annotated[str | None, typer.Option(help="URL of a page with the results.")] = None,
+    organization: Annotated[str, typer.Option(help="Organisation that ran the evaluation, for every-eval-ever.")] = "unknown",
 ) -> None:
-    """Write the results in a format of the Hub, or in that of Every Eval Ever."""
+    """Write the results in a format of the Hub or of Every Eval Ever."""
     from dialeval_plugin.leaderboard.build import read
     from dialeval_plugin.leaderboard.exports import ExportOptions
     from dialeval_plugin.leaderboard.exports import export as export_board
@@ -71,19 +71,19 @@ def export(
     for path in exported.paths:
         typer.echo(path)
     if exported.n_left_out:
-        typer.echo(f"{exported.n_left_out} undefined coefficients have no place in this format and are left out", err=True)
+        typer.echo(f"{exported.n_left_out} undefined coefficients are left out, since this format cannot hold them", err=True)
 
 
 @app.command()
 def space(
     folder: Annotated[Path, typer.Argument(help="Folder of a leaderboard.", callback=_folder)],
-    output: Annotated[Path, typer.Option(help="Folder of the Space.")],
+    output: Annotated[Path, typer.Option(help="Folder for the Space.")],
     title: Annotated[str, typer.Option(help="Title of the Space.")] = "Dialogue evaluators against people",
     demo: Annotated[
-        bool, typer.Option("--demo", help="With a tab that scores a pasted conversation; the Space then installs this package.")
+        bool, typer.Option("--demo", help="Add a tab that scores a pasted conversation; the Space then installs this package.")
     ] = False,
 ) -> None:
-    """Write a ready Gradio Space that shows the page."""
+    """Write a Gradio Space that shows the page."""
     from dialeval_plugin.leaderboard.hub import write_space
 
     for path in write_space(folder, output, title=title, demo=demo):
@@ -95,14 +95,14 @@ def space(
 def push(
     repo_id: Annotated[str, typer.Argument(help="Data set and Space on the Hub, OWNER/NAME.")],
     folder: Annotated[Path, typer.Option(help="Folder of a leaderboard.", callback=_folder)],
-    no_space: Annotated[bool, typer.Option("--no-space", help="Upload the data set only.")] = False,
+    no_space: Annotated[bool, typer.Option("--no-space", help="Upload only the data set.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be uploaded, and upload nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be uploaded, and upload nothing.")] = False,
     title: Annotated[str, typer.Option(help="Title of data set and Space.")] = "Dialogue evaluators against people",
 ) -> None:
     """Upload a leaderboard to the Hub: the table as a data set, the page as a Space.
 
-    The token is the one of `hf auth login` or of HF_TOKEN; it is never printed.
+    The token is that of `hf auth login` or HF_TOKEN; it is never printed.
     """
     from dialeval_plugin.leaderboard.hub import push as push_board
 

@@ -23,19 +23,19 @@ from .results import bias, certify, compare, estimate, plot, report
 from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train", "label"})
-"""Commands that keep what they have finished."""
+"""Commands that resume an interrupted run."""
 _SCORE = "Score responses and dialogues"
 _DECIDE = "Decide by scores"
-_COMPARE = "Compare scores with people's ratings"
-_TRAIN = "Train, and what is trained on"
-_HOSTS = "In lm-eval and evaluate"
+_COMPARE = "Compare scores with human ratings"
+_TRAIN = "Training, models and data"
+_HOSTS = "Integration with lm-eval and evaluate"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 logger = logging.getLogger(__name__)
 
 
 class _Commands(TyperGroup):
-    """The commands, listed below what they are for; Ctrl-C says what it leaves behind, where typer ends without a word."""
+    """The commands in groups; Ctrl-C is reported, where typer ends silently."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
@@ -51,14 +51,13 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            kept = "; finished parts are kept, the same command goes on" if ctx.invoked_subcommand in _RESUMED else ""
-            sys.stderr.write(f"dialeval: interrupted{kept}\n")
+            advice = "; finished parts are kept, the same command resumes" if ctx.invoked_subcommand in _RESUMED else ""
+            sys.stderr.write(f"dialeval: interrupted{advice}\n")
             raise typer.Exit(code=130) from None
 
 
 app = typer.Typer(
     cls=_Commands,
-    help="Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # markup takes an extra's brackets out of the help
@@ -100,12 +99,12 @@ app.command("metrics-path", rich_help_panel=_HOSTS)(hosts.metrics_path)
 add_examples(app)
 
 
-def _show_version(*, is_asked: bool) -> None:
-    if is_asked:
+def _show_version(*, is_given: bool) -> None:
+    if is_given:
         typer.echo(f"dialeval {__version__}")
-        if len(found := installed_distributions()) > 1:
-            advice = f"Run `pip uninstall {' '.join(found)}`, then install one of them."
-            typer.echo(f"{' and '.join(found)} are both installed, and have the same files. {advice}", err=True)
+        if len(names := installed_distributions()) > 1:
+            advice = f"Run `pip uninstall {' '.join(names)}`, then install one of them."
+            typer.echo(f"{' and '.join(names)} are both installed, and have the same files. {advice}", err=True)
         raise typer.Exit
 
 
@@ -114,16 +113,16 @@ def settings(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr what is being done.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log progress to stderr.")] = False,
 ) -> None:
-    """Evaluate open-domain dialogue: scorers, training, lm-eval tasks and evaluate metrics."""
+    """Evaluate open-domain dialogue: score conversations, compare scores with human ratings, train evaluators."""
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s", handlers=[LogHandler()]
     )
 
 
 def main() -> None:
-    """Run the command; errors meant for people, and those of the system, are printed without a traceback."""
+    """Run the command; errors raised on purpose and those of the system are printed without a traceback."""
     _open_closed_streams()
     try:
         _check_words(sys.argv[1:])
@@ -134,12 +133,12 @@ def main() -> None:
     except OSError as error:
         logger.info("the system's error", exc_info=True)
         if error.filename is not None:
-            # Of a copy the second file is the one that is written.
+            # `filename2` is the target of a copy.
             advice = " Make room, and repeat the command." if error.errno in _NO_ROOM else ""
             _end(f"{error.filename2 or error.filename}: {error.strerror}.{advice}", 2)
         if error.errno not in _NO_ROOM:
             raise
-        # What could not be written is not tried again when the interpreter ends.
+        # Else the interpreter would try to write the rest when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         _end(f"the output cannot be written ({error.strerror}). Repeat the command when there is room.", 2)
 
@@ -150,7 +149,7 @@ def _end(message: str, code: int) -> NoReturn:
 
 
 def _open_closed_streams() -> None:
-    """Give a stream that the shell has closed the null device: the next file opened would take its place."""
+    """Open the null device for closed standard streams, whose place the next file would take."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""`dialeval models`: the bundled trained models, and those of yours."""
+"""`dialeval models`: bundled models and your own."""
 
 from __future__ import annotations
 
@@ -9,40 +9,26 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.models.manifest import COMMERCIAL
+
+from .options import ScorerOptions, scorer_options
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.runtime import ExportedBackend
 
-app = typer.Typer(help="Trained models: the bundled ones, yours, the Hub's.", no_args_is_help=True)
+app = typer.Typer(help="List, check, export and share trained models.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="A bundled model, a folder, or a hub id.")]
-Repository = Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository of the Hub.")]
-
-
-def _take_open_ones(*, is_asked: bool) -> None:
-    if is_asked:
-        # Processes that this one starts are to take them too.
-        os.environ[COMMERCIAL] = "1"
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="Bundled model, folder, or hub id.")]
+Repository = Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository on the Hub.")]
 
 
-Commercial = Annotated[
-    bool,
-    typer.Option(
-        "--commercial",
-        callback=_take_open_ones,
-        help=f"Take weights whose terms allow commercial use, and refuse the other bundled ones; as {COMMERCIAL}=1 does.",
-    ),
-]
-"""An option of every command that opens a scorer."""
-_THERE = ", which is there already and whole"
+_THERE = ", which exists and is complete"
 
 
 @app.command("list")
 def show_list() -> None:
-    """List the bundled models, which scorer takes which where none is named, and what the environment says.
+    """List the bundled models and the default model of each scorer.
 
-    A scorer takes the model that is named, else the one of its environment variable, else the bundled one. Nothing else.
+    A scorer uses the model that is named, else the one of its environment variable, else the bundled one.
     """
     from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
     from dialeval_plugin.models.manifest import chosen, licence_of
@@ -57,8 +43,8 @@ def show_list() -> None:
         terms, is_open = ("", False) if licence is None else licence
         row: dict[str, CellValue] = {"model": name, "scorer": KINDS[settings_file(folder)].default.scorer, "MB": megabytes}
         models.append({**row, "commercial use": "yes" if is_open else "no", "licence of the weights": terms})
-    shown = ("model", "scorer", "MB", "commercial use", "licence of the weights")
-    columns = [named_column(name, 1, is_number=name == "MB") for name in shown]
+    titles = ("model", "scorer", "MB", "commercial use", "licence of the weights")
+    columns = [named_column(title, 1, is_number=title == "MB") for title in titles]
     Table(models, columns).print()
     typer.echo()
     defaults = []
@@ -73,26 +59,27 @@ def show_list() -> None:
 
 @app.command()
 def show(name: Name) -> None:
-    """Print a model's card: what it was trained on, how, its figures, what it cannot judge."""
+    """Print a model's card: training data, training, results, limitations."""
     from dialeval_plugin.core.files import read_text
     from dialeval_plugin.models.folders import resolve
     from dialeval_plugin.terminal.plain_text import one_line
 
     path = resolve(name, is_used=False) / "README.md"
     if not path.is_file():
-        raise InputError(f"{name}: came without a card ({path.name}). Its settings file has the record of its training.")
+        raise InputError(f"{name}: has no card ({path.name}). Its settings file has the record of its training.")
     text = read_text(path)
-    # The lines between --- are for the Hub.
-    shown = (text.partition("\n---\n")[2] if text.startswith("---\n") else text).strip()
-    # It may be a stranger's, and a terminal obeys control characters.
-    typer.echo("\n".join(map(one_line, shown.split("\n"))))
+    # The lines between --- are for the Hub; control characters of a stranger's card would reach the terminal.
+    card = (text.partition("\n---\n")[2] if text.startswith("---\n") else text).strip()
+    typer.echo("\n".join(map(one_line, card.split("\n"))))
 
 
 @app.command()
 def verify(
-    names: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="By default all bundled ones.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="MODEL", help="Models to check. Default: all bundled models.")
+    ] = None,
 ) -> None:
-    """Check hashes and golden scores; exit with 1 where a score is off by more than 0.0001."""
+    """Check a model's file hashes and reference scores; exit with 1 if a score differs by more than 0.0001."""
     from dialeval_plugin.models.folders import pretrained_names
     from dialeval_plugin.pretrained.catalogue import TOLERANCE
     from dialeval_plugin.pretrained.catalogue import verify as check
@@ -113,18 +100,13 @@ def verify(
 
 @app.command()
 def percentiles(
-    folder: Annotated[Path, typer.Argument(help="Folder of a model of yours.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of your model.")],
     dialogues: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="Dialogues between people that the model was not trained on.")
     ],
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Of the scorer, such as level=dialogue; may be repeated."),
-    ] = None,
+    option: ScorerOptions = None,
 ) -> None:
-    """Write the table that the column `percentile` is read from; once for each setting of the scorer that you use."""
-    from dialeval_plugin.core.options import option_kinds, pairs_from_text
-    from dialeval_plugin.core.registry import scorer_factory
+    """Write the table for the column `percentile` into a model's folder; run it for each setting of the scorer that you use."""
     from dialeval_plugin.core.signature import file_hash
     from dialeval_plugin.models.folders import PRETRAINED
     from dialeval_plugin.pretrained.catalogue import KINDS, open_scorer, settings_file
@@ -133,9 +115,8 @@ def percentiles(
     from .train.options import read_all_dialogues
 
     if folder.resolve().parent == PRETRAINED.resolve():
-        raise InputError(f"{folder}: is a bundled model, which has its tables. Give the folder of a model of yours.")
-    factory = scorer_factory(KINDS[settings_file(folder)].default.scorer)
-    scorer = open_scorer(str(folder), **pairs_from_text(option or (), "--option", option_kinds(factory)))
+        raise InputError(f"{folder}: is a bundled model, which has its tables. Give the folder of your model.")
+    scorer = open_scorer(str(folder), **scorer_options(KINDS[settings_file(folder)].default.scorer, option))
     sources = {path.name: file_hash(path) for path in dialogues}
     table = write_percentiles(scorer, folder, read_all_dialogues(dialogues), sources)
     typer.echo(f"{folder}: percentiles of `{table.column}` among {table.n} {table.level}s of people")
@@ -144,13 +125,13 @@ def percentiles(
 @app.command()
 def export(
     name: Name,
-    output: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    output: Annotated[Path, typer.Argument(help="Folder to write.")],
     backend: Annotated[
         list[str] | None,
-        typer.Option(help="onnx, openvino or openvino-int8: write what runs it there, too; may be repeated."),
+        typer.Option(help="Also write the model for onnx, openvino or openvino-int8; may be repeated."),
     ] = None,
 ) -> None:
-    """Write a model whole, as a folder that sentence-transformers (transformers, for a language model) opens by itself."""
+    """Write a model as a folder that sentence-transformers (or transformers, for a language model) can open."""
     from dialeval_plugin.core.options import check_value
     from dialeval_plugin.models.runtimes import runtime
     from dialeval_plugin.pretrained.catalogue import export as write
@@ -168,9 +149,9 @@ def export(
 def push(
     name: Name,
     repository: Repository,
-    private: Annotated[bool, typer.Option("--private", help="Where the repository is made, make it private.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
 ) -> None:
-    """Upload a model's files, those of its manifest, to a repository of the Hub, where `--option model=OWNER/NAME` finds it."""
+    """Upload a model to the Hub, to be used by `--option model=OWNER/NAME`."""
     from dialeval_plugin.models.folders import check_weights, resolve
     from dialeval_plugin.models.hub import check_repository, upload
     from dialeval_plugin.models.manifest import listed, of_model
@@ -181,9 +162,7 @@ def push(
     check_weights(folder)
     check_repository(repository)
     if listed(folder) is None:
-        raise InputError(
-            f"{name}: has no manifest that says what belongs to it. Push what `dialeval models export` makes of it."
-        )
+        raise InputError(f"{name}: has no manifest of its files. Export it with `dialeval models export`, and push the result.")
     upload("model", repository, folder, files=of_model(folder), private=private, message="Upload a model of dialeval-plugin")
     typer.echo(f"{repository}: {folder.name}")
 
@@ -191,10 +170,10 @@ def push(
 @app.command()
 def pull(
     repository: Repository,
-    output: Annotated[Path, typer.Argument(help="Folder that is made.")],
+    output: Annotated[Path, typer.Argument(help="Folder to write.")],
     revision: Annotated[str | None, typer.Option(help="Commit, branch or tag.")] = None,
 ) -> None:
-    """Copy a model from the Hub into a folder of yours and check its hashes."""
+    """Download a model from the Hub into a folder and check its hashes."""
     from dialeval_plugin.models.hub import check_repository
     from dialeval_plugin.pretrained.catalogue import pull as copy
 

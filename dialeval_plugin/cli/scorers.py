@@ -1,4 +1,4 @@
-"""`dialeval scorers`: which scorers there are, what each needs, and its options."""
+"""`dialeval scorers`: the scorers, their requirements and options."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dialeval_plugin.terminal.tables import print_entries
 
 
 def scorers(
-    name: Annotated[str | None, typer.Argument(help="A scorer, to see all of it with its options.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    name: Annotated[str | None, typer.Argument(help="Scorer to show with its options.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List every scorer with its level, range and what it needs; with a name its options. No model is opened."""
+    """List the scorers with their level, range and requirements, or show one with its options."""
     from dialeval_plugin.core.files import to_json
     from dialeval_plugin.reports.scorer_cards import option_cards, scorer_card, scorer_cards
 

@@ -130,7 +130,7 @@ def test_wrong_options_are_named(script: NumberedScript, contexts: Path, tmp_pat
     for options, message in (
         ([tmp_path], f"{tmp_path}: is a folder, expected the name of a file to write."),
         ([contexts], f"{contexts}: is the input. Choose another name for the responses."),
-        (["x", "--answers", "y", "--no-answers"], "--answers and --no-answers: were both given. Leave one of them out."),
+        (["x", "--answers", "y", "--no-answers"], "--answers and --no-answers: cannot be combined. Leave one of them out."),
         (["x", "--rounds", "0"], "augment: rounds is 0. Give 1 or more."),
     ):
         with refused(message):

@@ -48,5 +48,5 @@ def test_labels_of_people_show_whether_a_scorer_prefers_a_system(log: Path, tmp_
 def test_options_that_have_no_meaning_are_refused(log: Path) -> None:
     with refused("--own: is compared with the labels of people. Give them with --labels."):
         running.run("bias", log, "--own", "ours")
-    with refused("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm."):
+    with refused("--dry-run: there is no language model to ask. Name one with --llm."):
         running.run("bias", log, "--dry-run")

@@ -73,9 +73,9 @@ def test_commands_are_listed_below_what_they_are_for() -> None:
         "Options",
         "Score responses and dialogues",
         "Decide by scores",
-        "Compare scores with people's ratings",
-        "Train, and what is trained on",
-        "In lm-eval and evaluate",
+        "Compare scores with human ratings",
+        "Training, models and data",
+        "Integration with lm-eval and evaluate",
     ]
     listed = re.findall(r"^  ([a-z][a-z-]*)  ", shown, re.MULTILINE)
     assert sorted(listed) == sorted({words.split()[0] for words in [*COMMANDS, "lm-eval"] if words})

@@ -32,7 +32,7 @@ def test_without_samples_it_is_said_why_there_are_no_plots(tmp_path: Path) -> No
     rows = documents(20)
     write_scores(tmp_path / "runs", "one", rows, noisy_scores(rows, 0.1), samples=False)
     built = run("leaderboard", "build", tmp_path / "runs", "--output", tmp_path / "board")
-    said = "no samples were found, so there are no plots and no cases: run lm-eval with --log_samples"
+    said = "no samples were found, so there are no plots and examples: run lm-eval with --log_samples"
     assert built.stderr.splitlines()[0] == said
 
 

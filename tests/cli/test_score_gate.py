@@ -52,16 +52,16 @@ def test_scores_are_kept_where_the_gate_fails(log: Path, tmp_path: Path) -> None
     [
         (
             ("--min-conversations", "20"),
-            "--min-conversations: is of a gate, and there is none. Add --fail-under, or leave it out.",
+            "--min-conversations: needs a threshold. Add --fail-under, or leave it out.",
         ),
-        (("--fail-under", "nan"), "--fail-under nan: is no threshold. Give a number."),
+        (("--fail-under", "nan"), "--fail-under nan: is not a threshold. Give a number."),
         (
             ("--fail-under", "1", "--min-conversations", "5"),
             "--min-conversations 5: an interval needs 10. Ask for as many, or more.",
         ),
         (
             ("--fail-under", "1", "--shard", "1/2", "--output", "part.jsonl"),
-            "--fail-under: a part of the input is scored, and a gate is of the whole. Leave it out.",
+            "--fail-under: needs the whole input, and only a part is scored. Leave it out.",
         ),
     ],
 )

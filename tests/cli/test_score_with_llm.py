@@ -133,9 +133,9 @@ def test_failed_rows_exit_with_1_and_the_same_command_asks_for_them_alone(
 
 
 def test_options_that_do_not_go_together_are_refused(score: Any) -> None:
-    with refused("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm."):
+    with refused("--dry-run: there is no language model to ask. Name one with --llm."):
         score("--dry-run")
-    with refused("--answers and --no-answers: were both given. Leave one of them out."):
+    with refused("--answers and --no-answers: cannot be combined. Leave one of them out."):
         score("--llm", "scripted-judge", "--answers", "x", "--no-answers")
     with refused("slide: answers is 'x', but no llm was named. Pass for example llm='hf' as well."):
         score("--answers", "x")

@@ -131,7 +131,7 @@ sys.meta_path.insert(0, Interrupt())
         (
             "dialeval_plugin.reports.conversations",
             score("out.jsonl"),
-            "dialeval: interrupted; finished parts are kept, the same command goes on\n",
+            "dialeval: interrupted; finished parts are kept, the same command resumes\n",
         ),
         ("dialeval_plugin.reports.correlation_report", ("meta-eval", "in.jsonl"), "dialeval: interrupted\n"),
         ("dialeval_plugin.hosts.lm_eval.cli", ("lm-eval", "ls"), "dialeval: interrupted\n"),

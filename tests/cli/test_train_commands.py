@@ -214,6 +214,6 @@ def test_a_scorer_that_cannot_explain_says_so_first(tmp_path: Path) -> None:
     score = ("score", lines, "--output", tmp_path / "out.jsonl", "--scorer", "response_length", "--explain")
     with refused("response_length: has nothing to explain. Leave --explain out."):
         run(*score)
-    with refused("--explain: explains the worst responses, and --worst 0 shows none. Leave one of them out."):
+    with refused("--explain: explains the worst responses, and --worst 0 prints none. Leave one of them out."):
         run(*score, "--worst", "0")
     assert not (tmp_path / "out.jsonl").exists()

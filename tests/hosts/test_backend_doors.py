@@ -49,9 +49,9 @@ def test_what_looks_at_the_whole_input_is_refused_where_processes_share_it(
     source = write_rows(tmp_path / "rows.jsonl", ROWS)
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with refused(f"{words[0]}: several processes score together, each a part of the input. Leave it out."):
+    with refused(f"{words[0]}: cannot be used while several processes score parts of the input. Leave it out."):
         dialeval("score", source, "--output", tmp_path / "scores.jsonl", *words)
-    with refused("--output: a part of the input is scored into a file. Name one."):
+    with refused("--output: is required for a part of the input. Name a file."):
         dialeval("score", source)
 
 

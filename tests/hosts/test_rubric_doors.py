@@ -64,9 +64,9 @@ def test_a_served_model_answers_a_rubric_once_and_what_it_said_stands_in_for_it(
 
 
 def test_the_command_refuses_what_could_be_read_in_two_ways(log: Path) -> None:
-    with refused("--rubric: is a scorer of its own, and --scorer names slide. Leave one of them out."):
+    with refused("--rubric: cannot be combined with --scorer slide. Leave one of them out."):
         running.run("score", log, "--rubric", FITS, "--scorer", "slide")
-    with refused("--rubric-scale: is of a rubric, and there is none. Add --rubric, or leave it out."):
+    with refused("--rubric-scale: needs a question. Add --rubric, or leave it out."):
         running.run("score", log, "--rubric-scale", "1-5")
     message = (
         "rubric: asks a large language model, and no llm is given. "

@@ -106,7 +106,7 @@ def test_a_folder_from_before_there_were_manifests_opens(tiny_general: Path, tmp
     assert verify(str(folder)).record == "the folder's own settings"
     done = run_installed(tmp_path, "models", "push", "old", "me/old")
     assert done.stderr == (
-        "dialeval: old: has no manifest that says what belongs to it. Push what `dialeval models export` makes of it.\n"
+        "dialeval: old: has no manifest of its files. Export it with `dialeval models export`, and push the result.\n"
     )
     export(str(folder), tmp_path / "new")
     assert score(tmp_path / "new") == score(tiny_general)
@@ -231,7 +231,7 @@ def test_a_pull_that_was_killed_just_after_its_end_is_finished_by_the_same_comma
     assert same_files(tmp_path / "out", PRETRAINED / "general")
     before = modification_times(tmp_path / "out")
     done = run_installed(tmp_path, *words, **home)
-    assert (done.returncode, done.stdout) == (0, "out: me/general, which is there already and whole\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "out: me/general, which exists and is complete\n"), done.stderr
     assert [name for name in names(tmp_path) if "out" in name] == ["out"]
     assert same_files(tmp_path / "out", PRETRAINED / "general")
     assert modification_times(tmp_path / "out") == before
@@ -323,7 +323,7 @@ def test_an_export_that_was_killed_just_after_its_end_is_finished_by_the_same_co
     killed(tmp_path, AFTER_RENAME.format(removals), *words)
     before = modification_times(tmp_path / "out")
     done = run_installed(tmp_path, *words)
-    assert (done.returncode, done.stdout) == (0, "out: 0 MB, which is there already and whole\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "out: 0 MB, which exists and is complete\n"), done.stderr
     assert [name for name in names(tmp_path) if "out" in name] == ["out"]
     assert modification_times(tmp_path / "out") == before
     refusal = "dialeval: out: exists already. Choose another folder, or delete this one.\n"

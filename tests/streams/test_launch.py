@@ -236,7 +236,7 @@ def test_slurm_is_given_the_shards_and_behind_them_the_merge(tmp_path: Path, sou
     [
         (["--executor", "slurm"], "--executor slurm: there is no sbatch here."),
         (["--executor-option", "partition=cpu"], "--executor local: there is no option 'partition'"),
-        (["--executor", "ray"], "--executor ray: how many tasks there are is yours to say. Add --shards N."),
+        (["--executor", "ray"], "--executor ray: needs the number of tasks. Add --shards N."),
         (["--option", "no=1"], "response_length: there is no option 'no'"),
     ],
 )

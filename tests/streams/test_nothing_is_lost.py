@@ -284,7 +284,7 @@ def test_a_command_writes_no_two_things_to_one_file(tmp_path: Path) -> None:
     for one, other in (("--output", "--record"), ("--record", "--by-conversation"), ("--output", "--by-conversation")):
         words = ("--scorer", "response_length", one, tmp_path / "x.jsonl", other, tmp_path / "." / "x.jsonl", "--overwrite")
         assert refusal(dialeval, "score", rows, *words) == (
-            "--output, --record, --by-conversation: two of them name one file. Give each its own."
+            "--output, --record, --by-conversation: two of them name the same file. Give each its own."
         )
     assert not (tmp_path / "x.jsonl").exists()
 

@@ -188,5 +188,5 @@ def test_the_command_writes_them_for_a_model_of_yours(tiny_general: Path, tmp_pa
     ]
     assert "percentile" in general(folder).score(responses()).columns
     packaged = PRETRAINED / "general"
-    with refused(f"{packaged}: is a bundled model, which has its tables. Give the folder of a model of yours."):
+    with refused(f"{packaged}: is a bundled model, which has its tables. Give the folder of your model."):
         dialeval("models", "percentiles", packaged, file)

@@ -7,36 +7,32 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval_plugin.cli.models import Commercial
-from dialeval_plugin.cli.reading import Columns, Turns, reading_options
-from dialeval_plugin.cli.score import one_scorer
+from dialeval_plugin.cli import options as shared
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.core.options import option_kinds, pairs_from_text
-from dialeval_plugin.core.registry import scorer_factory, scorer_names
 
 
+@shared.takes(reading=shared.Reading)
 def bias(
     source: Annotated[str, typer.Argument(metavar="LOG", help="Conversations or responses, as `dialeval score` takes.")],
-    scorer: Annotated[
-        list[str] | None, typer.Option(help="Name of the scorer. Default general.", autocompletion=scorer_names)
+    reading: shared.Reading,
+    scorer: shared.ScorerNames = None,
+    rubric: shared.Rubric = None,
+    rubric_scale: shared.RubricScale = None,
+    option: shared.ScorerOptions = None,
+    llm: shared.Llm = None,
+    llm_args: shared.LlmArgs = "",
+    answers: Annotated[
+        Path | None, typer.Option(help="File in which the llm's answers are cached, except those of repeated runs.")
     ] = None,
-    rubric: Annotated[str | None, typer.Option(help="Question of one's own, or file of several; as `dialeval score`.")] = None,
-    rubric_scale: Annotated[str | None, typer.Option(help="Scale of the question; as `dialeval score`.")] = None,
-    option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
-    llm: Annotated[str | None, typer.Option(help="Any lm-eval model as the judge.")] = None,
-    llm_args: Annotated[str, typer.Option(help="Its arguments as lm-eval writes them.")] = "",
-    answers: Annotated[Path | None, typer.Option(help="File that keeps the llm's answers; not those of repeated runs.")] = None,
-    turns: Turns = None,
-    columns: Columns = "",
     most: Annotated[int, typer.Option(min=1, help="Most answers or dialogues to test, from the first on.")] = 200,
     repeats: Annotated[int, typer.Option(min=2, help="Number of runs.")] = 3,
     labels: Annotated[Path | None, typer.Option(help="Labels of people, for self-preference and language.")] = None,
     own: Annotated[str | None, typer.Option(help="The system that is the judge's own model; needs --labels.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what the llm would be asked, without asking it.")] = False,
+    dry_run: shared.DryRun = False,
     format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of what is printed.")] = "text",
     output: Annotated[Path | None, typer.Option(help="File (.json) that gets the whole report.")] = None,
-    commercial: Commercial = False,
+    commercial: shared.Commercial = False,
 ) -> None:
     """Test whether a scorer says the same again, and how far length, markdown, a plea and the like move its scores.
 
@@ -50,14 +46,13 @@ def bias(
 
     if own is not None and labels is None:
         raise InputError("--own: is compared with the labels of people. Give them with --labels.")
-    if dry_run and llm is None:
-        raise InputError("--dry-run: shows what a language model would be asked, and none is named. Name one with --llm.")
-    name = one_scorer(scorer or (), rubric, rubric_scale)
-    options = pairs_from_text(option or (), "--option", option_kinds(scorer_factory(name)))
+    shared.check_judge(llm, dry_run=dry_run)
+    name = shared.chosen_scorer(scorer, rubric, rubric_scale)
+    options = shared.scorer_options(name, option)
     options |= {key: value for key, value in (("rubric", rubric), ("scale", rubric_scale)) if value is not None}
     model = None if llm is None else load_cached_model(llm, llm_args, answers=answers, dry_run=dry_run)
     method = load_scorer_with_judge(name, options if model is None else {**options, "llm": model})
-    log = Source(source, reading_options(turns, columns))
+    log = Source(source, reading.options())
     items = log.read(method.level)
     typer.echo(log.remarks() + (f"tested: the first {most} of {len(items)}\n" if len(items) > most else ""), nl=False, err=True)
     report = run(method, items[:most], labels=None if labels is None else read_labels(labels), own=own, repeats=repeats)

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dialeval_plugin.cli.agreement import check_share
 from dialeval_plugin.cli.examples import say_next
+from dialeval_plugin.cli.options import check_share
 from dialeval_plugin.core.files import check_output
 
 

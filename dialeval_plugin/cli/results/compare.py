@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from dialeval_plugin.cli.agreement import check_share
-from dialeval_plugin.cli.models import Commercial
+from dialeval_plugin.cli.options import Commercial, ScorerOptions, check_share, scorer_options
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_text
 from dialeval_plugin.core.registry import scorer_names
@@ -55,7 +54,7 @@ def compare(
         str | None, typer.Argument(metavar="[B]", help="Scores of the version that may take its place, or a log.")
     ] = None,
     scorer: Annotated[str, typer.Option(help="Name of the scorer of logs.", autocompletion=scorer_names)] = "general",
-    option: Annotated[list[str] | None, typer.Option(help="name=value, passed to the scorer; may be repeated.")] = None,
+    option: ScorerOptions = None,
     commercial: Commercial = False,
     column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
     pairing: Annotated[
@@ -172,10 +171,9 @@ def _pairs(path: Path, column: str | None, scorer: str, option: list[str], boots
 
 
 def _scorer(name: str, option: list[str]) -> Scorer:
-    from dialeval_plugin.core.options import option_kinds, pairs_from_text
-    from dialeval_plugin.core.registry import load_scorer, scorer_factory
+    from dialeval_plugin.core.registry import load_scorer
 
-    return load_scorer(name, **pairs_from_text(option, "--option", option_kinds(scorer_factory(name))))
+    return load_scorer(name, **scorer_options(name, option))
 
 
 def show(text: str, output: Path | None) -> None:

@@ -167,7 +167,7 @@ def test_what_would_average_both_is_refused_with_the_way_out(log: Path, words: t
 
 def test_two_scorers_are_refused_with_the_way_out(log: Path) -> None:
     with refused(
-        "--scorer: is given 2 times, general, assistant. Run the command for each, with its own --output, "
-        "or name auto, which takes general or assistant by how each conversation begins."
+        "--scorer: is given 2 times, general, assistant. Run the command once for each, with its own "
+        "--output, or name auto, which chooses general or assistant for each conversation."
     ):
         run("score", log, "--scorer", "general", "--scorer", "assistant")
