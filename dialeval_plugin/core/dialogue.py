@@ -1,7 +1,7 @@
-"""`Turn`, `Example` and `Dialogue`: the only data types that cross module borders.
+"""`Turn`, `Example` and `Dialogue`: frozen, and validated when they are made.
 
-They are frozen and validated once, when they are made. An empty response or context is data, not an error: a scorer
-answers it with `Unscored`. A value of the wrong type is an error, and the message names the field and the index.
+A value of the wrong type is an error that names the field and the index. An empty response or context is none: a scorer
+answers it with `Unscored`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Literal, NamedTuple, TypeAlias
 from .errors import InputError
 
 Level: TypeAlias = Literal["turn", "dialogue"]
-"""Whether a scorer or a rating is of single responses or of whole dialogues."""
+"""Level of a scorer or rating: single responses or whole dialogues."""
 
 Ratings: TypeAlias = Mapping[str, tuple[float, ...]]
-"""Quality name to the values of its raters, in rater order; a quality that nobody rated has an empty tuple."""
+"""Quality to the values of its raters, in their order; () where nobody rated it."""
 
-_PLAIN = "Make plain strings into an example with Example.from_texts."
+_FROM_TEXTS = "Make plain strings into an example with Example.from_texts."
 
 
 def check_text(value: object, where: str) -> str:
-    """Return `value` if it is text that can be stored and tokenised: a string without half of a surrogate pair."""
+    """Return `value` if it is a string of valid Unicode."""
     if isinstance(value, str) and value.isascii():
         return value
     if isinstance(value, Mapping) and "content" in value:
@@ -48,7 +48,7 @@ def _wrong_type(where: str, expected: str, value: object, advice: str) -> InputE
 
 
 def is_blank(text: str) -> bool:
-    """True where `text` has no visible character: empty, white space, control or zero-width characters only."""
+    """Whether `text` has no visible character: only white space, control and zero-width characters."""
     if text.isprintable():
         return not text or text.isspace()
     return not any(character.isprintable() and not character.isspace() for character in text)
@@ -59,23 +59,19 @@ def _check_ratings(ratings: Mapping[str, Iterable[float]], where: str) -> dict[s
         expected = "a mapping of quality to the raters' numbers"
         raise _wrong_type(f"{where}: ratings", expected, ratings, "Pass a dictionary.")
     checked = {}
-    for quality, given in ratings.items():
-        if not (isinstance(quality, str) and quality.isascii()):
-            check_text(quality, f"{where}: a quality")
-        if not isinstance(given, Iterable):
-            raise _wrong_type(f"{where}: ratings of {quality!r}", "the raters' numbers", given, "Pass a tuple.")
-        checked[quality] = values = tuple(given)
+    for quality, numbers in ratings.items():
+        check_text(quality, f"{where}: a quality")
+        if not isinstance(numbers, Iterable):
+            raise _wrong_type(f"{where}: ratings of {quality!r}", "the raters' numbers", numbers, "Pass a tuple.")
+        checked[quality] = values = tuple(numbers)
         for rater, value in enumerate(values):
-            # Not math.isfinite, which cannot take an integer beyond the range of a float.
+            # math.isfinite fails for integers beyond the range of a float.
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
                 raise InputError(
                     f"{where}: rating {rater} of {quality!r} is {value!r}, not a finite number. "
                     "Leave out what a rater did not answer."
                 )
     return checked
-
-
-# The places are put into words only where something is wrong: a file may hold a million examples.
 
 
 def _check_labels(item: Item) -> None:
@@ -87,27 +83,26 @@ def _check_labels(item: Item) -> None:
 
 def _check_turns(turns: object, item: Item, name: str, advice: str) -> None:
     if not isinstance(turns, tuple):
-        raise _wrong_type(_place(item, name), "a tuple of Turn objects", turns, advice)
+        raise _wrong_type(_field(item, name), "a tuple of Turn objects", turns, advice)
     for index, turn in enumerate(turns):
         if not isinstance(turn, Turn):
-            raise _wrong_type(f"{_place(item, name)}[{index}]", "a Turn", turn, advice)
+            raise _wrong_type(f"{_field(item, name)}[{index}]", "a Turn", turn, advice)
 
 
 def _check_strings(texts: object, item: Item, name: str) -> None:
     if not isinstance(texts, tuple):
-        raise _wrong_type(_place(item, name), "a tuple of strings", texts, "Pass a tuple.")
+        raise _wrong_type(_field(item, name), "a tuple of strings", texts, "Pass a tuple.")
     for index, text in enumerate(texts):
-        if not (isinstance(text, str) and text.isascii()):
-            check_text(text, f"{_place(item, name)}[{index}]")
+        check_text(text, f"{_field(item, name)}[{index}]")
 
 
-def _place(item: Item, name: str) -> str:
+def _field(item: Item, name: str) -> str:
     return f"{type(item).__name__} {item.id!r}: {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One utterance. `speaker` is the tag of the published file, or None where the file has none."""
+    """One utterance; `speaker` is the tag of the source, or None."""
 
     text: str
     speaker: str | None = None
@@ -119,13 +114,13 @@ class Turn:
 
 
 class Origin(NamedTuple):
-    """The way back from what is scored to the conversation that it was read from.
+    """Source of an item.
 
     Attributes:
         conversation: id of the conversation.
-        message: number of the message in its conversation, from 1, system and tool messages counted; None of a whole dialogue.
-        source: where the message is, or else its conversation: `logs/monday.jsonl:12`, `conversations[3]`.
-        kept: names and values of the source's fields that the user wants next to the score.
+        message: number of the message in its conversation, from 1, with system and tool messages; None for a dialogue.
+        source: place of the message, or else the conversation: `logs/monday.jsonl:12`, `conversations[3]`.
+        kept: names and values of fields to write next to the score.
     """
 
     conversation: str
@@ -136,15 +131,15 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One response to judge, after the turns that led to it."""
+    """One response to judge, with its context."""
 
     id: str
     context: tuple[Turn, ...]
-    """Turns before the response, oldest first; may be empty."""
+    """Turns before the response, oldest first."""
     response: Turn
     references: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
-    """Persona lines or knowledge that the response may draw on."""
+    """Persona lines or knowledge that the response may use."""
     system: str | None = None
     """The chatbot (or human) that produced the response."""
     ratings: Ratings = field(default_factory=dict)
@@ -152,9 +147,9 @@ class Example:
 
     def __post_init__(self) -> None:
         _check_labels(self)
-        _check_turns(self.context, self, "context", _PLAIN)
+        _check_turns(self.context, self, "context", _FROM_TEXTS)
         if not isinstance(self.response, Turn):
-            raise _wrong_type(_place(self, "response"), "a Turn", self.response, _PLAIN)
+            raise _wrong_type(_field(self, "response"), "a Turn", self.response, _FROM_TEXTS)
         _check_strings(self.references, self, "references")
         _check_strings(self.facts, self, "facts")
         object.__setattr__(self, "ratings", _check_ratings(self.ratings, f"Example {self.id!r}"))
@@ -179,7 +174,7 @@ class Example:
 
 
 def advice_for_list(value: object) -> str:
-    """What to do about `value`, which is no list where one is expected."""
+    """Return advice on a value that is not a list."""
     if isinstance(value, (str, bytes)):
         return "Wrap a single string in a list."
     return "Gather its values with list()." if isinstance(value, Iterator) else "Pass a list."
@@ -208,14 +203,14 @@ class Dialogue:
 
 
 Item: TypeAlias = Example | Dialogue
-"""What a scorer takes: an `Example` at level "turn", a `Dialogue` at level "dialogue"."""
+"""Input of a scorer: an `Example` at level "turn", a `Dialogue` at level "dialogue"."""
 
 
 def context_turns(item: Item) -> tuple[Turn, ...]:
-    """Turns of an item without the response that is judged: the context, or the whole dialogue."""
+    """Return the context of an example, or all turns of a dialogue."""
     return item.context if isinstance(item, Example) else item.turns
 
 
 def visible_texts(turns: Iterable[Turn]) -> list[str]:
-    """Return the texts of the turns that have a visible character, in order."""
+    """Return the texts of the turns with a visible character."""
     return [turn.text for turn in turns if not is_blank(turn.text)]

@@ -1,6 +1,6 @@
-"""What a trained model knows: how far a text may be from those that it learnt from, and in words why one is beyond.
+"""Scope of a trained model: limits of the texts that it was trained on, and why a text is beyond them.
 
-The limits lie in a file beside the model. They move no score, so neither the model's hash nor a signature knows of them.
+The limits are in a file of the model's folder. They move no score.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .scores import kind_of
 from .signature import SCOPE_FILE, text_hash
 
 WARNED_FROM = 0.02
-"""Share of rows that are out of scope from which on a run warns; of English chats it is lower."""
+"""Share of rows out of scope from which on a run warns; English chats are below it."""
 FORMAT_VERSION = 1
 _REMEDY = "Update dialeval-plugin, or copy the model folder again."
 
@@ -31,7 +31,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _END_OF_LATIN = "\u0250"
 _MOST_WORDS = 200
 _LEAST_FOREIGN = 0.2
-"""Share of letters from which on their script names the language."""
+"""Share of foreign letters from which on their script names the language."""
 _MARKS = ".,;:!?\"'()¿¡।؟،。"
 
 
@@ -40,9 +40,9 @@ def _lines(name: str) -> list[str]:
 
 
 _FUNCTION_WORDS = frozenset(" ".join(_lines("function_words.txt")).split())
-"""Of English, without those that are as common in Dutch, German, Romance or Scandinavian languages."""
+"""English ones that are rare in Dutch, German, Romance and Scandinavian languages."""
 _ENGLISH_WORDS = {word: rank for rank, word in enumerate(_lines("english_words.txt"), start=1)}
-"""Of openly licensed English chats, the most frequent first."""
+"""Words of openly licensed English chats by rank of frequency."""
 _OTHER_LANGUAGES = {
     language: frozenset(words.split())
     for language, _, words in (line.partition(": ") for line in _lines("other_languages.txt"))
@@ -55,7 +55,7 @@ _OWN_SCRIPTS = (
 )
 _SCRIPTS = {"HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean", "CJK": "Chinese"}
 _SCRIPTS |= {script.upper(): script for script in _OWN_SCRIPTS}
-"""Names of letters in Unicode begin with their script; these are of one language."""
+"""Script, with which the Unicode name of a letter begins, to its language."""
 
 _URL = re.compile(r"\bhttps?://\S+|\bwww\.\S+")
 _CODE = re.compile(
@@ -68,26 +68,26 @@ _CODE = re.compile(
     | \t.*\t | [a-z]\.[a-z_]{2,}\.[a-z]""",
     re.VERBOSE,
 )
-"""In a line of a program, of its output, or of data: JSON, CSV, logs, HTTP."""
+"""Signs of code, its output, or data (JSON, CSV, logs, HTTP) in a line."""
 _MARKUP = re.compile(
     r"^\s*(?:[-*+•]\s|\d{1,3}[.)]\s|#{1,6}\s|\|.*\||>\s|```|~~~)|\*\*\w|</?\w[^<>]{0,200}>|\\[(\[]|\]\(http", re.MULTILINE
 )
-"""Items of lists, headings, rows of tables, quotations, bold words, tags, formulas and links."""
+"""List items, headings, table rows, quotations, bold words, tags, formulas and links."""
 _SOME_WORDS, _ENOUGH_WORDS = 3, 6
-"""To know a language: where nothing else was said, and whatever was."""
+"""Number of words to know a language: of everything said, and of one text."""
 _LONGEST_LINE = 400
-"""What of a line is looked at."""
+"""Number of characters of a line that are examined."""
 
 
 def words_of(text: str, most: int | None = None) -> list[str]:
-    """Return the words of a text, the first ones, in lower case."""
+    """Return the first `most` words of a text, in lower case."""
     return [found.group() for found in islice(_WORD.finditer(text.lower().replace("\u2019", "'")), most)]
 
 
 def english_evidence(text: str) -> float:
-    """Return how much the words of a text look English: below 0 where they do not, 0 where they could be of any language.
+    """Return how English the words of a text look: above 0 English, below 0 not, 0 unknown.
 
-    It is the sum over the words, divided by the square root of their number: what few words say is close to 0.
+    It is the sum over the words, divided by the square root of their number.
 
     Example:
         >>> said = "Oh no.", "I am sorry. Was it bad?", "Das tut mir leid, war es schlimm?", "你好吗"
@@ -100,7 +100,7 @@ def english_evidence(text: str) -> float:
 
 @functools.lru_cache(1 << 15)
 def _evidence(word: str) -> float:
-    """What one word says: 1.5 where it is of English alone, below 0 where its language, or its letters, are others."""
+    """Return the evidence of one word: 1.5 for words of English alone, below 0 for those of other languages or letters."""
     if (n_foreign := sum(letter >= _END_OF_LATIN for letter in word)) > 0:
         return -2.0 * n_foreign
     if word in _FUNCTION_WORDS:
@@ -114,17 +114,17 @@ def _evidence(word: str) -> float:
 
 
 def _letters_evidence(word: str) -> float:
-    """The mean log probability of the letters of a word, each after the two before it, among the words of English."""
-    counts = _letter_counts()
-    spelt = f"^^{word}$"
-    places = range(2, len(spelt))
-    found = ((counts[spelt[place - 2 : place + 1]], counts[spelt[place - 2 : place]]) for place in places)
-    return sum(math.log((three + 0.1) / (two + 3)) for three, two in found) / len(places)
+    """Return the mean log probability of the letters of a word, each given the two before it, in English."""
+    counts, spelt = _letter_counts(), f"^^{word}$"
+    ends = range(2, len(spelt))
+    return sum(math.log((counts[spelt[end - 2 : end + 1]] + 0.1) / (counts[spelt[end - 2 : end]] + 3)) for end in ends) / len(
+        ends
+    )
 
 
 @functools.cache
 def _letter_counts() -> Counter[str]:
-    """How often three letters follow each other in words of English, and the first two of each three."""
+    """Count the trigrams of letters in English words, and their first two letters."""
     counts: Counter[str] = Counter()
     for word, rank in _ENGLISH_WORDS.items():
         spelt, n = f"^^{word}$", min(50, 15_000 // rank)
@@ -135,7 +135,7 @@ def _letter_counts() -> Counter[str]:
 
 
 def language_name(text: str) -> str | None:
-    """Return the language of a text that is not English, or its script where that is of several; None where neither is known.
+    """Return the language of a text that is not English, else its script; None where neither is known.
 
     Example:
         >>> [language_name(text) for text in ("Das tut mir leid.", "你好吗", "Мне очень жаль", "Tere, kuidas läheb?")]
@@ -143,7 +143,7 @@ def language_name(text: str) -> str | None:
     """
     letters = [letter for letter in text if letter.isalpha()]
     scripts = Counter(unicodedata.name(letter, "UNKNOWN").partition(" ")[0] for letter in letters if letter >= _END_OF_LATIN)
-    # Japanese has Chinese letters among its own, and so comes first.
+    # Japanese, which has Chinese letters too, comes first.
     named = [_SCRIPTS[script] for script in _SCRIPTS if script in scripts]
     if named and scripts.total() > _LEAST_FOREIGN * len(letters):
         return named[0]
@@ -157,34 +157,31 @@ def language_name(text: str) -> str | None:
 
 
 def _code_share(text: str) -> float:
-    """Share of the characters that stand in lines of code or data, in [0, 1]."""
+    """Return the share of the characters in lines of code or data, in [0, 1]."""
     lines = [line for line in map(str.strip, _URL.sub("", text).splitlines()) if line]
-    # A line that stands alone may have one sign of code by chance; how it begins is no chance.
-    needed = 1 if len(lines) > 1 else 2
-    heads = [line[:_LONGEST_LINE] for line in lines]
-    n_code = sum(
-        len(line)
-        for line, head in zip(lines, heads, strict=True)
-        if _CODE.match(head) or sum(1 for _ in _CODE.finditer(head)) >= needed
-    )
-    return n_code / (sum(map(len, lines)) or 1)
+    needed = 1 if len(lines) > 1 else 2  # a single line may have one sign of code by chance, unless it begins with it
+
+    def is_code(line: str) -> bool:
+        return _CODE.match(line) is not None or sum(1 for _ in _CODE.finditer(line)) >= needed
+
+    return sum(len(line) for line in lines if is_code(line[:_LONGEST_LINE])) / (sum(map(len, lines)) or 1)
 
 
 def _share_of_signs(text: str) -> float:
-    """Share of the visible characters that are neither letters nor digits nor end a sentence, in [0, 1]."""
+    """Return the share of visible characters that are not letters, digits or ends of sentences, in [0, 1]."""
     visible = [sign for sign in text if not sign.isspace()]
     return sum(not sign.isalnum() and sign not in ".,!?" for sign in visible) / (len(visible) or 1)
 
 
 def _english_evidence(text: str, before: Sequence[str]) -> float:
-    """Evidence for English of the text, or of it and its context; what is too little to say anything is 0."""
-    read = _with_context(text, before)
-    evidence = english_evidence(read)
-    return evidence if _is_clear(read, evidence) or len(words_of(read, _SOME_WORDS)) == _SOME_WORDS else 0.0
+    """Return the evidence for English of a text, with its context if needed; 0 where it is too little."""
+    text = _with_context(text, before)
+    evidence = english_evidence(text)
+    return evidence if _is_clear(text, evidence) or len(words_of(text, _SOME_WORDS)) == _SOME_WORDS else 0.0
 
 
 def _with_context(text: str, before: Sequence[str]) -> str:
-    """The text, with those before it as long as too little is said to know its language."""
+    """Return a text with as many of those before it as its language needs."""
     text = _URL.sub("", text)
     for other in before:
         if _is_clear(text, english_evidence(text)):
@@ -194,18 +191,18 @@ def _with_context(text: str, before: Sequence[str]) -> str:
 
 
 def _is_clear(text: str, evidence: float) -> bool:
-    """Whether this evidence is enough, from a text of so many words: two names are no other language, but other letters are."""
+    """Whether this evidence is enough for a text of its length: two names are not enough, other letters are."""
     n_words = len(words_of(text, _ENOUGH_WORDS))
     return evidence > 0.5 or n_words == _ENOUGH_WORDS or evidence < (-3.0 if n_words < _SOME_WORDS else -1.0)
 
 
 class _Statistic(NamedTuple):
-    """What is measured of a text.
+    """A measure of a text.
 
     Attributes:
-        words: what a text beyond the limit is.
-        measure: of the text and those before it, the newest first.
-        is_least: whether the limit is the lowest value, and not the highest.
+        words: description of a text beyond the limit.
+        measure: function of a text and those before it, the newest first.
+        is_least: whether the limit is a lower one.
     """
 
     words: str
@@ -221,18 +218,18 @@ STATISTICS: Mapping[str, _Statistic] = {
     "lines": _Statistic("many lines", lambda text, before: sum(not line.isspace() for line in text.splitlines() if line)),
     "words": _Statistic("very long", lambda text, before: len(words_of(text))),
 }
-"""By name; the first whose limit a text is beyond is named."""
+"""Measures by name; the first whose limit is exceeded is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Limits of what a model was trained and measured on.
+    """Limits of the texts that a model was trained on.
 
     Attributes:
-        responses: limit by the name of a statistic; one without a limit is not looked at.
-        last_turns: the same of the turn that is answered.
-        n: texts that the limits were fitted on.
-        sources: files that they are from, by name, with their SHA-256.
+        responses: statistic to its limit for responses.
+        last_turns: statistic to its limit for the turn before.
+        n: number of texts that the limits were fitted on.
+        sources: names of their files, with their SHA-256.
     """
 
     responses: Mapping[str, float]
@@ -243,7 +240,7 @@ class Scope:
 
     @classmethod
     def read(cls, folder: Path) -> Scope | None:
-        """Return that of the model in a folder; None where the folder has none.
+        """Return the scope in a model folder; None where there is none.
 
         Raises:
             ModelLoadError: the file is damaged, or of a later release.
@@ -251,15 +248,15 @@ class Scope:
         path = folder / SCOPE_FILE
         if not path.exists():
             return None
-        found = checked_model_file(path, cls)
-        if found.format_version != FORMAT_VERSION:
+        scope = checked_model_file(path, cls)
+        if scope.format_version != FORMAT_VERSION:
             raise ModelLoadError(
-                f"{path}: format_version is {found.format_version}, this release reads {FORMAT_VERSION}. {_REMEDY}"
+                f"{path}: format_version is {scope.format_version}, this release reads {FORMAT_VERSION}. {_REMEDY}"
             )
-        for name, limits in (("responses", found.responses), ("last_turns", found.last_turns)):
+        for name, limits in (("responses", scope.responses), ("last_turns", scope.last_turns)):
             if unknown := sorted(limits.keys() - STATISTICS.keys()):
                 raise ModelLoadError(f"{path}: {name}: there is no statistic {unknown[0]!r}. {_REMEDY}")
-        return found
+        return scope
 
     @property
     def digest(self) -> str:
@@ -267,18 +264,18 @@ class Scope:
         return text_hash(to_json(asdict(self)))
 
     def beyond(self, item: Item) -> str | None:
-        """Say why an item is beyond the limits; None where it is not.
+        """Return why an item is beyond the limits; None where it is not.
 
-        A dialogue is where more than half of its turns are that follow another; the most frequent reason is given.
+        A dialogue is beyond where more than half of its turns but the first are; the most frequent reason is returned.
         """
         if not isinstance(item, Dialogue):
             return self._beyond(visible_texts(item.context), item.response.text)
         turns = visible_texts(item.turns)
         reasons = [self._beyond(turns[:place], turns[place]) for place in range(1, len(turns))]
-        found = Counter(kind_of(reason) for reason in reasons if reason is not None)
-        if 2 * found.total() <= len(reasons):
+        kinds = Counter(kind_of(reason) for reason in reasons if reason is not None)
+        if 2 * kinds.total() <= len(reasons):
             return None
-        kind, n = found.most_common(1)[0]
+        kind, n = kinds.most_common(1)[0]
         return f"{kind} ({n} of {len(reasons)} turns)"
 
     def _beyond(self, context: Sequence[str], response: str) -> str | None:
@@ -302,7 +299,7 @@ def _reason(limits: Mapping[str, float], text: str, before: Sequence[str]) -> st
 
 
 def out_of_scope_text(kinds: Mapping[str, int], n_scored: int) -> str:
-    """Return a sentence on the rows out of scope, of which there are so many of each kind; "" where there are none.
+    """Return a sentence on the rows out of scope, counted by kind; "" where there are none.
 
     Example:
         >>> out_of_scope_text({"not English": 30, "code or data": 11}, 100)
