@@ -17,7 +17,7 @@ from dialeval_plugin.core.resources import importing, installed_distributions
 from dialeval_plugin.terminal.progress import LogHandler
 from dialeval_plugin.version import __version__
 
-from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, reading, score, scorers
+from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, score, show
 from .examples import add_examples
 from .results import bias, certify, compare, estimate, plot, report
 from .train import main as train
@@ -63,8 +63,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # markup takes an extra's brackets out of the help
     context_settings={"max_content_width": 128},
 )
-app.command(rich_help_panel=_SCORE)(scorers.scorers)
-app.command(rich_help_panel=_SCORE)(reading.inspect)
+app.command(rich_help_panel=_SCORE)(show.scorers)
+app.command(rich_help_panel=_SCORE)(show.inspect)
 app.command(rich_help_panel=_SCORE)(score.score)
 app.command(rich_help_panel=_SCORE)(score.merge)
 app.command(rich_help_panel=_SCORE)(launch.launch)
