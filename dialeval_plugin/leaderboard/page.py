@@ -32,15 +32,8 @@ def render(board: Leaderboard, evidence: Sequence[EvaluatorRows] = (), *, title:
     """Return the page; a cell without evidence has its figures only, without plots and cases."""
     filters = {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
     filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
-    ranking = board.ranking(board.main)
-    means = {name: board.reference_mean(name, board.main, ranking.sets) for name in (ONE_PERSON, HALF_THE_PEOPLE)}
-    people = {name: mean for name, mean in means.items() if mean is not None}
-    ends = [mean.value for mean in people.values()]
-    scale = forest_scale(ranking.means.values(), ends)
     identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
-    rough = {name for name in ranking.means if board.has_rough_mean(name, ranking.sets, board.main)}
-    groups, sets = cases(evidence, board), _all_sets(board)
-    columns = {one: [column for column in board.columns if column.rated_set == one] for one in sets}
+    groups = cases(evidence, board)
     return render_page(
         __package__,
         "leaderboard",
@@ -48,29 +41,51 @@ def render(board: Leaderboard, evidence: Sequence[EvaluatorRows] = (), *, title:
         title=title,
         unknown=UNKNOWN,
         board=board,
-        ranking=ranking,
-        people=people,
-        lacking={name: lacking(board, name, ranking.sets) for name in board.evaluators},
-        chosen=[_set_name(board, one) for one in ranking.sets],
-        axis=forest_axis(ends, scale),
-        rows={name: forest_row(mean, ends, scale, is_rough=name in rough) for name, mean in ranking.means.items()},
-        rough=rough,
-        sets=[{"set": one, "name": _set_name(board, one), "columns": columns[one]} for one in sets],
-        set_of={column: sets.index(column.rated_set) for column in board.columns},
-        levels=list(dict.fromkeys(one.level for one in sets)),
+        latest=max((cell.date[:10] for cell in board.cells), default=""),
+        has_ranks=any(figure.rank is not None for cell in board.cells for figure in cell.figures.values()),
+        data=script_data(_data(board, identities, differences(board, evidence))),
+        cases=script_data(groups._asdict()) if groups.groups else "",
+        **_of_ranking(board),
+        **_of_sets(board, evidence),
         identities=identities,
         filters=_filters(identities),
         costs={name: cost_in_words(_total_cost(board, name), identities[name]) for name in board.evaluators},
-        data_sets={column: board.data_sets.get(column.dataset, DataSet(title=column.dataset)) for column in board.columns},
-        references=list(dict.fromkeys(reference.name for reference in board.references)),
-        reference_rows={name: board.reference_rows(name) for name in board.coefficients},
-        latest=max((cell.date[:10] for cell in board.cells), default=""),
-        plots={column: _plots(board, column, evidence) for column in board.columns},
         cards=_cards(identities.values()),
-        data=script_data(_data(board, identities, differences(board, evidence))),
-        cases=script_data(groups._asdict()) if groups.groups else "",
-        has_ranks=any(figure.rank is not None for cell in board.cells for figure in cell.figures.values()),
     )
+
+
+def _of_ranking(board: Leaderboard) -> dict[str, Any]:
+    """Variables of the ranking with its forest plot."""
+    ranking = board.ranking(board.main)
+    means = {name: board.reference_mean(name, board.main, ranking.sets) for name in (ONE_PERSON, HALF_THE_PEOPLE)}
+    people = {name: mean for name, mean in means.items() if mean is not None}
+    ends = [mean.value for mean in people.values()]
+    scale = forest_scale(ranking.means.values(), ends)
+    rough = {name for name in ranking.means if board.has_rough_mean(name, ranking.sets, board.main)}
+    return {
+        "ranking": ranking,
+        "people": people,
+        "rough": rough,
+        "chosen": [_set_name(board, one) for one in ranking.sets],
+        "axis": forest_axis(ends, scale),
+        "rows": {name: forest_row(mean, ends, scale, is_rough=name in rough) for name, mean in ranking.means.items()},
+        "lacking": {name: lacking(board, name, ranking.sets) for name in board.evaluators},
+    }
+
+
+def _of_sets(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[str, Any]:
+    """Variables of the tables and plots of data sets."""
+    sets = _all_sets(board)
+    columns = {one: [column for column in board.columns if column.rated_set == one] for one in sets}
+    return {
+        "sets": [{"set": one, "name": _set_name(board, one), "columns": columns[one]} for one in sets],
+        "set_of": {column: sets.index(column.rated_set) for column in board.columns},
+        "levels": list(dict.fromkeys(one.level for one in sets)),
+        "data_sets": {column: board.data_sets.get(column.dataset, DataSet(title=column.dataset)) for column in board.columns},
+        "references": list(dict.fromkeys(reference.name for reference in board.references)),
+        "reference_rows": {name: board.reference_rows(name) for name in board.coefficients},
+        "plots": {column: _plots(board, column, evidence) for column in board.columns},
+    }
 
 
 def coefficient_name(name: str) -> str:

@@ -14,7 +14,6 @@ from dialeval_plugin.statistics import bootstrap
 from dialeval_plugin.statistics.bootstrap import INTERVAL_KINDS, Bootstrap, Counts, Interval, Resampled
 from dialeval_plugin.statistics.correlation import correlate, correlations
 from dialeval_plugin.statistics.means import mean_interval
-from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap
 from tests.cluster_order import SCIPY
 from tests.refusals import refused
 
@@ -63,13 +62,6 @@ def test_same_numbers_whatever_is_handled_at_once(limit: int, monkeypatch: pytes
     assert found() == whole
     monkeypatch.setattr(bootstrap, "_DRAWN_AHEAD", 0)
     assert found() == whole
-
-
-def test_bca_of_a_paired_difference() -> None:
-    x, y = rated_rows()
-    paired = Paired(scores_a=x, scores_b=y + x.round(), ratings=y)
-    found = paired_bootstrap(paired, Measure("pearson"), bootstrap=BCA)
-    assert found.ci_low < found.value < found.ci_high
 
 
 def coverage(n_clusters: int, n_simulations: int, boot: Bootstrap, *, size: int = 4, is_clustered: bool = True) -> float:
