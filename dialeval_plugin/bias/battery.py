@@ -36,7 +36,7 @@ MIN_GROUP = 10
 _ALONE = 100
 """Answers that are scored one by one at most."""
 _FEWEST_WORDS = 8
-"""Words from which the language of an answer is told."""
+"""Fewest words of an answer whose language is determined."""
 _STORED = "stored verdicts are the same whatever is asked"
 _SAME = "same to the bit"
 _INTERVALS = (

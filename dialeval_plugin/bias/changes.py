@@ -57,7 +57,7 @@ PROMPT_CHANGES: Mapping[str, Callable[[str], str]] = {
 
 
 def judged_places(item: Item) -> list[int]:
-    """Return which turns of a dialogue are judged: those of the one who answers; none of a response."""
+    """Return the judged turns of a dialogue, those of the answering speaker; none of a response."""
     if isinstance(item, Example):
         return []
     judged = judged_speaker(item.turns)

@@ -388,7 +388,7 @@ class Leaderboard:
         return csv_text(rows, CSV_COLUMNS)
 
     def to_markdown(self, coefficient: str | None = None) -> str:
-        """Return the tables of one coefficient, by default the main one: who is ranked, with references, then who is not."""
+        """Return the tables of one coefficient, by default the main one: ranked evaluators with references, then the others."""
         chosen = coefficient or self.main
         columns, ranking = self.columns_with(chosen), self.ranking(chosen)
         heads = [_with_detail(self.title(column.dataset), column.detail) for column in columns]

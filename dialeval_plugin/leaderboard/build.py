@@ -126,7 +126,7 @@ def cells_of(run: TaskRun) -> Iterator[Cell]:
 
 
 def references_of(run: TaskRun) -> Iterator[Reference]:
-    """Yield what the task printed beside the evaluator's figures."""
+    """Yield the baselines that the task printed with the evaluator's figures."""
     for column, names in _columns(run).items():
         for short, name in names.items():
             value = run.metrics[name]
@@ -172,5 +172,5 @@ def _figure(run: TaskRun, name: str) -> Figure:
 
 
 def _without_folders(signature: str) -> str:
-    """Leave of each path its last part: what is shown to others names no folder. Weights are told by their hash besides."""
+    """Replace each path by its last part, so that no folder is published; hashes identify the weights."""
     return re.sub(r"(?<=:)(?:/|~/|\.{1,2}/)[^|\]]*?([^/|\]]+)/*(?=[|\]]|$)", r"\1", signature)

@@ -67,7 +67,7 @@ def forest_scale(means: Iterable[HasInterval], people: Sequence[float]) -> Scale
 
 
 def forest_axis(people: Sequence[float], scale: Scale) -> str:
-    """Draw what stands above the rows of a forest plot: the numbers, and over the band whose it is."""
+    """Draw the axis above the rows of a forest plot: its numbers, and "people" over their band."""
     named = [(sum(people) / len(people), "people", 10)] if people else []
     placed = [(scale(value), text, y) for value, text, y in [*named, *((tick, f"{tick:g}", 22) for tick in scale.ticks)]]
     texts = "".join(f'<text x="{_p(x)}%" y="{y}" text-anchor="{_anchor(x)}">{text}</text>' for x, text, y in placed)
@@ -80,7 +80,7 @@ def _anchor(place: float) -> str:
 
 
 def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_rough: bool = False) -> str:
-    """Draw a mean with its interval, and how far people agree among themselves as a band; the numbers stand beside it.
+    """Draw a mean with its interval, and the agreement of people among themselves as a band, without numbers.
 
     A rough interval is a broken line.
     """
@@ -102,7 +102,7 @@ def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_r
 
 
 def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: str) -> str:
-    """Draw for each level of the human rating how the scores lie: median, quartiles, 5th and 95th percentile.
+    """Draw the distribution of the scores at each level of the rating: median, quartiles, 5th and 95th percentile.
 
     A mean rating counts for the nearest whole level; where there are more than `MAX_LEVELS`, for one of five equal parts. The
     title is read out in place of the picture.

@@ -73,7 +73,7 @@ def _explained(finding: AgreementResult) -> AgreementResult:
 
 
 def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:
-    """Return the rows of a run beside their ratings; for each seed where the task ran with several."""
+    """Return the scores and ratings of a run, one table a few-shot seed."""
     rows = list(run.rows or ())
     if human != "mean" and not all(row.ratings for row in rows):
         raise InputError(f"{run.path}: the samples of {run.task} do not have the single raters' answers. Use --human mean.")

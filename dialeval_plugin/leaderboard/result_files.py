@@ -109,7 +109,7 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
 
 
 def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:
-    """Refuse runs of one evaluator that were made by different scorers: their figures are not to stand under one name."""
+    """Refuse runs of one evaluator that were made by different scorers, whose figures must not share a name."""
     first_runs: dict[str, task_runs.TaskRun] = {}
     for run in runs:
         first = first_runs.setdefault(run.evaluator, run)

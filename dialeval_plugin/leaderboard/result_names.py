@@ -97,7 +97,7 @@ def evaluator_name(config: Mapping[str, Any], shorten: Callable[[Any], str] | No
 
 
 def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription, variant: str) -> str:
-    """Return who ran a task of a result file, with everything that tells it from others.
+    """Return the name of the evaluator of a task, with everything that tells it from others.
 
     A scorer does not see the prompt, so its own name is all that tells it from others.
     """
@@ -114,7 +114,7 @@ def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription,
 
 
 def other_settings(file: Mapping[str, Any], task: str, method: str) -> dict[str, Any]:
-    """Return what a run was told, beside its model's arguments, that an answer to a task depends on."""
+    """Return the settings of a run, besides its model's arguments, on which an answer to a task depends."""
     config, metadata = file["config"], file["configs"][task]["metadata"]
     settings = config.get("gen_kwargs") or {}
     typed = {name: value for name, value in metadata.items() if name not in {*_OF_TASKS, *model_arguments(config)}}

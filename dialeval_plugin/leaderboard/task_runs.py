@@ -32,7 +32,7 @@ UNKNOWN = "unknown"
 """Reason of an unscored row where the file does not say why."""
 RATING_METRICS = tuple(f"{name}{end}" for name in COEFFICIENTS for end in ("", "_ci_low", "_ci_high", "_deviation"))
 CLUSTER_AND_SCORE: Mapping[RunKind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
-"""Where cluster and score stand in the outcomes of each kind that has no rows."""
+"""Indices of cluster and score in the outcomes of each kind that has no rows."""
 
 
 class TaskDescription(NamedTuple):
@@ -73,7 +73,7 @@ class SampleDocument(TypedDict, total=False):
 
 
 class Place(NamedTuple):
-    """Where a sample stands."""
+    """Position of a sample."""
 
     path: Path
     offset: int

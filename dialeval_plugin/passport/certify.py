@@ -1,4 +1,4 @@
-"""Makes the passport of evaluators: what each of them is worth beside the labels of people."""
+"""Passports of evaluators: how each compares with the labels of people."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def certify(
     bootstrap: Bootstrap = EXPANDED,
     **label_options: Any,
 ) -> Passport:
-    """Return the passport of evaluators beside the labels of people.
+    """Return the passport of evaluators, compared with the labels of people.
 
     Args:
         results: files of scores, each `FILE` or `NAME=FILE`, or an object of name to a file, a frame of pandas, or what else

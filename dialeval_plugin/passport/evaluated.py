@@ -65,7 +65,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluated:
-    """An evaluator's answers beside the labels of people.
+    """An evaluator's answers with the labels of people.
 
     Attributes:
         runs: the same rows each time the evaluator was run; the first one counts where one is asked for.
@@ -147,7 +147,7 @@ class Evaluated:
 
     @cached_property
     def second_person(self) -> InPlaceOfRaters:
-        """The evaluator beside people as people are beside each other; of labels by kappa with one of them, drawn at random."""
+        """Agreement of the evaluator with people and of people with each other; of labels by kappa with one random person."""
         if not self.categories:
             return self._in_place_of_raters()
         answers, counts, clusters, of = self.labelled(self.used[self.labels.n_labels[self.used] >= MIN_RATERS])

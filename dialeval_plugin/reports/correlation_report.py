@@ -100,7 +100,7 @@ class ReportOptions:
 
     @property
     def is_plain(self) -> bool:
-        """Whether coefficients are over all rows, which alone can be set beside the raters' own agreement."""
+        """Whether coefficients are over all rows, as the raters' own agreement is."""
         return not self.by_system and self.average_by == "none" and self.within_range is None
 
 

@@ -1,4 +1,4 @@
-"""People beside evaluators: whether an evaluator may stand in for one of them, and each of them as a row of the table."""
+"""Comparison with single people: the alternative annotator test, and each person as a row of the table."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
     everyone: dict[str, OptionalNumbers] = {**scores, **{name: _given(table.labels[:, of]) for name, of in people.items()}}
 
     def target(*names: str) -> RatingTable:
-        """The mean of the people who are not named, on the rows that those who are have rated."""
+        """Mean of the people who are not named, on the rows that the named people have rated."""
         places = [people[name] for name in names if name in people]
         if not places:
             return rated

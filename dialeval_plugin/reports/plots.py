@@ -39,7 +39,7 @@ GREEN, ORANGE = "#228833", "#ee7733"
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
 PERPLEXITY = 30.0
 MAX_TICKS = 10
-"""Up to so many epochs each has a tick of its own."""
+"""Most epochs that have a tick each."""
 _KINDS = {CONTEXT: ("context", BLUE, "*"), POSITIVE: ("positive", GREEN, "o"), NEGATIVE: ("adversarial", ORANGE, "^")}
 _CLASS_COLOURS = {"positive": GREEN, "adversarial": ORANGE, "random": PURPLE}
 _LINES = ((BLUE, "-"), (PURPLE, "-."), ("#66aacc", ":"), ("#997700", (0, (5, 1))), (GREY, (0, (3, 1, 1, 1, 1, 1))))
@@ -74,7 +74,7 @@ class Vectors:
 
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """Return an empty figure of so many inches that no window will show; MissingPrerequisite without matplotlib."""
+    """Return an empty figure, sizes in inches, that opens no window; MissingPrerequisite without matplotlib."""
     figure: Figure = optional("matplotlib.figure", "a plot").Figure(figsize=(width, height), layout="constrained")
     if title:
         figure.suptitle(title, fontsize=11)
@@ -188,7 +188,7 @@ def threshold_figure(
 
 
 def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str, title: str = "") -> Figure:
-    """Draw how the scores of each class lie, as histogram and Gaussian kernel density (thesis figure 7.2).
+    """Draw the scores of each class as histogram and Gaussian kernel density (thesis figure 7.2).
 
     The kernel's width is Scott's rule on each class, which holds a score at least; one whose scores are all the same has no
     density. Classes that are no kinds of responses are levels of a rating, from dark to bright.

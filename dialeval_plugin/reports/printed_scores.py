@@ -67,7 +67,7 @@ def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) ->
 
 
 def bar_range(values: Sequence[float], score_range: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of a distribution: the range's, or the values' own where these lie beyond or it has none."""
+    """Return the ends of a distribution: those of the range, extended to values beyond it."""
     low, high = score_range
     low = min(values) if not math.isfinite(low) else min(low, *values)
     high = max(values) if not math.isfinite(high) else max(high, *values)

@@ -1,4 +1,4 @@
-"""Whether ratings can judge anything, before a metric is set beside them: `dialeval meta-eval` without scores."""
+"""Reliability of ratings, before a metric is compared with them: `dialeval meta-eval` without scores."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class RatingFinding:
     repeated: RepeatedItems | None
     """None where the file has no texts."""
     components: VarianceComponents | None
-    """None where they cannot be told apart, as where every row has one rating."""
+    """Variance components; None where they cannot be separated, as where every row has one rating."""
     is_clustered: bool
     """Whether it is known which rows belong to one dialogue."""
 
     @property
     def decision(self) -> str | None:
-        """Where the variance lies, and what more raters would add."""
+        """Sources of the variance, and the gain from more raters."""
         components = self.components
         if components is None or not (total := components.variance(*SOURCES)):
             return None

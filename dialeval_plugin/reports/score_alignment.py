@@ -1,4 +1,4 @@
-"""Puts scores beside ratings by id: what does not fit together is refused, not left out in silence."""
+"""Alignment of scores and ratings by id: what does not match is refused, not left out in silence."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class AlignedScores:
 
 
 def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
-    """Read score files and set them beside the ratings, evaluators in the order given.
+    """Read score files and align them with the ratings, evaluators in the order given.
 
     InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
     """
@@ -233,7 +233,7 @@ def scores_by_rating(
 
 
 FUSED, SMALL = "slide", "small"
-"""Columns of `slide`: the fused score, and the one that stands where the large model is not asked."""
+"""Columns of `slide`: the fused score, and the score without the large model."""
 
 
 def cascade_curves(data: str, files: Sequence[Path], quality: str | None = None) -> dict[str, list[CascadePoint]]:

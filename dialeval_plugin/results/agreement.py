@@ -216,7 +216,7 @@ def of_people(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> Agreement:
 
 
 def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dict[str, Estimate]:
-    """Return how far two people agree who labelled the same row: the statistics of labels, and Krippendorff's alpha.
+    """Return the agreement of two people who labelled the same row: the statistics of labels, and Krippendorff's alpha.
 
     Only alpha has a value for labels that are numbers.
     """
@@ -239,7 +239,7 @@ def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dic
 
 
 def _columns(labels: LabelTable) -> list[FloatArray]:
-    """The labels of each row, sorted, as columns without NaN: who is called the first moves nothing."""
+    """The labels of each row, sorted, as columns without NaN, so that the order of raters moves nothing."""
     return list(np.nan_to_num(np.sort(labels.labels, axis=1), nan=-1.0).T)
 
 
@@ -320,7 +320,7 @@ def disagreements(
 
 
 def agreement_table(agreements: Sequence[Agreement]) -> Table:
-    """Return the statistics of one evaluator or several, each beside that of two people."""
+    """Return the statistics of one evaluator or several, each next to that of two people."""
     rows: list[TableRow] = []
     notes = dict[str, None]()
     for one in agreements:

@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Say in a sentence which one is better, or that it cannot be told and which difference could have been."""
+        """Verdict in a sentence: which one is better, or that no difference is shown and which one would have been."""
         sentence = verdict(self.difference, self.orientation)
         if self.is_told or self.detectable is None:
             return sentence
@@ -92,7 +92,7 @@ class Comparison:
         return detectable_difference(self.pilot, bootstrap=self.difference.bootstrap)
 
     def gate(self, margin: float = 0.0, min_conversations: int | None = None) -> Gate:
-        """Say whether B may take the place of A: not where the interval lies wholly below -`margin`, B being worse by more."""
+        """Return whether B may replace A: the gate fails where the whole interval is below -`margin`."""
         if not 0 <= margin < math.inf:
             raise InputError(f"--fail-if-worse {margin}: a margin is how much worse B may be. Give 0 or more.")
         is_lower_better = self.orientation == "lower"
@@ -173,7 +173,7 @@ def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | 
 
 
 def verdict(difference: Estimate, orientation: Orientation = "higher") -> str:
-    """Say which of two is better by the interval of B - A, or why nothing can be told."""
+    """Return which of two is better by the interval of B - A, or why there is no verdict."""
     value, low, high = difference.value, difference.ci_low, difference.ci_high
     if value is None:
         return f"No verdict: {difference.reason}"

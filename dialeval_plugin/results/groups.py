@@ -1,4 +1,4 @@
-"""One file of scores by what its rows hold beside them: a mean with its interval for each model, version, tag, or day."""
+"""Means of one file of scores by a field of its rows, such as model, version, tag or day, with intervals."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _columns(rows: Sequence[ScoredRow]) -> tuple[list[float | None], list[str]]:
 
 
 def _natural(name: str) -> list[Any]:
-    """Numbers in a name by their value: 1.9 stands before 1.10."""
+    """Sort key with numbers by value: 1.9 comes before 1.10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
 
 

@@ -76,7 +76,7 @@ def plan_table(
 
 
 def agreement_plan(judgements: Sequence[EvaluatorScores], options: ReportOptions, difference: float = 0.0) -> Table:
-    """Return how small a difference of the agreement of two evaluators, the best ones of a pilot, so many dialogues show.
+    """Return the smallest difference in agreement of a pilot's two best evaluators that each number of dialogues shows.
 
     Raises:
         InputError: no data set has two evaluators whose agreement is defined on 10 dialogues or more.
@@ -103,7 +103,7 @@ def agreement_plan(judgements: Sequence[EvaluatorScores], options: ReportOptions
 
 
 def plan(pilot: ScoredRows | Comparison, difference: float = 0.0, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Table:
-    """Return how small a difference of two versions so many conversations show four times in five.
+    """Return the smallest difference of two versions that each number of conversations shows four times in five.
 
     Args:
         pilot: a comparison of two versions, paired or not, on few conversations; or the scores of one of them, where the other

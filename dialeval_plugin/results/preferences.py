@@ -32,7 +32,7 @@ from .printed import estimated, figures
 TIE, EQUAL, UNSCORED = "ties of the raters", "equal answers", "an answer without a score"
 UNREADABLE = "an answer that cannot be read"
 LIKE_LENGTH = 1.25
-"""Answers are of like length where the longer one has at most so many times the words of the other one."""
+"""Largest ratio of the numbers of words of two answers of like length."""
 SHORTER, ALIKE, LONGER = "is shorter", "is of like length", "is longer"
 
 

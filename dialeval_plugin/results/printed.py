@@ -16,7 +16,7 @@ from .comparison import Comparison
 from .gates import Gate
 
 _LONGEST_NAME = 60
-"""Columns of a terminal for what a conversation is called; its context may stand for its name."""
+"""Most columns of a terminal for the name of a conversation, which may be its context."""
 
 
 def estimated(title: str, prefix: str = "") -> tuple[TableColumn, TableColumn]:

@@ -146,7 +146,7 @@ def read_labelled(
 
 
 def way_of_drawing(scores: ScoreTable) -> str:
-    """Return what `dialeval label` writes beside each row that it draws: a text that differs where the strata do."""
+    """Return the text that `dialeval label` writes with each row that it draws, which differs where the strata do."""
     known = ~np.isnan(scores.scores)
     strata = iter(score_strata(scores.scores[known]).tolist())
     rows = (f"{id} {next(strata)}" for id, is_known in zip(scores.ids, known.tolist(), strict=True) if is_known)

@@ -36,10 +36,10 @@ UNIFORM = "the same on all resamples, which tells nothing of its spread"
 """Why there is no interval where every cluster says the same."""
 
 MAX_JACKKNIFE = 1000
-"""Above so many clusters, the acceleration of the BCa interval comes from leaving out so many groups of clusters."""
+"""Most clusters that are left out one by one for the acceleration of BCa; of more, as many groups of them are."""
 
 _WEIGHTS_AT_ONCE = 2_000_000
-"""Resamples are handled in chunks of at most so many weights (16 MB): time does not care, memory stays bounded."""
+"""Most weights of a chunk of resamples (16 MB), which bounds the memory."""
 
 _DRAWN_AHEAD = 100_000
 """Number of clusters above which a thread draws one chunk ahead, as drawing takes as long as the statistics."""
@@ -52,9 +52,9 @@ class Resampled(NamedTuple):
     """Takes `sums[r, k]` of each resample."""
     sums: ClusterSums
     shift: float = 0.0
-    """Added to every value, where the statistic stands for another one that differs by so much on the whole data."""
+    """Added to every value: the difference from the statistic that this one replaces, on the whole data."""
     bins: tuple[int, int] | None = None
-    """Levels of scores and ratings that it was computed with, where it stands for one that has more."""
+    """Numbers of bins of scores and ratings, where it was computed with fewer levels than the data has."""
 
     @property
     def whole(self) -> FloatArray:
@@ -213,7 +213,7 @@ class Bootstrap:
         return np.asarray(ends)
 
     def quantile(self, n_clusters: int) -> float:
-        """Return how many standard errors of so many clusters there are between the value and each end of its interval."""
+        """Return the number of standard errors between the value and each end of an interval."""
         return float(special.stdtrit(n_clusters - 1, (1 + self.confidence) / 2))
 
     def around(self, name: str, value: float, error: float, n_clusters: int) -> Interval:

@@ -19,7 +19,7 @@ STEPS = 20
 
 
 class CascadePoint(NamedTuple):
-    """A cascade that asks the large model where the small one's score lies within `half_width` of `UNSURE`."""
+    """A cascade that asks the large model where the small one's score is within `half_width` of `UNSURE`."""
 
     share: float
     """Share of the rows about which the large model is asked."""

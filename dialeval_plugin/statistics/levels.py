@@ -26,7 +26,7 @@ TiedGroups: TypeAlias = Literal["zero", "skip"]
 Range: TypeAlias = tuple[float, float]
 
 MAX_CELLS = 2**14
-"""Up to so many distinct rows, resamples are exact; above, see `binned`."""
+"""Most distinct rows whose resamples are exact; above, see `binned`."""
 
 GROUPS = {
     "system": "compares systems. Give level='system', which is --by-system.",
@@ -57,7 +57,7 @@ class RatingTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredRatings(RatingTable):
-    """A metric's scores beside ratings; None where the row is unscored."""
+    """A metric's scores with ratings; None where the row is unscored."""
 
     scores: OptionalNumbers
 
@@ -149,7 +149,7 @@ def _grouping(where: str, rated: RatingTable, level: LevelOrSystem, average_by: 
 
 @dataclass(frozen=True, slots=True)
 class LevelStatistic:
-    """A calibrated coefficient at a level, of any scores that stand beside the same ratings."""
+    """A calibrated coefficient at a level, of any scores of the same rated rows."""
 
     coefficient: Coefficient
     rows: Rows
@@ -286,7 +286,7 @@ def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def quantile_bins(values: FloatArray, n_bins: int) -> FloatArray:
-    """Return values in at most so many bins of equally many rows, as far as ties allow, each at the mean of its rows."""
+    """Return values in at most `n_bins` bins of equally many rows, as far as ties allow, each at the mean of its rows."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     middles = np.cumsum(counts) - counts / 2
     bin_of_level = np.unique((middles * n_bins / len(values)).astype(np.int64), return_inverse=True)[1].reshape(-1)

@@ -98,7 +98,7 @@ def leave_one_rater_out(
 
 
 class InPlaceOfRaters(NamedTuple):
-    """An evaluator in the place of each rater in turn, and that rater, beside the others."""
+    """Agreement with the others of an evaluator in the place of each rater, and of that rater."""
 
     evaluator: Estimate
     person: Estimate

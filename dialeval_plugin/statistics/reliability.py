@@ -57,7 +57,7 @@ class RepeatedItems(NamedTuple):
 def intraclass_correlation(
     raters: Raters, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Reliability:
-    r"""Return which share of the variance of ratings lies between the items, a row each; whose rating is whose does not matter.
+    r"""Return the share of the variance of ratings that is between the items, a row each, whoever gave which rating.
 
     Formula: with the mean squares B between and W within the rows of a one-way analysis of variance (Shrout and Fleiss 1979),
     $\mathrm{ICC}(1,1) = (B - W) / (B + (k - 1) W)$ and $\mathrm{ICC}(1,k) = (B - W) / B$. Of N rows with $n_i$ ratings, M in

@@ -156,7 +156,7 @@ def canonical_rows(
 
 
 def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | IntArray]:
-    """Return the columns of metrics, with those beside them, in an order that does not tell who is called the first.
+    """Return the columns of metrics, after the shared ones, in an order that does not depend on their names.
 
     So that a test of B against A makes the same draws as one of A against B.
     """

@@ -23,7 +23,7 @@ from .levels import AverageBy, LevelOrSystem, LevelStatistic, RatingTable, Rows,
 from .rows import optional_numbers, same_length
 
 EXACT_UNITS = 8
-"""Up to so many clusters are swapped in all ways, 2**8 of them; more are swapped at random."""
+"""Most clusters that are swapped in all 2**8 ways; more are swapped at random."""
 
 ROUNDING = 1e-12
 """Differences nearer than this are the same: a permutation that only renames the rows must count as large as the data."""
@@ -31,7 +31,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Paired(RatingTable):
-    """Scores of two metrics beside the same ratings, aligned by the caller."""
+    """Scores of two metrics for the same rated rows, aligned by the caller."""
 
     scores_a: OptionalNumbers
     scores_b: OptionalNumbers

@@ -110,7 +110,7 @@ def distribution(
     scores: Annotated[Path | None, typer.Option(help="What `dialeval score` wrote for DATA; no model is run then.")] = None,
     quality: Annotated[str | None, typer.Option(help="With --scores: the rated quality whose levels are the classes.")] = None,
 ) -> None:
-    """How scores lie in each class, with kernel density (thesis figure 7.2).
+    """Distribution of the scores of each class, with kernel density (thesis figure 7.2).
 
     Classes are DailyDialog++'s kinds of responses, or with --scores the levels of a rating, a mean for the nearest one.
     """

@@ -18,7 +18,7 @@ def report(
     conversations: Annotated[int, typer.Option(min=1, help="Number of conversations on the page, the worst ones.")] = 10_000,
     title: Annotated[str, typer.Option(help="Heading; by default the name of the file.")] = "",
 ) -> None:
-    """Write a page that shows how the scores lie and the worst conversations as chats, to filter and to search.
+    """Write a page with the distribution of the scores and the worst conversations as chats, to filter and to search.
 
     It is one file that loads nothing. Chats need the texts, which `dialeval score --with-text` writes beside the scores.
     """

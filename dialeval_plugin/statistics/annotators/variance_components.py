@@ -46,17 +46,17 @@ class VarianceComponents:
         return math.fsum(self.of[source].value or 0.0 for source in sources if source in self.of)
 
     def reliability(self, n_raters: float) -> float:
-        """Return which share of the variance of means of so many ratings lies between responses: dependability, 0 to 1."""
+        """Return the share of the variance of means of `n_raters` ratings that is between responses: dependability, 0 to 1."""
         true, error = self.variance(*SOURCES[:3]), self.variance(*SOURCES[3:])
         return true / (true + error / n_raters)
 
     def standard_error(self, n_conversations: float, n_raters: float) -> float:
-        """Return that of a system's mean beside those of systems with the same raters, whose severity cancels out."""
+        """Return the standard error of a system's mean compared with systems of the same raters, whose severity cancels out."""
         of_response = self.variance("responses") + self.variance("residual") / n_raters
         return math.sqrt((self.variance("conversations") + of_response / self.n_responses) / n_conversations)
 
     def worth_of_raters(self, more: int) -> float:
-        """Return how many more conversations of a system narrow its mean as much as so many more raters of a response."""
+        """Return the number of conversations a system that narrow its mean as much as `more` raters a response."""
         errors = [self.standard_error(self.n_conversations, self.n_raters + extra) for extra in (0, more)]
         return self.n_conversations * ((errors[0] / errors[1]) ** 2 - 1) if errors[1] else math.inf
 

@@ -32,7 +32,7 @@ def kendall_b(scores: Numbers, ratings: Numbers) -> float:
 
 
 def kendall_c(scores: Numbers, ratings: Numbers) -> float:
-    """Stuart's tau-c: for a score with many levels beside a rating with few, where tau-b cannot reach 1.
+    """Stuart's tau-c: for a score with many levels and a rating with few, where tau-b cannot reach 1.
 
     Formula (Stuart 1953): $2m(C - D) / (n^2(m - 1))$ with m the smaller of the two numbers of distinct values. Range: about -1
     to 1. Tied pairs count neither for nor against, and stay in the denominator.

@@ -12,7 +12,7 @@ from .kendall import RisingPairs
 from .pearson import Ties, checked_pairs, is_undefined
 
 MAX_CANDIDATES = 4_000_000
-"""Up to so many differences of scores are tried as epsilon; of more, a sample is."""
+"""Most differences of scores that are tried as epsilon; of more, a sample is."""
 
 _MAX_FIELDS = 16_000_000
 """Largest table of scores by ratings that is built for it (128 MB); above, a sample is tried as well."""

@@ -15,7 +15,7 @@ from dialeval_plugin.statistics.bootstrap import Resampled
 from dialeval_plugin.statistics.rows import cluster_codes, same_length
 
 MOST_VALUES = 7
-"""A judge with so many different scores at most has a stratum a score; of others, each stratum is a fifth of all rows."""
+"""Most different scores with a stratum each; of more, each stratum is a fifth of all rows."""
 N_STRATA = 5
 
 

@@ -32,7 +32,7 @@ from dialeval_plugin.statistics.estimates import number_text
 POWER = 0.8
 SIMULATIONS = 1000
 LARGEST_SIMULATED = 1000
-"""More clusters are simulated by so many, as differences shrink with the root of their number."""
+"""Most clusters that are simulated; differences of more shrink with the root of their number."""
 
 
 class Detectable(NamedTuple):

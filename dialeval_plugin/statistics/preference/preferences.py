@@ -76,7 +76,7 @@ class PreferenceAgreement(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Scores beside answers, a row a comparison of which both responses have a score; make one with `preferences`."""
+    """Scores and answers, a row a comparison of which both responses have a score; make one with `preferences`."""
 
     scores_a: FloatArray
     scores_b: FloatArray
@@ -312,7 +312,7 @@ _RESAMPLED: Mapping[str, Callable[[Preferences], Resampled]] = MappingProxyType(
 
 
 def _floor(of_scores: Callable[[FloatArray, FloatArray], float], votes: IntArray, seed: int) -> float | None:
-    """Mean of the statistic over coin flips that stand in the metric's place."""
+    """Mean of the statistic over coin flips in place of the metric."""
     # By their votes: a coin is flipped for each comparison whatever its place and its scores.
     order = np.lexsort([np.zeros(len(votes)), *votes.T[::-1]])
     flips = np.empty((N_FLIPS, len(order)))
