@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jinja2
+
 from dialeval_plugin.conversations.messages import is_message
 from dialeval_plugin.conversations.reading import ReadingOptions, conversations_from
 from dialeval_plugin.conversations.record import Conversation
@@ -117,18 +119,14 @@ def _scorer() -> Scorer:
 def judge(conversation: Conversation) -> list[JudgedTurn]:
     """Score the turns of a conversation that are to be scored, and say of each low one why."""
     examples = conversation.examples()
-    scores, reasons = _scorer().score(examples), {}
+    scores = _scorer().score(examples)
     percentiles = scores.columns.get(PERCENTILE, (None,) * len(examples))
-    for place, example in enumerate(examples):
+    judged = {}
+    for place, (number, example) in enumerate(zip(conversation.responses(), examples, strict=True)):
         percentile = percentiles[place]
-        if scores.values[place] is None or place in scores.out_of_scope:
-            continue
-        if percentile is None or percentile < LOW:
-            reasons[place] = _reason(example)
-    numbers = conversation.responses()
-    judged = {
-        number: _judged(conversation, number, scores, place, reasons.get(place, "")) for place, number in enumerate(numbers)
-    }
+        is_explained = scores.values[place] is not None and place not in scores.out_of_scope
+        is_low = is_explained and (percentile is None or percentile < LOW)
+        judged[number] = _judged(conversation, number, scores, place, _reason(example) if is_low else "")
     return [
         judged.get(number) or JudgedTurn(number + 1, turn.speaker, turn.text) for number, turn in enumerate(conversation.turns)
     ]
@@ -154,41 +152,12 @@ def _judged(conversation: Conversation, number: int, scores: Scores, place: int,
 
 def drawn(turns: Sequence[JudgedTurn]) -> str:
     """Return the turns as HTML: bubbles, under each scored one its score, percentile, heads and, where it is low, why."""
-    scored = [(turn.score, turn.number) for turn in turns if turn.score is not None]
-    if scored:
-        mean, (worst, number) = sum(value for value, _ in scored) / len(scored), min(scored)
-        summary = f"Mean score <b>{mean:.2f}</b> of {len(scored)} responses; the lowest is turn {number}, <b>{worst:.2f}</b>."
-    else:
-        summary = "No response could be scored."
-    bubbles = "".join(_bubble(turn) for turn in turns)
-    return f'<div class="judged"><p>{summary}</p><ol>{bubbles}</ol></div>'
-
-
-def _bubble(turn: JudgedTurn) -> str:
-    who = html.escape(turn.speaker or f"turn {turn.number}")
-    side = "left" if turn.score is None and not turn.unscored else "right"
-    body = f'<div class="who">{who}</div><div class="text">{html.escape(turn.text)}</div>'
-    if turn.unscored:
-        body += f'<div class="verdict"><span class="chip">no score</span> {html.escape(turn.unscored)}</div>'
-    if turn.score is not None:
-        body += _verdict(turn, turn.score)
-    return f'<li class="{side}">{body}</li>'
-
-
-def _verdict(turn: JudgedTurn, score: float) -> str:
-    level = "low" if turn.reason else "high" if turn.percentile is not None and turn.percentile >= HIGH else "middle"
-    said = f"out of scope: {html.escape(turn.out_of_scope)}" if turn.out_of_scope else ""
-    if turn.percentile is not None:
-        said = f"higher than {turn.percentile:.0f} % of people's own responses"
-    why = f'<div class="why">Low: {html.escape(turn.reason)}.</div>' if turn.reason else ""
-    meters = "".join(
-        f'<div class="head" title="{_HEAD_WORDS[name]}"><span>{name}</span>'
-        f'<span class="bar"><i style="width:{100 * value:.0f}%"></i></span><span>{value:.2f}</span></div>'
-        for name, value in (turn.heads or {}).items()
-    )
-    return (
-        f'<div class="verdict"><span class="chip {level}">{score:.2f}</span> {said}</div>{why}<div class="heads">{meters}</div>'
-    )
+    scored = [(turn.score, turn) for turn in turns if turn.score is not None]
+    mean = sum(score for score, _ in scored) / len(scored) if scored else None
+    worst = min((turn for _, turn in scored), key=lambda turn: turn.score or 0.0, default=None)
+    source = Path(__file__).with_suffix(".html").read_text(encoding="utf-8")
+    template = jinja2.Template(source, autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined)
+    return str(template.render(turns=turns, scored=scored, mean=mean, worst=worst, words=_HEAD_WORDS, high=HIGH))
 
 
 def answer(text: str, every_turn: bool) -> tuple[str, list[dict[str, Any]]]:

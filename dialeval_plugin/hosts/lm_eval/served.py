@@ -125,12 +125,14 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
             response_class=_BoundedResponse,
         ) as session:
             sent = {"session": session, "sem": asyncio.Semaphore(self._n_at_once), "generate": generate, **kwargs}
-            tasks = [
-                self._answers(turns, messages=messages, cache_keys=keys, ctxlens=lengths, **sent)
-                for messages, keys, lengths in batches
-            ]
-            answers: list[list[Any]] = await Progress.gather(*tasks, desc="asking", disable=len(tasks) == 1)
-        return answers
+            with Progress(total=len(batches), desc="asking", disable=len(batches) == 1) as bar:
+
+                async def ask(messages: Any, keys: Any, lengths: Any) -> list[Any]:
+                    answers = await self._answers(turns, messages=messages, cache_keys=keys, ctxlens=lengths, **sent)
+                    bar.update()
+                    return answers
+
+                return await asyncio.gather(*(ask(*batch) for batch in batches))
 
     async def _answers(self, turns: asyncio.Semaphore, **sent: Any) -> list[Any]:
         async def once() -> list[Any]:
