@@ -28,7 +28,7 @@ PRELOADED = (
     *("lm_eval.__main__", "lm_eval.evaluator", "lm_eval.models.huggingface", "scipy.stats", "sklearn.linear_model", "pandas"),
     *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
 )
-READ_LATE = {"COLUMNS", "HOME", "PATH", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH", "XDG_DATA_HOME"}
+READ_LATE = {"COLUMNS", "HOME", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH", "XDG_DATA_HOME"}
 """Variables that no import reads, as none reads dialeval's own. Commands that differ in another one, or in the folder of
 PYTHONPATH that has the host, do not share a server."""
 HOME = 900

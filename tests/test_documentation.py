@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from reproduction.notebooks import NOTEBOOKS, run
 from tests import prose
 from tests.browser import browser_page
 from tests.documented import PAGES, ROOT, Block, blocks, is_printed
-from tests.page_commands import PageCommands, page_processes
+from tests.page_commands import PageCommands
 
 page_name = attrgetter("stem")
 SHAPES = {"json", "toml", "csv", "tree"}
@@ -106,18 +105,12 @@ def test_what_a_block_shows_is_compared_to_the_digit(shown: str, stdout: str, st
     assert is_printed(shown, stdout, stderr) is is_same
 
 
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Any]:
-    with page_processes() as found:
-        yield found
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in PAGES if any(block.is_run for block in blocks(page))], ids=page_name)
-def test_the_commands_of_a_page_run_in_order_and_print_what_it_shows(page: Path, tmp_path: Path, processes: Any) -> None:
+def test_the_commands_of_a_page_run_in_order_and_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     """In an empty folder, with no data, no network and nothing of the user's."""
     (folder := tmp_path / "home").mkdir()
-    commands, printed = PageCommands(folder, processes), None
+    commands, printed = PageCommands(folder), None
     for block in blocks(page):
         where = f"{page.name}:{block.line}"
         if block.is_file:
