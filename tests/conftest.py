@@ -23,8 +23,9 @@ settings.load_profile("without deadlines")
 os.environ.setdefault("HF_MODULES_CACHE", tempfile.mkdtemp(prefix="modules-"))
 # Answers of language models: a test neither reads nor changes the user's own.
 os.environ["DIALEVAL_ANSWERS"] = str(Path(tempfile.mkdtemp(prefix="answers-")) / "answers.sqlite")
-# Models as other backends run them: made once a run of the tests.
-os.environ["DIALEVAL_EXPORTS"] = tempfile.mkdtemp(prefix="exports-")
+# Models as other backends run them: made once a run of the tests, for all of its processes.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["DIALEVAL_EXPORTS"] = tempfile.mkdtemp(prefix="exports-")
 # What is written to stderr does not depend on which test is the first of its process to open a bundled model.
 os.environ["DIALEVAL_COMMERCIAL"] = "0"
 

@@ -182,7 +182,7 @@ def test_paired_bootstrap_undefined() -> None:
     assert found.reason == "kendall_b: all 3 scores are 1.0. Give scores that differ."
 
 
-@pytest.mark.parametrize(("n_simulations", "most"), [(20, 0.2), pytest.param(400, 0.075, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("n_simulations", "most"), [(20, 0.2), pytest.param(400, 0.075, marks=pytest.mark.exhaustive)])
 def test_few_false_alarms_between_equally_good_metrics(n_simulations: int, most: float) -> None:
     """Rows of a cluster share noise: swapping clusters keeps the level of 5 %, within three standard errors above."""
     generator = np.random.default_rng(25)
