@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 from dialeval_plugin.conversations.reading import Reading, RowNames, read_rows
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Ratings, context_turns
@@ -31,8 +31,6 @@ from .registry import CORPORA, identify, read_items, read_set
 from .rows import finite_numbers, is_table, number_cell
 
 logger = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer", float, str)
 
 ALL = "all"
 """Instead of the name of a quality: every one that is rated."""
@@ -89,23 +87,23 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
         ((name, items),) = read_set(source).items()
         return _rated(items, source, is_chat=any(name in corpus.sets for corpus in CORPORA.values() if corpus.is_chat))
     check_suffix(path)
-    if not is_table(path) and export_of((beginning := FileHead.of(path)).value) is None:
-        check_layout(path, beginning.value)
+    if not is_table(path) and export_of((head := FileHead.of(path)).value) is None:
+        check_layout(path, head.value)
         corpus = identify(path)
-        if corpus is not None or (beginning.is_array and not beginning.has("id")):
+        if corpus is not None or (head.is_array and not head.has("id")):
             return _rated(read_items(path), source, is_chat=corpus is not None and corpus.is_chat)
     rows = user_rows(path)
     if not {"context", "response"} <= rows[0].value.keys():
         return rated_rows(rows, source, asked, raters)
     if "id" not in rows[0].value:
         rows = [Line(row.where, {"id": str(number), **row.value}) for number, row in enumerate(rows)]
-    found = rated_rows(rows, source, asked, raters)
+    rated = rated_rows(rows, source, asked, raters)
     # One row of each, where an id has a row a rater.
-    texts = read_rows({str(row.value["id"]): row for row in rows}.values(), Reading(), names=RowNames(), is_table=True)
-    read = [RatedItem.of(cast("Example", example)) for example in texts]
+    examples = read_rows({str(row.value["id"]): row for row in rows}.values(), Reading(), names=RowNames(), is_table=True)
+    texts = (RatedItem.of(cast("Example", example)) for example in examples)
     return [
         replace(item, cluster=item.cluster or text.cluster, item=item.item or text.item, words=text.words, text=text.text)
-        for text, item in zip(read, found, strict=True)
+        for text, item in zip(texts, rated, strict=True)
     ]
 
 
@@ -132,27 +130,27 @@ def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), rat
     if not by_quality and not is_nested:
         by_quality = {**{name: [name] for name in columns.numbers}, **columns.raters}
         columns.warn(source)
-    found: dict[str, RatedItem] = {}
-    people: set[tuple[str, str | None]] = set()
+    items: dict[str, RatedItem] = {}
+    given: set[tuple[str, str | None]] = set()
     for row in rows:
-        item, person = _bare(row, columns, _ratings(row, by_quality)), columns.label(row, "rater")
-        item = replace(item, people=_people(row, by_quality, item.ratings, person))
-        if item.id in found:
-            if person is None or (item.id, person) in people:
+        ratings: dict[str, tuple[float, ...]] = {}
+        people: dict[str, tuple[str, ...]] = {}
+        item, person = _bare(row, columns, ratings, people), columns.label(row, "rater")
+        if (before := items.setdefault(item.id, item)) is not item:
+            if person is None or (item.id, person) in given:
                 who = "" if person is None else f" by {person!r}"
                 raise InputError(f"{source}: the id {item.id!r} occurs twice{who}. Give every response its own.")
-            before = found[item.id]
-            ratings, named = _merged(before.ratings, item.ratings), _merged(before.people, item.people)
-            item = replace(before, ratings=ratings, people=named)
-        people.add((item.id, person))
-        found[item.id] = item
-    _warn_of_marks(found.values(), source)
-    return list(found.values())
-
-
-def _merged(first: Mapping[str, tuple[Answer, ...]], second: Mapping[str, tuple[Answer, ...]]) -> dict[str, tuple[Answer, ...]]:
-    """The values of two rows of an id, by quality."""
-    return {name: first.get(name, ()) + second.get(name, ()) for name in [*first, *second]}
+            ratings |= before.ratings
+            people |= before.people
+            items[item.id] = replace(before, ratings=ratings, people=people)
+        given.add((item.id, person))
+        for quality, raters_of, numbers in _answers(row, by_quality):
+            ratings[quality] = ratings.get(quality, ()) + numbers
+            who_rated = raters_of if person is None else (person,) * len(numbers)
+            if who_rated is not None:
+                people[quality] = people.get(quality, ()) + who_rated
+    _warn_of_marks(items.values(), source)
+    return list(items.values())
 
 
 def _warn_of_marks(items: Collection[RatedItem], source: str) -> None:
@@ -186,7 +184,7 @@ def _rated(items: Sequence[Item], source: str, *, is_chat: bool = False) -> list
     return [replace(item, cluster=item.id) for item in rated] if is_chat else rated
 
 
-def _bare(row: Line, columns: Columns, ratings: Ratings) -> RatedItem:
+def _bare(row: Line, columns: Columns, ratings: Ratings, people: Mapping[str, tuple[str, ...]]) -> RatedItem:
     id = columns.label(row, "id")
     if not id:
         raise InputError(f"{row.where}: has no 'id'. Name the response that is rated, as its scores do.")
@@ -194,32 +192,25 @@ def _bare(row: Line, columns: Columns, ratings: Ratings) -> RatedItem:
     if level not in _LEVELS:
         raise InputError(f"{row.where}: level is {level!r}. Give turn or dialogue.")
     cluster, item, system = (columns.label(row, name) for name in ("cluster", "item", "system"))
-    return RatedItem(id, ratings, level, cluster, item, system)
+    return RatedItem(id, ratings, level, cluster, item, system, people=people)
 
 
-def _ratings(row: Line, by_quality: Mapping[str, Sequence[str]]) -> dict[str, tuple[float, ...]]:
-    """Ratings in `rating` or `ratings`, a number, a list of numbers, or an object of either by quality; or in columns."""
+def _answers(
+    row: Line, by_quality: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, tuple[str, ...] | None, tuple[float, ...]]]:
+    """Each quality of a row, its raters where columns name them, and their numbers.
+
+    They are in `rating` or `ratings`, a number, a list of numbers, or an object of either by quality; or in columns.
+    """
     name = next((name for name in _FIELDS if name in row.value), "")
     value = row.value.get(name)
     if isinstance(value, (list, dict)) or (name and not by_quality):
-        ratings = {}
-        for quality, given in (value if isinstance(value, dict) else {"rating": value}).items():
-            raters = given if isinstance(given, list) else [] if given is None else [given]
-            ratings[quality] = finite_numbers(raters, f"{row.where}: {name}[{quality!r}]")
-        return ratings
+        for quality, cell in (value if isinstance(value, dict) else {"rating": value}).items():
+            numbers = cell if isinstance(cell, list) else [] if cell is None else [cell]
+            yield quality, None, finite_numbers(numbers, f"{row.where}: {name}[{quality!r}]")
+        return
     if not by_quality:
         raise InputError(f"{row.where}: has neither 'rating' nor 'ratings', only {', '.join(row.value)}. Give one of them.")
-    cells = {quality: [number_cell(row, column) for column in columns] for quality, columns in by_quality.items()}
-    return {quality: tuple(number for number in given if number is not None) for quality, given in cells.items()}
-
-
-def _people(
-    row: Line, by_quality: Mapping[str, Sequence[str]], ratings: Ratings, person: str | None
-) -> dict[str, tuple[str, ...]]:
-    """Who gave the ratings of a row: the columns of its raters, or the one person that it names."""
-    if person is not None:
-        return {quality: (person,) * len(given) for quality, given in ratings.items()}
-    of_raters = {quality: columns for quality, columns in by_quality.items() if len(columns) > 1}
-    return {
-        quality: tuple(name for name in columns if number_cell(row, name) is not None) for quality, columns in of_raters.items()
-    }
+    for quality, columns in by_quality.items():
+        cells = {column: number for column in columns if (number := number_cell(row, column)) is not None}
+        yield quality, tuple(cells) if len(columns) > 1 else None, tuple(cells.values())
