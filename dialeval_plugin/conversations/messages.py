@@ -33,7 +33,7 @@ _OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription"})
-_ASIDES = {"commentary", "analysis"}
+_ASIDES = ("commentary", "analysis")
 _LANGCHAIN = re.compile(r"(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?")
 _TOOL_TEXT = re.compile(
     r"<(tool_call|tool_calls|tool_response|tool_result|function_calls?|function=[^<>]{0,200})>.*?(?:</(?:\1|function)>|\Z)"
@@ -133,7 +133,7 @@ def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> s
     """The kind of a message that was said to nobody, "" of one that is not counted; None of any other."""
     if given is not None and is_silent(given):
         return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # of a tree, nobody's message
-    is_aside = any(isinstance(aside := value.get(name), str) and aside in _ASIDES for name in ("phase", "channel"))
+    is_aside = value.get("phase") in _ASIDES or value.get("channel") in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
     kind = value.get("type")

@@ -56,20 +56,20 @@ def paths(
     return [_ordered(messages, where, order)] if in_branches is None else in_branches
 
 
-def _first(message: object, *names: str) -> Any:
+def _first(message: object, names: Sequence[str]) -> Any:
     """The first of these fields that a message has."""
     fields = message if isinstance(message, Mapping) else {}
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
 def _branches(messages: Sequence[object], where: str, current: object, branches: Branches | None) -> list[list[int]] | None:
-    if any(_first(one, "if_chosen") is False for one in messages):
+    if any(isinstance(one, Mapping) and one.get("if_chosen") is False for one in messages):
         return _candidates(messages, where, branches)
-    ids = [_first(message, *_IDS) for message in messages]
+    ids = [_first(message, _IDS) for message in messages]
     if any(isinstance(id, (list, dict)) for id in ids):
         return None
     places = {id: place for place, id in enumerate(ids) if id is not None}
-    parents = [places.get(parent) if isinstance(parent := _first(one, *_PARENTS), (str, int)) else None for one in messages]
+    parents = [places.get(parent) if isinstance(parent := _first(one, _PARENTS), (str, int)) else None for one in messages]
     if len(places) < len(messages) or all(parent is None for parent in parents):
         return None
     children: dict[int | None, list[int]] = {}
@@ -91,8 +91,8 @@ def _branches(messages: Sequence[object], where: str, current: object, branches:
         return [path(leaf) for leaf in leaves]
     if isinstance(current, (str, int)) and current in places:
         shown = path(places[current])
-        before = _first(messages[shown[0]], *_PARENTS)
-        if before is not None and any(before != _first(messages[root], *_PARENTS) for root in children.get(None, ())):
+        before = _first(messages[shown[0]], _PARENTS)
+        if before is not None and any(before != _first(messages[root], _PARENTS) for root in children.get(None, ())):
             raise InputError(
                 f"{where}: message {shown[0] + 1} answers one that is not there ({before!r}), so that what was said before is "
                 "lost. Read each piece as a conversation by --branches all."
@@ -127,10 +127,10 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
     if order == "listed" or len(messages) < 2:
         return listed
     for name in _INDEXES if order is None else ():
-        values: list[Any] = [_number(_first(message, name)) for message in messages]
+        values: list[Any] = [_number(message.get(name)) if isinstance(message, Mapping) else None for message in messages]
         if None not in values and len(set(values)) == len(values):
             return sorted(listed, key=lambda place: values[place])
-    times: list[Any] = [_time(_first(message, *_TIMES)) for message in messages]
+    times: list[Any] = [_time(_first(message, _TIMES)) for message in messages]
     if any(time is None for time in times) or len({type(time) for time in times}) > 1:
         return listed
     ordered = sorted(listed, key=lambda place: times[place])
