@@ -12,6 +12,7 @@ this project's, and so is the last line, which gives a model without a chat temp
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -261,7 +262,7 @@ class CriterionJudge(language_model.PromptingScorer):
                 yield [replace(request, temperature=self.temperature, sample=number) for number in range(self.n_samples)]
 
     def _row(self, ratings: Mapping[str, CriterionRating]) -> Row:
-        row: dict[str, float | None] = {self.name: math.fsum(rating.mean for rating in ratings.values()) / len(ratings)}
+        row: dict[str, float | None] = {self.name: statistics.fmean(rating.mean for rating in ratings.values())}
         for name, rating in ratings.items():
             row |= {name: rating.mean, f"{name}_variance": rating.variance}
             if self.mode == "sampled":
@@ -304,9 +305,8 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
         reason, _ = Counter(failure.reason for failure in failures).most_common(1)[0]
         first = next(failure.detail for failure in failures if failure.reason is reason)
         return Unscored(reason, f"{len(known)} of {len(ratings)} answers have a rating, fewer than half: {first}")
-    mean = math.fsum(known) / len(known)
-    squares = math.fsum((sample - mean) ** 2 for sample in known)
-    return CriterionRating(mean, squares / (len(known) - 1) if len(known) > 1 else None, len(failures), samples)
+    variance = statistics.variance(known) if len(known) > 1 else None
+    return CriterionRating(statistics.fmean(known), variance, len(failures), samples)
 
 
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:

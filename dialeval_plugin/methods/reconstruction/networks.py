@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Normal
 
 from . import layers
 from .vocabulary import Batch
@@ -101,8 +102,8 @@ class VHRED(DialogueNetwork):
         if noise is None:
             return self._decode(torch.cat([contexts, prior.mean], dim=-1), batch)
         posterior = self.posterior(contexts, utterances[batch.responses])
-        states = torch.cat([contexts, posterior.draw(noise.responses)], dim=-1)
-        return self._decode(states, batch, layers.kl_divergence(posterior, prior))
+        latents, kl = layers.draw(posterior, noise.responses, prior)
+        return self._decode(torch.cat([contexts, latents], dim=-1), batch, kl)
 
 
 class VHCR(DialogueNetwork):
@@ -131,9 +132,7 @@ class VHCR(DialogueNetwork):
             dialogues = utterances.new_zeros(len(batch.n_responses), self.latent_size)
         else:
             whole = self.dialogue_posterior(self.dialogue(utterances, batch.n_utterances))
-            standard = layers.Gaussian(torch.zeros_like(whole.mean), torch.ones_like(whole.deviation))
-            dialogues, dialogue_kl = whole.draw(noise.dialogues), layers.kl_divergence(whole, standard)
-
+            dialogues, dialogue_kl = layers.draw(whole, noise.dialogues, Normal(0.0, 1.0))
         owners = batch.owners
         read = torch.cat([self._drop_utterances(utterances[batch.contexts]), dialogues[owners]], dim=-1)
         contexts = self.context(read, batch.n_responses, self.start(dialogues))
@@ -142,7 +141,7 @@ class VHCR(DialogueNetwork):
             latents = prior.mean
         else:
             posterior = self.posterior(contexts, dialogues[owners], utterances[batch.responses])
-            latents, response_kl = posterior.draw(noise.responses), layers.kl_divergence(posterior, prior)
+            latents, response_kl = layers.draw(posterior, noise.responses, prior)
         return self._decode(torch.cat([contexts, latents, dialogues[owners]], dim=-1), batch, response_kl, dialogue_kl)
 
     def _drop_utterances(self, utterances: Tensor) -> Tensor:
