@@ -12,7 +12,6 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from dialeval_plugin.bias.changes import ANSWER_CHANGES
-from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
@@ -25,6 +24,7 @@ from dialeval_plugin.statistics.partial import covariate_bias
 from dialeval_plugin.statistics.raters import leave_one_rater_out
 from dialeval_plugin.statistics.reliability import disattenuated_correlation, intraclass_correlation
 from tests.passport.conftest import SIGNATURE, MadeUp
+from tests.refusals import refusal, refused
 
 FEWER_ROUNDS = replace(EXPANDED, rounds=200)
 
@@ -370,9 +370,7 @@ def test_what_moves_scores_that_should_not(
     assert (found.verdict, found.sentence) == (verdict, sentence)
     assert {figure.name for figure in found.figures} == {f"bias_{test.replace(' ', '_')}" for test in effects}
     wrong = made_up.table("judge", 0.3, signature="method:other|version:1")
-    with pytest.raises(InputError) as refused:
-        certify([wrong], made_up.labels, bias=[path], bootstrap=FEWER_ROUNDS)
-    assert str(refused.value) == (
+    assert refusal(certify, [wrong], made_up.labels, bias=[path], bootstrap=FEWER_ROUNDS) == (
         f"{path}: is of {SIGNATURE}, which none of the results is of. Run `dialeval bias` with the scorer and the options that "
         "gave the results."
     )
@@ -381,10 +379,8 @@ def test_what_moves_scores_that_should_not(
 def test_a_report_of_bias_that_is_none_is_refused(made_up: MadeUp, tmp_path: Path) -> None:
     path = tmp_path / "bias.json"
     path.write_text('{"signature": "a", "effects": [{"test": "markdown"}]}', encoding="utf-8")
-    with pytest.raises(InputError) as refused:
+    with refused(f"{path}: effects.0.change: field required. Give what `dialeval bias --output FILE.json` wrote."):
         certify([made_up.table("judge", 0.3)], made_up.labels, bias=[path], bootstrap=FEWER_ROUNDS)
-    advice = "Give what `dialeval bias --output FILE.json` wrote."
-    assert str(refused.value) == f"{path}: effects.0.change: field required. {advice}"
 
 
 def test_what_is_measured_has_a_name_in_a_passport() -> None:
