@@ -54,6 +54,21 @@ def browser() -> Iterator[Page]:
         yield page
 
 
+@pytest.fixture
+def page(browser: Page, address: str) -> Iterator[Page]:
+    """The page of a file's fixture `address`, freshly opened; at the end nothing may have gone wrong or left it."""
+    browser.problems.clear()
+    browser.requests.clear()
+    browser.resize(1280, 900)
+    browser.open("about:blank")
+    browser.open(address)
+    browser.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
+    yield browser
+    assert browser.problems == []
+    assert {request.partition("#")[0] for request in browser.requests} <= {"about:blank", address}
+    assert browser.evaluate("window.hacked") is None
+
+
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a one-layer encoder with random weights."""

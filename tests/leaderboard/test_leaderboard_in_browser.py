@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,19 +32,6 @@ def address(built: BuildResult, tmp_path_factory: pytest.TempPathFactory) -> str
     folder = tmp_path_factory.mktemp("page")
     write(built, folder)
     return (folder / "index.html").as_uri()
-
-
-@pytest.fixture
-def page(browser: Page, address: str) -> Iterator[Page]:
-    """The page, freshly opened; at the end nothing may have gone wrong or left it."""
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.resize(1280, 900)
-    browser.open(address)
-    yield browser
-    assert browser.problems == []
-    assert browser.requests == [address]
-    assert browser.evaluate("window.hacked") is None
 
 
 def test_the_script_computes_the_means_that_the_files_have(page: Page, built: BuildResult) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,21 +28,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         patch.chdir(folder)
         write_report(write_score_file(folder, score_rows(N)), folder / "report.html")
     return (folder / "report.html").as_uri()
-
-
-@pytest.fixture
-def page(browser: Page, address: str) -> Iterator[Page]:
-    """The page, freshly opened; at the end nothing may have gone wrong or left it."""
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.resize(1280, 900)
-    browser.open("about:blank")
-    browser.open(address)
-    browser.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
-    yield browser
-    assert browser.problems == []
-    assert {request.partition("#")[0] for request in browser.requests} <= {"about:blank", address}
-    assert browser.evaluate("window.hacked") is None
 
 
 def wait_for(page: Page, is_so: Callable[[], bool]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,20 +27,6 @@ def address(tmp_path_factory: pytest.TempPathFactory, passport: Passport) -> str
     path = tmp_path_factory.mktemp("page") / "passport.html"
     write_passport(passport, path)
     return path.as_uri()
-
-
-@pytest.fixture
-def page(browser: Page, address: str) -> Iterator[Page]:
-    """The page, freshly opened; at the end nothing may have gone wrong or left it."""
-    browser.problems.clear()
-    browser.requests.clear()
-    browser.resize(1280, 900)
-    browser.open("about:blank")
-    browser.open(address)
-    yield browser
-    assert browser.problems == []
-    assert {request.partition("#")[0] for request in browser.requests} <= {"about:blank", address}
-    assert browser.evaluate("window.hacked") is None
 
 
 def test_each_evaluator_has_its_verdict_picture_and_reason(page: Page, passport: Passport) -> None:
