@@ -51,8 +51,8 @@ class NumberedScript:
 
 
 def finish(folder: Path, script: NumberedScript, contexts: list[ResponseSet] | None = None) -> Path:
-    """Run to the end and write; the journal stays, to be looked at."""
+    """Run to the end and write."""
     writer = ResponseWriter(script.model, rounds=2)
     output = folder / "out.jsonl"
-    write_augmented(augment(contexts or CONTEXTS, writer, journal=folder / "journal"), output, writer.provenance)
+    write_augmented(augment(contexts or CONTEXTS, writer), output, writer.provenance)
     return output

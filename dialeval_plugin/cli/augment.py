@@ -39,7 +39,8 @@ def augment(
 ) -> None:
     """Write five positive and five adversarial responses to each context, checked as SLIDE and DRE do.
 
-    A run that was killed resumes with the same command. Incomplete contexts are written to <output>.incomplete.jsonl.
+    A run that was killed resumes with the same command, from the cached answers. Incomplete contexts are written to
+    <output>.incomplete.jsonl.
     """
     from dialeval_plugin.corpora.readers.dailydialog_pp import read_contexts
     from dialeval_plugin.hosts.judges import load_cached_model
@@ -61,11 +62,8 @@ def augment(
         typer.echo(f"dry run: {model.usage.estimate()}")
         typer.echo(f"Each context then has its 10 responses checked, one call each, and up to {rounds - 1} further rounds.")
         return
-    journal = output.with_name(output.name + ".journal")
-    augmented = run(items, writer, journal=journal, progress=True)
+    augmented = run(items, writer, progress=True)
     write_augmented(augmented, output, writer.provenance)
-    if not augmented.failed:
-        journal.unlink()
     _report(augmented, output)
     if spot_check and augmented.complete:
         sheet = output.with_name(output.name + ".spot-check.csv")

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import atomic_path, is_stream, parse_json, read_json, to_json, write_lines, write_text
-from dialeval_plugin.core.journal import not_written, sole_process
+from dialeval_plugin.core.locks import not_written, sole_process
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import IN_SCOPE, JUDGED_BY, OUT_OF_SCOPE, SHA256, WHY_UNSCORED, meta_file
 from dialeval_plugin.core.signature import file_hash

@@ -19,7 +19,7 @@ from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import NothingToScore
 from dialeval_plugin.core.files import remove_half_written, write_text
-from dialeval_plugin.core.journal import lock_file
+from dialeval_plugin.core.locks import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import file_hash

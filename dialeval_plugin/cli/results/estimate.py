@@ -101,7 +101,7 @@ def label(
     More of those are drawn whose labels differ most among rows that the judge scores alike; `estimate` weights them.
     """
     from dialeval_plugin.core.files import check_output
-    from dialeval_plugin.core.journal import sole_process
+    from dialeval_plugin.core.locks import sole_process
     from dialeval_plugin.labels.answers import AnswerFile, write_table_to_fill
     from dialeval_plugin.results.next_labels import next_labels
 

@@ -8,7 +8,6 @@ is written anew too: as a filter behind the loop it would cost the context with 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import logging
 import random
@@ -20,8 +19,7 @@ from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Example, is_blank
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import to_json, write_json_lines, write_text
-from dialeval_plugin.core.journal import Journal, sole_process
+from dialeval_plugin.core.files import write_json_lines, write_text
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
@@ -29,7 +27,7 @@ from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.llm.language_model import LanguageModel, Request, text_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
 from dialeval_plugin.terminal.plain_text import for_spreadsheet
-from dialeval_plugin.terminal.progress import Progress, say
+from dialeval_plugin.terminal.progress import Progress
 from dialeval_plugin.version import __version__
 
 from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, ResponseKind, generation_prompt, prompt_id, read_responses
@@ -71,12 +69,6 @@ class AugmentedContext:
     def responses(self, kind: ResponseKind) -> list[str]:
         """The accepted responses of a kind, in the order in which they were written."""
         return [candidate.text for candidate in self.candidates if candidate.kind == kind and candidate.is_accepted]
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> AugmentedContext:
-        """Read what `dataclasses.asdict` gave, also through JSON."""
-        candidates = tuple(GeneratedResponse(**candidate) for candidate in data["candidates"])
-        return cls(data["id"], tuple(data["context"]), candidates, data["reason"])
 
     def row(self, provenance: Mapping[str, SignatureValue]) -> dict[str, Any]:
         """A row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
@@ -233,37 +225,24 @@ class Augmented(NamedTuple):
     incomplete: list[AugmentedContext]
     """Contexts for which the rounds did not suffice; their `reason` says what is missing."""
     failed: list[tuple[ResponseSet, Unscored]]
-    """Contexts for which the model gave no answer; they are not journalled, so that the next run asks again."""
+    """Contexts for which the model gave no answer."""
 
 
-def augment(contexts: Sequence[ResponseSet], writer: ResponseWriter, *, journal: Path, progress: bool = False) -> Augmented:
-    """Have responses written to each context, one after the other; a run that was killed goes on by its `journal`.
+def augment(contexts: Sequence[ResponseSet], writer: ResponseWriter, *, progress: bool = False) -> Augmented:
+    """Have responses written to each context, one after the other.
 
-    At most the context in flight is lost. Given the same answers, a resumed run ends with what an uninterrupted one gives.
+    Given the same answers, for example those of a `CachedLanguageModel`, a repeated run has the same result.
     """
-    log = Journal(journal, _run_id(contexts, writer))
-    failed: dict[str, Unscored] = {}
-    with sole_process(log.path):
-        done = {item.id: item for item in log.read(AugmentedContext.from_dict)}
-        missing = [item for item in contexts if item.id not in done]
-        if done:
-            (say if progress else logger.info)(f"{log.path}: going on from {len(done)} of {len(contexts)} contexts")
-        bar = Progress(missing, "augment", len(contexts), initial=len(done), disable=not progress, unit="context")
-        for item in bar:
-            augmented = writer.write(item.id, item.context)
-            if isinstance(augmented, Unscored):
-                failed[item.id] = augmented
-                continue
-            log.append(asdict(augmented))
-            done[item.id] = augmented
-    if failed:
-        logger.warning("augment: the model gave no answer for %d of %d contexts", len(failed), len(contexts))
-    ordered = [done[item.id] for item in contexts if item.id in done]
-    return Augmented(
-        [item for item in ordered if item.reason is None],
-        [item for item in ordered if item.reason is not None],
-        [(item, failed[item.id]) for item in contexts if item.id in failed],
-    )
+    augmented = Augmented([], [], [])
+    for item in Progress(contexts, "augment", disable=not progress, unit="context"):
+        written = writer.write(item.id, item.context)
+        if isinstance(written, Unscored):
+            augmented.failed.append((item, written))
+        else:
+            (augmented.complete if written.reason is None else augmented.incomplete).append(written)
+    if augmented.failed:
+        logger.warning("augment: the model gave no answer for %d of %d contexts", len(augmented.failed), len(contexts))
+    return augmented
 
 
 def incomplete_path(output: Path) -> Path:
@@ -308,10 +287,3 @@ def write_spot_check(path: Path, contexts: Sequence[AugmentedContext], *, n: int
     writer.writerows([*map(for_spreadsheet, row), ""] for row in chosen)
     write_text(path, "\ufeff" + sheet.getvalue())
     return len(chosen)
-
-
-def _run_id(contexts: Sequence[ResponseSet], writer: ResponseWriter) -> str:
-    digest = hashlib.sha256(to_json({**writer.provenance, "version": __version__}).encode())
-    for item in contexts:
-        digest.update(to_json([item.id, list(item.context)]).encode() + b"\n")
-    return digest.hexdigest()

@@ -8,7 +8,7 @@ from typing import cast
 
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
-from dialeval_plugin.core.journal import one_at_a_time
+from dialeval_plugin.core.locks import one_at_a_time
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scope import Scope

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.core.journal import sole_process
+from dialeval_plugin.core.locks import sole_process
 from dialeval_plugin.core.signature import content_hash, file_hashes, text_hash
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder

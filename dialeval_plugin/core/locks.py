@@ -1,4 +1,4 @@
-"""Journals of long runs, and locks against other processes and threads."""
+"""Locks against other processes and threads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from .errors import InputError
-from .files import parse_json, to_json
 
-Part = TypeVar("Part")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -62,66 +60,6 @@ def not_written(path: Path, error: OSError) -> InputError:
     elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         advice = "Choose another place, or ask for permission to write there."
     return InputError(f"{path}: cannot be written ({error.strerror}). {advice}")
-
-
-class Journal:
-    """File of the finished parts of a run, from which a killed run resumes: a header line, then one JSON line a part.
-
-    `run_id` identifies the inputs and everything that can move a result.
-    """
-
-    def __init__(self, path: Path, run_id: str) -> None:
-        self.path = path
-        self.run_id = run_id
-
-    def read(self, decode: Callable[[Any], Part]) -> list[Part]:
-        """Return the finished parts, oldest first, and remove a half-written one.
-
-        `decode` makes a part of its JSON value; its ValueError, KeyError and TypeError mean that the line is damaged.
-        """
-        header = (to_json({"run": self.run_id}) + "\n").encode()
-        with _clear_errors(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            raw = self.path.read_bytes() if self.path.exists() else b""
-            # A killed process may have written a part of the header.
-            if header.startswith(raw):
-                self.path.touch(mode=0o600)
-                self.path.write_bytes(header)
-                return []
-        if not raw.startswith(header):
-            raise InputError(
-                f"{self.path}: this unfinished run has other inputs or settings than the present one. "
-                "Delete the file to start again, or repeat the first command to finish it."
-            )
-        *lines, half_written = raw[len(header) :].split(b"\n")
-        parts = []
-        for number, line in enumerate(lines, start=2):
-            where = f"{self.path}:{number}"
-            try:
-                parts.append(decode(parse_json(line.decode(), where)))
-            except InputError as error:
-                raise InputError(f"{error} Delete the file to start again.") from None
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{where}: is damaged ({error}). Delete the file to start again.") from error
-        with _clear_errors(self.path), self.path.open("rb+") as file:
-            file.truncate(len(raw) - len(half_written))
-        return parts
-
-    def append(self, part: Any) -> None:
-        """Add one part, a JSON value, and return when it is on the disk."""
-        with _clear_errors(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(to_json(part) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError into an InputError that names the file."""
-    try:
-        yield
-    except OSError as error:
-        raise not_written(path, error) from error
 
 
 class CallLock:
