@@ -1,9 +1,8 @@
-"""Asks a language model each request once, and counts: a run that is repeated pays for its failures only.
+"""Ask a language model each request once, and count: a run that is repeated pays for its failures only.
 
-What it answered is kept in a SQLite file: one by one, as answers come, with a write-ahead log. The file is opened for each call
-and each answer is a transaction of its own: processes and threads may share the file, and a process that is killed loses only
-what was being asked. With the log, a transaction does not wait for the disk, as it would with a rollback journal, so that the
-batches of a local model are not held up; what a power cut may take is the newest answers, never the file.
+Answers are kept in a SQLite file with a write-ahead log, each in a transaction of its own as it comes: processes and threads
+may share the file, and a process that is killed loses only what was being asked. A power cut may take the newest answers, never
+the file; in exchange no batch of a local model waits for the disk.
 """
 
 from __future__ import annotations

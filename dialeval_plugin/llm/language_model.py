@@ -1,8 +1,7 @@
-"""What a method needs of a language model, and nothing of the host that runs it.
+"""What a method needs of a language model, whichever host runs it.
 
-A scorer that prompts one prepares what is asked before, and reads the answers after, whoever does the asking: itself, or, where
-the model under test is lm-eval's, the host, which takes all prompts first and hands over the answers later. There a task calls
-`prepare` when it makes its documents, and `finish` for each document's answers.
+A scorer that prompts one makes requests in `prepare` and reads the answers in `finish`. In between it asks the model itself,
+or, where the model under test is lm-eval's, the host does: a task calls both.
 """
 
 from __future__ import annotations

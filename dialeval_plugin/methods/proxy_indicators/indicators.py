@@ -8,12 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from transformers import AutoModelForSequenceClassification
 
-from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
@@ -22,7 +19,6 @@ from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import usr
 from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.models.batching import length_batches
-from dialeval_plugin.models.context_texts import numbered
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.language_models import longest_input, open_transformer
 from dialeval_plugin.models.tensors import tokens_at_once
@@ -31,13 +27,6 @@ from .tasks import FACT, TASKS, Choice, IndicatorSettings, Truncate, task_of
 
 Texts: TypeAlias = tuple[str, str | None]
 """Input of a classifier: the response alone, or a context or fact and the response."""
-
-
-class Indicated(NamedTuple):
-    """Probability of the label, or output of a regression, of each text, and whether it did not fit into the window."""
-
-    values: FloatArray
-    is_cut: npt.NDArray[np.bool_]
 
 
 class GlueClassifier:
@@ -51,18 +40,20 @@ class GlueClassifier:
         self.tokenizer.truncation_side = truncate
         self.max_tokens = longest_input(model, tokenizer) or 10**9
 
-    def indicate(self, texts: Sequence[Texts]) -> Indicated:
-        """Judge texts: each distinct one once, sorted by length, in batches of a bounded number of tokens."""
-        numbers = numbered(texts)
-        encoded = [self._encode(text) for text in numbers]
-        values = np.full(len(encoded), np.nan)
+    def indicate(self, texts: Sequence[Texts]) -> list[tuple[float, bool]]:
+        """Return for each text the probability of the label, or a regression's output, and whether the text was cut.
+
+        Each distinct text is judged once, in batches of about one length and a bounded number of tokens.
+        """
+        distinct = list(dict.fromkeys(texts))
+        encoded = [self._encode(text) for text in distinct]
+        answers: dict[Texts, tuple[float, bool]] = {}
         with torch.inference_mode():
             lengths = [len(row["input_ids"]) for row, _ in encoded]
             for batch in length_batches(lengths, tokens_at_once(self.model.device)):
-                values[batch] = self._outputs([encoded[index][0] for index in batch])
-        places = np.array([numbers[text] for text in texts], dtype=np.int64)
-        is_cut = np.array([cut for _, cut in encoded], dtype=np.bool_)
-        return Indicated(values[places], is_cut[places])
+                outputs = self._outputs([encoded[index][0] for index in batch])
+                answers |= {distinct[index]: (value, encoded[index][1]) for index, value in zip(batch, outputs, strict=True)}
+        return [answers[text] for text in texts]
 
     def _encode(self, texts: Texts) -> tuple[dict[str, list[int]], bool]:
         # A "[SEP]" in a turn is letters: what is judged must not be able to end a text.
@@ -73,11 +64,11 @@ class GlueClassifier:
             row = self.tokenizer(*texts, split_special_tokens=True, **cut)
         return dict(row), is_cut
 
-    def _outputs(self, rows: Sequence[dict[str, list[int]]]) -> FloatArray:
+    def _outputs(self, rows: Sequence[dict[str, list[int]]]) -> list[float]:
         batch = self.tokenizer.pad({name: [row[name] for row in rows] for name in rows[0]}, return_tensors="pt")
         logits = self.model(**batch.to(self.model.device)).logits.double()
-        outputs = logits[:, 0] if self.place is None else logits.softmax(-1)[:, self.place]
-        return np.asarray(outputs.cpu().numpy(), dtype=np.float64)
+        outputs: list[float] = (logits[:, 0] if self.place is None else logits.softmax(-1)[:, self.place]).tolist()
+        return outputs
 
 
 def find_folder(choice: Choice) -> Path:
@@ -168,8 +159,8 @@ class IndicatorModels:
             column: list[float | Unscored] = [row if isinstance(row, Unscored) else 0.0 for row in rows]
             readable = [(place, row) for place, row in enumerate(rows) if not isinstance(row, Unscored)]
             if readable:
-                values = self._classifier(task_of(feature).name).indicate([texts for _, texts in readable])
-                for (place, _), value, is_cut in zip(readable, values.values.tolist(), values.is_cut.tolist(), strict=True):
+                answers = self._classifier(task_of(feature).name).indicate([texts for _, texts in readable])
+                for (place, _), (value, is_cut) in zip(readable, answers, strict=True):
                     column[place] = value
                     n_cut[place] += is_cut
             columns[feature] = tuple(column)
