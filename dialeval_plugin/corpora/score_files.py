@@ -18,6 +18,7 @@ their own or are in the order of the file that was rated:
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
 from .rows import distinct_ids, file_rows, finite, is_table, label_field, number_cell, objects_field, read_array, text_field
+
+logger = logging.getLogger(__name__)
 
 UNKNOWN = "unknown"
 """Reason of an unscored row where the file gives none."""
@@ -159,8 +162,12 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
     return None if is_said or "id" not in head else _scored_rows(path, rows, column)
 
 
-def check_matched(source: str, extra: Sequence[str], missing: Sequence[str], judged: str) -> None:
-    """Refuse ids on one side only: `extra` are scored and not `judged`, such as "rated"; `missing` the other way round."""
+def check_matched(source: str, extra: Sequence[str], missing: Sequence[str], judged: str, *, is_partial: bool) -> None:
+    """Refuse ids on one side only, or count them where `is_partial`: `extra` are scored and not `judged`, such as "rated"."""
+    if is_partial and (extra or missing):
+        left_out = "%s: %d scored ids are not %s, %d %s ids are not scored; all are left out"
+        logger.warning(left_out, source, len(extra), judged, len(missing), judged)
+        return
     for ids, who, where in ((extra, "scored", judged), (missing, judged, "scored")):
         if ids:
             shown = ", ".join(map(repr, ids[:3]))

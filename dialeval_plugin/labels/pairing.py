@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,6 @@ from dialeval_plugin.corpora.score_files import UNKNOWN, check_matched
 
 from .scores import read_scores
 from .table import JudgedLabels, LabelTable, Scale, ScoreTable
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -46,11 +43,7 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
         raise InputError(
             f"{scores.source}: no id is among the labels, as {scores.ids[0]!r} is not. Theirs are called as {labels.ids[0]!r}."
         )
-    if not is_partial:
-        check_matched(scores.source, extra, missing, "labelled")
-    if extra or missing:
-        what = "%s: %d scored ids are not labelled, %d labelled ids are not scored; all are left out"
-        logger.warning(what, scores.source, len(extra), len(missing))
+    check_matched(scores.source, extra, missing, "labelled", is_partial=is_partial)
     kept = [row for row in labelled if labels.ids[row] in place]
     of_scores = [place[labels.ids[row]] for row in kept]
     values, scale = on_scale(scores, labels.scale)

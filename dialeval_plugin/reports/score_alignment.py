@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,6 @@ from dialeval_plugin.statistics.cascade import CascadePoint, cascade_curve
 from dialeval_plugin.statistics.raters import aggregate
 
 from .correlation_report import EvaluatorScores
-
-logger = logging.getLogger(__name__)
 
 Label = TypeVar("Label")
 
@@ -125,16 +122,12 @@ def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores
     rated = {item.id for item in items}
     extra = [id for id in column.scores if id not in rated]
     missing = [item.id for item in items if item.id not in column.scores]
-    if not how.is_partial:
-        check_matched(column.source, extra, missing, "rated")
     if len(missing) == len(items):
         raise InputError(
             f"{column.source}: no id is among the ratings, as {next(iter(column.scores))!r} is not. "
             f"Theirs are called as {items[0].id!r}."
         )
-    if extra or missing:
-        what = "%s: %d scored ids are not rated, %d rated ids are not scored; all are left out"
-        logger.warning(what, column.source, len(extra), len(missing))
+    check_matched(column.source, extra, missing, "rated", is_partial=how.is_partial)
     return [item for item in items if item.id in column.scores]
 
 
