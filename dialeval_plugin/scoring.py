@@ -16,7 +16,7 @@ from dialeval_plugin.streams.run import ScoreRun
 
 
 def score(
-    given: Any,
+    data: Any,
     scorer: str | Scorer = "general",
     *,
     turns: TurnChoice | None = None,
@@ -27,7 +27,7 @@ def score(
     """Score conversations or responses, whatever holds them, as `dialeval score` does.
 
     Args:
-        given: a file, a folder or a URL; a list of conversations; a `pandas.DataFrame`; a `datasets.Dataset`; a
+        data: a file, a folder or a URL; a list of conversations; a `pandas.DataFrame`; a `datasets.Dataset`; a
             `pyarrow.Table`.
         scorer: its name, or a scorer.
         turns: which turns of a conversation are scored, "assistant", "all" (but the first) or "last".
@@ -49,6 +49,6 @@ def score(
     """
     of_input = {name: options.pop(name) for name in ("layout", "branches", "order", "strict") if name in options}
     reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep), **of_input)
-    source = Source(str(given), reading) if isinstance(given, (str, Path)) else Source("input", reading, given)
+    source = Source(str(data), reading) if isinstance(data, (str, Path)) else Source("input", reading, data)
     run = ScoreRun(scorer if isinstance(scorer, Scorer) else load_scorer_with_judge(scorer, options), source)
     return run.scorer.score(list(run.items()), progress=True)

@@ -13,10 +13,10 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_json_lines, write_text
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 
-from .options import check_share, takes
+from .options import check_share, refuse, takes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dialeval_plugin.labels.table import JudgedLabels, LabelTable
     from dialeval_plugin.reports.correlation_report import AgreementResult, ReportOptions
@@ -92,19 +92,15 @@ class AgreementOptions:
             threshold=threshold,
         )
 
-    def check_labels(self, others: Mapping[str, object]) -> None:
-        """Refuse options for numeric ratings, and those in `others`, where the ratings are labels."""
-        own = {
-            "--coefficient": self.coefficient,
-            "--by-system": self.by_system,
-            "--within": self.within,
-            "--choices": self.choices,
-        }
-        for option, value in {**own, "--average-by": self.average_by != "none", **others}.items():
-            if value:
-                raise InputError(f"{option}: is of ratings that are numbers, and these are labels. Leave it out.")
+    def check_labels(self, **others: object) -> None:
+        """Refuse options for numeric ratings, and `others`, where the ratings are labels."""
+        own = {"coefficient": self.coefficient, "by-system": self.by_system, "within": self.within, "choices": self.choices}
+        numeric = {**own, "average-by": self.average_by != "none", **others}
+        refuse({f"--{name}": value for name, value in numeric.items()}, "needs numeric ratings, not labels. Leave it out.")
         if self.human not in {"mean", "majority"}:
-            raise InputError(f"--human {self.human}: is of numbers. Leave it out, so that each label counts, or say majority.")
+            raise InputError(
+                f"--human {self.human}: needs numeric ratings. Leave it out, so that each label counts, or use majority."
+            )
 
     def show(self, table: Table) -> None:
         """Print or write a table."""
@@ -119,7 +115,7 @@ class AgreementOptions:
     def report(
         self,
         findings: Sequence[AgreementResult],
-        asked: ReportOptions,
+        options: ReportOptions,
         tests: Sequence[AlternativeAnnotatorTest] = (),
         notes: Sequence[str] = (),
     ) -> None:
@@ -128,7 +124,7 @@ class AgreementOptions:
         from dialeval_plugin.reports.correlation_report import report_table
         from dialeval_plugin.reports.people import with_tests
 
-        self.show(with_tests(report_table(findings, asked), tests, notes))
+        self.show(with_tests(report_table(findings, options), tests, notes))
         worst: dict[tuple[str, str, str], AgreementResult] = {}
         for one in findings:
             key = one.dataset, one.quality, one.evaluator
@@ -241,30 +237,29 @@ def meta_eval(
             quality=named, raters=of_people, order=order.split(",") if order else (), positive=positive, level=rows
         )
         table = read_labels(labels, **options)
-        agreement.check_labels(
-            {"--lower": lower, "--people": people, "--threshold": threshold is not None, "--plan": plan is not None}
-        )
+        agreement.check_labels(lower=lower, people=people, threshold=threshold, plan=plan)
         judged = pair_files(scores or (), table, columns=column or (), is_partial=partial)
-        found = _compare_labels(judged, table, agreement, cost or (1, 1), None if alt_test is None else (alt_test, calibrate))
+        test = None if alt_test is None else (alt_test, calibrate)
+        results = _compare_labels(judged, table, agreement, cost or (1, 1), test)
         if disagreements is not None:
-            lines = ({"evaluator": one.evaluator, **asdict(row)} for one in found for row in one.disagreements)
+            lines = ({"evaluator": one.evaluator, **asdict(row)} for one in results for row in one.disagreements)
             write_json_lines(disagreements, lines)
             typer.echo(f"disagreements: {disagreements}")
         return
-    if given := [name for name, value in {"--cost": cost, "--disagreements": disagreements}.items() if value is not None]:
-        raise InputError(f"{given[0]}: is about labels in words, and these are numbers. Leave it out, or give their --order.")
-    asked = agreement.question(threshold)
+    of_labels = {"--cost": cost, "--disagreements": disagreements}
+    refuse(of_labels, "needs labels in words, and these are numbers. Leave it out, or give their --order.")
+    question = agreement.question(threshold)
     if not scores:
         if ratings is None:
             raise InputError("meta-eval: there are neither scores nor ratings. Name a file of scores, or one by --ratings.")
-        of_scores = {"--column": column, "--rating-column": rating_column, "--lower": lower, "--partial": partial or None}
-        of_evaluators = {"--threshold": threshold, "--alt-test": alt_test, "--people": people or None, "--plan": plan}
-        for option, value in {**of_scores, **of_evaluators}.items():
-            if value is not None:
-                raise InputError(f"{option}: is about scores, and there are none. Name a file of scores, or leave it out.")
+        of_files = {"--column": column, "--rating-column": rating_column, "--lower": lower, "--partial": partial}
+        of_scores = {"--threshold": threshold, "--alt-test": alt_test, "--people": people, "--plan": plan}
+        refuse({**of_files, **of_scores}, "needs scores, and there are none. Name a file of scores, or leave it out.")
         items = rated_items(ratings, rows, quality or (), of_people)
-        agreement.show(rating_table(examine(items, quality or (), asked.bootstrap), asked.bootstrap))
+        agreement.show(rating_table(examine(items, quality or (), question.bootstrap), question.bootstrap))
         return
+    if calibrate is not None and alt_test is None:
+        raise InputError("--calibrate: needs --alt-test. Add --alt-test 0.2, or leave it out.")
     how = AlignedScores(
         ratings=ratings,
         qualities=quality or (),
@@ -276,19 +271,17 @@ def meta_eval(
         human=agreement.human,
         is_partial=partial,
     )
-    if calibrate is not None and alt_test is None:
-        raise InputError("--calibrate: is of --alt-test, which is not there. Add --alt-test 0.2, or leave it out.")
     judgements = align(scores, how)
     if plan is not None:
-        agreement.show(agreement_plan(judgements, asked, plan))
+        agreement.show(agreement_plan(judgements, question, plan))
         return
     tests = []
     if alt_test is not None:
-        tests = alternative_annotator_tests(judgements, epsilon=alt_test, calibration=calibrate, bootstrap=asked.bootstrap)
+        tests = alternative_annotator_tests(judgements, epsilon=alt_test, calibration=calibrate, bootstrap=question.bootstrap)
     if people:
-        agreement.report(evaluate_people(judgements, asked), asked, tests, [PEOPLE])
+        agreement.report(evaluate_people(judgements, question), question, tests, [PEOPLE])
     else:
-        agreement.report(evaluate_agreement(judgements, asked), asked, tests)
+        agreement.report(evaluate_agreement(judgements, question), question, tests)
 
 
 def _compare_labels(
@@ -296,7 +289,7 @@ def _compare_labels(
     labels: LabelTable,
     options: AgreementOptions,
     costs: tuple[float, float],
-    asked_test: tuple[float, Calibration | None] | None,
+    test: tuple[float, Calibration | None] | None,
 ) -> list[Agreement]:
     """Print the agreement of evaluators with labels in words, and of people with each other."""
     from dialeval_plugin.reports.people import with_tests
@@ -307,15 +300,15 @@ def _compare_labels(
 
     human: Human = "majority" if options.human == "majority" else "each"
     bootstrap = Bootstrap(options.rounds, options.confidence, options.seed, options.interval or "expanded")
-    found = [agreement_of(one, human=human, costs=Costs(*costs), bootstrap=bootstrap) for one in judged]
+    results = [agreement_of(one, human=human, costs=Costs(*costs), bootstrap=bootstrap) for one in judged]
     tests = []
-    if asked_test is not None:
-        epsilon, calibration = asked_test
+    if test is not None:
+        epsilon, calibration = test
         tests = [
             alternative_annotator_test(one, epsilon=epsilon, calibration=calibration, bootstrap=bootstrap) for one in judged
         ]
-    options.show(with_tests(agreement_table(found or [of_people(labels, bootstrap)]), tests))
-    return found
+    options.show(with_tests(agreement_table(results or [of_people(labels, bootstrap)]), tests))
+    return results
 
 
 @takes(agreement=AgreementOptions)
@@ -331,7 +324,7 @@ def rescore(
     from dialeval_plugin.leaderboard.rescoring import rescore as compute
     from dialeval_plugin.leaderboard.result_files import read_runs
 
-    asked = agreement.question()
+    question = agreement.question()
     runs = read_runs(results)
     chosen, has_chosen = runs if all_runs else newest(runs), agreement.coefficient is not None
-    agreement.report(compute(chosen, asked, human=agreement.human, only_coefficients=has_chosen), asked)
+    agreement.report(compute(chosen, question, human=agreement.human, only_coefficients=has_chosen), question)

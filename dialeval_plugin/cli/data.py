@@ -78,24 +78,24 @@ def leaks(
     width = max(len(str(path)) for path in files)
     widths = {name: max(9, len(name) + 2) for name in sets}
     typer.echo(f"{'file':{width}}{'dialogues':>11}{''.join(f'{name:>{widths[name]}}' for name in sets)}")
-    n_leaking, n_dialogues, shown = 0, 0, []
+    n_leaking, n_dialogues, examples = 0, 0, []
     for path in files:
         dialogues = read_dialogues(path)
-        found = [index.find([turn.text for turn in dialogue.turns]) for dialogue in dialogues]
-        counts = index.count(found).items()
+        leaks_of = [index.find([turn.text for turn in dialogue.turns]) for dialogue in dialogues]
+        counts = index.count(leaks_of).items()
         cells = [(name, f"{count.n_dialogues}/{count.n_reported}" if count.n_dialogues else "0") for name, count in counts]
         typer.echo(f"{path!s:{width}}{len(dialogues):11}{''.join(f'{cell:>{widths[name]}}' for name, cell in cells)}")
-        n_leaking, n_dialogues = n_leaking + sum(map(bool, found)), n_dialogues + len(dialogues)
-        shown += _examples(path, dialogues, found, show)
-    typer.echo("\n".join(["", *shown, f"{n_leaking} of {n_dialogues} training dialogues have a reported dialogue in them"]))
+        n_leaking, n_dialogues = n_leaking + sum(map(bool, leaks_of)), n_dialogues + len(dialogues)
+        examples += _examples(path, dialogues, leaks_of, show)
+    typer.echo("\n".join(["", *examples, f"{n_leaking} of {n_dialogues} training dialogues have a reported dialogue in them"]))
     if n_leaking:
         raise typer.Exit(code=1)
 
 
-def _examples(path: Path, dialogues: Sequence[Dialogue], found: Sequence[Sequence[Leak]], number: int) -> list[str]:
+def _examples(path: Path, dialogues: Sequence[Dialogue], leaks_of: Sequence[Sequence[Leak]], number: int) -> list[str]:
     """Return a line for each of the first leaks of every test set."""
     lines: dict[str, list[str]] = {}
-    for dialogue, leaks in zip(dialogues, found, strict=True):
+    for dialogue, leaks in zip(dialogues, leaks_of, strict=True):
         for (set_name, id), utterances in leaks:
             lines.setdefault(set_name, []).append(f"{path}: {dialogue.id} has {set_name} {id}: {' | '.join(utterances)}")
     return [line for of_set in lines.values() for line in of_set[:number]]

@@ -98,12 +98,12 @@ class _Steps(NamedTuple):
 
     def run(self, *words: str | Path) -> None:
         """Print a command as it is typed, and run it."""
-        given = [str(word) for word in words]
-        typer.echo(f"$ dialeval {shlex.join(given)}")
+        arguments = [str(word) for word in words]
+        typer.echo(f"$ dialeval {shlex.join(arguments)}")
         # Importing `main` would be a circle.
         command: Any = self.context.find_root().command
         with step():
-            code = command.main(args=given, prog_name="dialeval", standalone_mode=False)
+            code = command.main(args=arguments, prog_name="dialeval", standalone_mode=False)
         if code:
             raise typer.Exit(code=code)
 

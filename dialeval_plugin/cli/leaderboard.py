@@ -13,11 +13,11 @@ from .examples import say_next
 app = typer.Typer(help="Build, export and publish a leaderboard of evaluators.", no_args_is_help=True)
 
 
-def _folder(given: Path) -> Path:
+def _folder(path: Path) -> Path:
     """Return the folder of a leaderboard, of which leaderboard.json may be given."""
     from dialeval_plugin.leaderboard.build import JSON_FILE
 
-    return given.parent if given.name == JSON_FILE and given.is_file() else given
+    return path.parent if path.name == JSON_FILE and path.is_file() else path
 
 
 @app.command()

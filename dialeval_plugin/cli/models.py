@@ -82,18 +82,18 @@ def verify(
     """Check a model's file hashes and reference scores; exit with 1 if a score differs by more than 0.0001."""
     from dialeval_plugin.models.folders import pretrained_names
     from dialeval_plugin.pretrained.catalogue import TOLERANCE
-    from dialeval_plugin.pretrained.catalogue import verify as check
+    from dialeval_plugin.pretrained.catalogue import verify as verify_model
 
     is_equal = True
     for name in names or pretrained_names():
-        found = check(name)
-        state = "ok" if found.is_equal else f"differs by more than {TOLERANCE:g}"
-        built = "" if found.instruction_set == found.golden_instruction_set else f", built with {found.golden_instruction_set}"
+        check = verify_model(name)
+        state = "ok" if check.is_equal else f"differs by more than {TOLERANCE:g}"
+        built = "" if check.instruction_set == check.golden_instruction_set else f", built with {check.golden_instruction_set}"
         typer.echo(
-            f"{name}: {state}; hashes match {found.record}, {found.n_scores} golden scores, largest difference "
-            f"{found.largest_difference:.1e} ({found.instruction_set}{built})"
+            f"{name}: {state}; hashes match {check.record}, {check.n_scores} golden scores, largest difference "
+            f"{check.largest_difference:.1e} ({check.instruction_set}{built})"
         )
-        is_equal &= found.is_equal
+        is_equal &= check.is_equal
     if not is_equal:
         raise typer.Exit(code=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args
@@ -69,6 +69,13 @@ Answers: TypeAlias = Annotated[
 NoAnswers: TypeAlias = Annotated[bool, typer.Option("--no-answers", help="Do not cache the llm's answers.")]
 DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Print how much the llm would be asked, and ask nothing.")]
 WithText: TypeAlias = Annotated[bool, typer.Option("--with-text", help="Include the text of the turns with the scores.")]
+
+
+def refuse(options: Mapping[str, object], problem: str) -> None:
+    """Raise an InputError for the first option that has a value."""
+    for option, value in options.items():
+        if value is not None and value is not False:
+            raise InputError(f"{option}: {problem}")
 
 
 def scorer_options(name: str, pairs: Sequence[str] | None, **more: Any) -> dict[str, Any]:

@@ -121,8 +121,8 @@ def score(
     part = Shard.parse(shard) if shard else None
     together = Shard.of_process() if part is None else None
     whole = {"--llm": llm, "--by-conversation": by_conversation, "--record": record, "--explain": explain}
-    if together is not None and (wrong := [name for name, value in whole.items() if value]):
-        raise InputError(f"{wrong[0]}: cannot be used while several processes score parts of the input. Leave it out.")
+    if together is not None:
+        shared.refuse(whole, "cannot be used while several processes score parts of the input. Leave it out.")
     is_part = bool(part or together)
     _check_files(source, output, record, by_conversation, is_part=is_part)
     if cascade:

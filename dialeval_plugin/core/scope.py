@@ -81,7 +81,7 @@ _LONGEST_LINE = 400
 
 def words_of(text: str, most: int | None = None) -> list[str]:
     """Return the first `most` words of a text, in lower case."""
-    return [found.group() for found in islice(_WORD.finditer(text.lower().replace("\u2019", "'")), most)]
+    return [match.group() for match in islice(_WORD.finditer(text.lower().replace("\u2019", "'")), most)]
 
 
 def english_evidence(text: str) -> float:
@@ -90,8 +90,8 @@ def english_evidence(text: str) -> float:
     It is the sum over the words, divided by the square root of their number.
 
     Example:
-        >>> said = "Oh no.", "I am sorry. Was it bad?", "Das tut mir leid, war es schlimm?", "你好吗"
-        >>> [round(english_evidence(text)) for text in said]
+        >>> texts = "Oh no.", "I am sorry. Was it bad?", "Das tut mir leid, war es schlimm?", "你好吗"
+        >>> [round(english_evidence(text)) for text in texts]
         [1, 2, -4, -6]
     """
     words = words_of(text, _MOST_WORDS)

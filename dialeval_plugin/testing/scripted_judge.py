@@ -144,8 +144,8 @@ class PromptContent:
         tasks = [(match[1].strip(), float(match[2]), float(match[3])) for match in _LABELLED_TASK.finditer(self.instructions)]
         if len(tasks) > 1:
             return list(tasks)
-        found = _SCALE.search(self.instructions)
-        return [(None, float(found[1]), float(found[2]))] if found else []
+        match = _SCALE.search(self.instructions)
+        return [(None, float(match[1]), float(match[2]))] if match else []
 
 
 def overlap_answer(prompt: str) -> str:
@@ -164,17 +164,17 @@ def overlap_answer(prompt: str) -> str:
     """
     if (to_write := _TO_WRITE.search(prompt)) is not None:
         return _response_lists(to_write["context"])
-    asked = PromptContent.read(prompt)
-    if (to_choose := _WORDS_TO_CHOOSE.search(asked.instructions)) is not None:
+    content = PromptContent.read(prompt)
+    if (to_choose := _WORDS_TO_CHOOSE.search(content.instructions)) is not None:
         words = to_choose[1].split(", ")
-        return words[math.floor(asked.overlap * (len(words) - 1) + 0.5)]
-    if scales := asked.scales:
-        ratings = [(label, _rating(asked.overlap, low, high)) for label, low, high in scales]
+        return words[math.floor(content.overlap * (len(words) - 1) + 0.5)]
+    if scales := content.scales:
+        ratings = [(label, _rating(content.overlap, low, high)) for label, low, high in scales]
         return "\n".join(rating if label is None else f"{label}: {rating}" for label, rating in ratings)
-    is_good = asked.overlap >= 0.5
-    if _CLASSES.search(asked.instructions):
+    is_good = content.overlap >= 0.5
+    if _CLASSES.search(content.instructions):
         return "Positive" if is_good else "Negative"
-    if "?" in asked.instructions:
+    if "?" in content.instructions:
         return "Yes" if is_good else "No"
     return "I do not know."
 
@@ -184,13 +184,13 @@ def overlap_log_probability(context: str, continuation: str) -> float:
 
     Any other continuation gets less the longer it is. The spellings of one answer share its probability.
     """
-    asked, answer = PromptContent.read(context), continuation.strip().casefold()
+    content, answer = PromptContent.read(context), continuation.strip().casefold()
     if answer in {YES, "positive", NO, "negative"}:
-        share = asked.overlap if answer in {YES, "positive"} else 1 - asked.overlap
+        share = content.overlap if answer in {YES, "positive"} else 1 - content.overlap
         return _log_share(share)
-    if answer.isdecimal() and (scales := asked.scales):
+    if answer.isdecimal() and (scales := content.scales):
         _, low, high = scales[0]
-        peak = low + asked.overlap * (high - low)
+        peak = low + content.overlap * (high - low)
         weights = {rating: math.exp(-abs(rating - peak)) for rating in range(math.ceil(low), math.floor(high) + 1)}
         if int(answer) in weights:
             return _log_share(weights[int(answer)] / math.fsum(weights.values()))

@@ -108,8 +108,8 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
         return self._log_probability(context, continuation) if self._failure_of(context) is None else math.nan
 
     def _failure_of(self, prompt: str) -> str | None:
-        asked = PromptContent.read(prompt)
-        judged = f"{asked.context}\n{asked.response}" if asked.response else prompt
+        content = PromptContent.read(prompt)
+        judged = f"{content.context}\n{content.response}" if content.response else prompt
         if self._fail is not None and self._fail in judged:
             raise ConnectionError("scripted failure")
         return next((name for name, text in self._failures.items() if text in judged), None)

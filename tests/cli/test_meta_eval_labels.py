@@ -69,7 +69,7 @@ def test_numbers_stay_numbers_beside_a_column_of_words(tmp_path: Path) -> None:
     scores = write_rows(tmp_path / "s.jsonl", [{"id": str(row), "score": row} for row in range(12)])
     done = run("meta-eval", scores, "--ratings", ratings, "--rounds", 0, "--format", "json")
     assert {row["statistic"] for row in json.loads(done.stdout)["rows"]} == {"pearson", "spearman", "kendall_b"}
-    with refused("--cost: is about labels in words, and these are numbers. Leave it out, or give their --order."):
+    with refused("--cost: needs labels in words, and these are numbers. Leave it out, or give their --order."):
         run("meta-eval", scores, "--ratings", ratings, "--cost", 1, 2)
 
 
@@ -85,7 +85,7 @@ def test_an_order_makes_numbers_labels(tmp_path: Path) -> None:
 
 
 def test_an_option_of_numbers_is_refused_with_words(table: Path) -> None:
-    with refused("--human median: is of numbers. Leave it out, so that each label counts, or say majority."):
+    with refused("--human median: needs numeric ratings. Leave it out, so that each label counts, or use majority."):
         run("meta-eval", table, "--column", "judge", "--human", "median")
 
 
@@ -94,5 +94,5 @@ def test_the_alternative_annotator_test_stands_below(table: Path) -> None:
         run("meta-eval", table, "--column", "judge", "--alt-test", 0.2, "--rounds", 0, "--format", "json").stdout
     )
     assert found["alternative_annotator_tests"][0]["evaluator"] == "judge"
-    with refused("--people: is of ratings that are numbers, and these are labels. Leave it out."):
+    with refused("--people: needs numeric ratings, not labels. Leave it out."):
         run("meta-eval", table, "--column", "judge", "--people")

@@ -128,11 +128,11 @@ def test_the_ratings_alone_say_what_more_raters_are_worth(folder: Path) -> None:
 
 def test_what_goes_with_the_options(folder: Path) -> None:
     scores, ratings = folder / "knows.jsonl", ["--ratings", folder / "labels.jsonl"]
-    with refused("--calibrate: is of --alt-test, which is not there. Add --alt-test 0.2, or leave it out."):
+    with refused("--calibrate: needs --alt-test. Add --alt-test 0.2, or leave it out."):
         run("meta-eval", scores, *ratings, "--calibrate", "none")
     with refused("--people: compares people with evaluators row by row. Leave out --by-system, --average-by and --within."):
         run("meta-eval", scores, *ratings, "--people", "--within", "1", "5")
-    with refused("--alt-test: is about scores, and there are none. Name a file of scores, or leave it out."):
+    with refused("--alt-test: needs scores, and there are none. Name a file of scores, or leave it out."):
         run("meta-eval", *ratings, "--alt-test", "0.1")
     few = write_rows(folder / "few.jsonl", [{"id": str(row), "ratings": [1, 2, 1]} for row in range(9)])
     beside = write_rows(folder / "nine.jsonl", [{"id": str(row), "score": 1} for row in range(9)])

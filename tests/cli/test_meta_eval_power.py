@@ -57,7 +57,7 @@ def test_a_plan_says_how_many_dialogues_show_which_difference(table: str) -> Non
         "--plan: a plan needs a pilot of two evaluators on 10 dialogues that are rated. Give scores of two, and more rows."
     ):
         run("meta-eval", table, "--rating-column", "rating", "--column", "one", *QUICK, "--plan")
-    with refused("--plan: is about scores, and there are none. Name a file of scores, or leave it out."):
+    with refused("--plan: needs scores, and there are none. Name a file of scores, or leave it out."):
         run("meta-eval", "--ratings", table, "--plan")
 
 

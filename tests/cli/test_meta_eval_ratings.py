@@ -157,7 +157,7 @@ def test_qualities_and_levels_are_chosen(tmp_path: Path) -> None:
         *(
             (
                 ("--ratings", "r.jsonl", *option),
-                f"{option[0]}: is about scores, and there are none. Name a file of scores, or leave it out.",
+                f"{option[0]}: needs scores, and there are none. Name a file of scores, or leave it out.",
             )
             for option in (("--column", "s"), ("--rating-column", "s"), ("--lower", "s"), ("--partial",), ("--threshold", "1"))
         ),
