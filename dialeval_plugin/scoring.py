@@ -24,31 +24,31 @@ def score(
     keep: Sequence[str] = (),
     **options: Any,
 ) -> Scores:
-    """Score conversations or responses, whatever holds them, as `dialeval score` does.
+    """Score conversations or responses, as `dialeval score` does.
 
     Args:
-        data: a file, a folder or a URL; a list of conversations; a `pandas.DataFrame`; a `datasets.Dataset`; a
+        data: a file, folder or URL, a list of conversations, a `pandas.DataFrame`, a `datasets.Dataset` or a
             `pyarrow.Table`.
-        scorer: its name, or a scorer.
-        turns: which turns of a conversation are scored, "assistant", "all" (but the first) or "last".
-        columns: our names of fields to the table's own, as `{"context": "history", "response": "answer"}`.
-        keep: names of fields of the messages, or of the conversations, that the rows have too.
-        **options: `layout`, `branches`, `order`, `strict` as for `dialeval score`, and those of the scorer that is named, as
+        scorer: name of a scorer, or a scorer.
+        turns: turns of a conversation to score: "assistant", "all" (but the first) or "last".
+        columns: our names of fields to those of a table, as `{"context": "history", "response": "answer"}`.
+        keep: fields of messages or conversations to keep in the rows.
+        **options: `layout`, `branches`, `order` and `strict` as for `dialeval score`, and options of the named scorer, as
             `llm="hf", llm_args="pretrained=..."`.
 
     Returns:
-        A row a response, or a dialogue: `len(scores)`, `scores.mean()`, `for row in scores`, `scores.to_pandas()`.
+        A row for each response or dialogue: `len(scores)`, `scores.mean()`, `for row in scores`, `scores.to_pandas()`.
 
     Raises:
-        InputError: the input cannot be read, or an option is unknown; the message says where, and what to do.
+        InputError: the input cannot be read, or an option is unknown.
 
     Example:
         >>> chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Good day!"}]
         >>> score([chat], "response_length")
         Scores(words: mean 2.0000, 1 of 1 scored)
     """
-    of_input = {name: options.pop(name) for name in ("layout", "branches", "order", "strict") if name in options}
-    reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep), **of_input)
+    more = {name: options.pop(name) for name in ("layout", "branches", "order", "strict") if name in options}
+    reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep), **more)
     source = Source(str(data), reading) if isinstance(data, (str, Path)) else Source("input", reading, data)
     run = ScoreRun(scorer if isinstance(scorer, Scorer) else load_scorer_with_judge(scorer, options), source)
     return run.scorer.score(list(run.items()), progress=True)

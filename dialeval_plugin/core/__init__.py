@@ -1,1 +1,1 @@
-"""What every part of the package speaks in: dialogues, scores, errors, files."""
+"""Dialogues, scores, scorers, options, errors and files, which all parts of the package use."""

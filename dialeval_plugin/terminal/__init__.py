@@ -1,1 +1,1 @@
-"""What somebody at a terminal sees: how far a run is, and tables."""
+"""Progress and tables on a terminal."""

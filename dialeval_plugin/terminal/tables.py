@@ -1,4 +1,4 @@
-"""Tables: drawn in a terminal, plain elsewhere."""
+"""Tables, drawn in a terminal, plain elsewhere."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from textwrap import indent
 from .progress import is_terminal
 
 _GAP = 2
-"""Columns of a terminal between those of a table."""
+"""Characters between columns."""
 
 
 def print_table(
     plain: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, is_number: Sequence[bool] = (), notes: Sequence[str] = ()
 ) -> None:
-    """Print a table: `plain`, which scripts read, or the same drawn, where stdout is a terminal.
+    """Print a table: drawn where stdout is a terminal, else `plain`, for scripts.
 
-    Nothing is cut where it is narrow: a last column of texts is broken between words, other tables are continued below, with
-    the texts that they begin with in front again.
+    In a narrow terminal a last column of texts is wrapped; other tables continue below, with their first texts repeated.
 
     Args:
-        plain: the whole, with its last line break.
+        plain: the whole text, with its last line break.
         head: title of each column.
-        rows: its cells.
+        rows: cells of each row.
         is_number: whether a column is aligned to the right; by default none.
-        notes: said below.
+        notes: lines below the table.
     """
     if not is_terminal(sys.stdout):
         sys.stdout.write(plain)
@@ -46,13 +45,13 @@ def print_table(
 
 
 def print_entries(head: tuple[str, str], entries: Iterable[tuple[str, Sequence[str]]]) -> None:
-    """Print names, each with the lines about it indented below; where stdout is a terminal, a drawn table with these titles."""
+    """Print names, each with its lines indented below, or in a terminal a table with these titles."""
     rows = [(name, "\n".join(lines)) for name, lines in entries]
     print_table("".join(f"{name}\n{indent(lines, ' ' * 4)}\n" for name, lines in rows), head, rows)
 
 
 def _parts(widths: Sequence[int], is_number: Sequence[bool], width: int) -> list[list[int]]:
-    """Which columns stand side by side."""
+    """Return the columns of each part of a table."""
     everything = list(range(len(widths)))
     first = next((place for place in everything if is_number[place]), len(widths))
     if not is_number[-1] or sum(widths) + _GAP * len(widths) <= width:
@@ -72,10 +71,8 @@ def _drawn(places: Sequence[int], head: Sequence[str], rows: Sequence[Sequence[s
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="bold")
-    # A blank line between rows of several lines.
     table.leading = int(any("\n" in cell for row in rows for cell in row))
     for place in places:
-        # Between words where it can; no sign is left out.
         table.add_column(
             Text(_printable(head[place])), justify="right" if is_number[place] else "left", overflow="fold", vertical="top"
         )
@@ -85,6 +82,6 @@ def _drawn(places: Sequence[int], head: Sequence[str], rows: Sequence[Sequence[s
 
 
 def _printable(text: str) -> str:
-    """A terminal that has no sign for a character gets its number."""
+    """Replace characters that the terminal cannot show by their numbers."""
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

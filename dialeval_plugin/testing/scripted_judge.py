@@ -1,8 +1,7 @@
-"""A language model with rules for answers: a test double for whatever asks a judge, with no weights and no network.
+"""A language model that answers by rules: a test double for judges, without weights or network.
 
-The rules that are given here answer any prompt of this package from the words that context and response share. The answers are
-no judgement of quality. They depend on the response and its context alone, are the same on every machine, and are spelled as
-the prompt asks for them, so that a prompt, its reading and its scale can be tested together.
+The default rules answer any prompt of this package by the words that context and response share, in the form that the prompt
+asks for. The answers say nothing about quality.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dialeval_plugin.methods.judging.goodness import NO, YES
 
 _WORD = re.compile(r"[^\W_]+")
 _MIN_WORD_LENGTH = 3
-"""Shorter words are function words ("is", "of", "to")."""
+"""Shorter words are mostly function words ("is", "of", "to")."""
 
 _CONTEXT_HEADING = re.compile(
     r"^(?:(?:conversation|dialogue|dialog)(?: history)?|context):[ \t]*", re.IGNORECASE | re.MULTILINE
@@ -41,9 +40,9 @@ _WORDS_TO_CHOOSE = re.compile(r"^Answer with one of these words and nothing else
 _CLASSES = re.compile(r"\bpositive\b.*\bnegative\b", re.IGNORECASE | re.DOTALL)
 
 _LEAST_PROBABILITY = 0.02
-"""No answer is impossible, as with a real model."""
+"""Of any answer, since none is impossible for a real model."""
 _N_FORMS = 4
-"""An answer's probability is shared by at most so many spellings of it: with and without a space, upper and lower case."""
+"""Number of spellings that share an answer's probability: with and without a space, upper and lower case."""
 
 
 def _no_rule(*_: str) -> float:
@@ -52,10 +51,7 @@ def _no_rule(*_: str) -> float:
 
 @dataclass
 class ScriptedLanguageModel:
-    """Answers by rule, and keeps what it was asked.
-
-    A rule is called once a request, so that one with a memory can fail first and succeed later, or give each sample another
-    answer.
+    """Answers by rule, once a request, and keeps the requests.
 
     Example:
         >>> model = ScriptedLanguageModel(lambda prompt: "4" if "tea" in prompt else "1")
@@ -64,26 +60,26 @@ class ScriptedLanguageModel:
     """
 
     answer: Callable[[str], Text | Unscored]
-    """Maps a prompt to an answer, or to the reason why there is none."""
+    """Function of a prompt that returns an answer, or the reason for none."""
     log_probability: Callable[[str, str], float | Unscored] = _no_rule
-    """Maps a context and a continuation to a natural log in (-inf, 0]."""
+    """Function of a context and a continuation that returns a natural log in (-inf, 0]."""
     identity: str = "scripted@1"
     asked: list[str] = field(default_factory=list)
-    """Prompts, and contexts with their continuation, in the order asked."""
+    """Prompts, and contexts with their continuations, in order."""
     requests: list[Request] = field(default_factory=list)
-    """The requests for texts among them."""
+    """Requests for texts, in order."""
     batches: list[int] = field(default_factory=list)
-    """How many requests each call brought."""
+    """Number of requests of each call."""
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
-        """Apply the rule; stop strings cut an answer as a real model's are cut."""
+        """Answer by rule, cut at the stop strings."""
         self.requests += requests
         return self._answers([request.prompt for request in requests], lambda place: self._cut(requests[place]), on_answer)
 
     def loglikelihood(
         self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
-        """Apply the rule for log probabilities."""
+        """Return log probabilities by rule."""
         return self._answers(list(map("".join, pairs)), lambda place: self.log_probability(*pairs[place]), on_answer)
 
     def _cut(self, request: Request) -> Text | Unscored:
@@ -110,16 +106,16 @@ def prefer(continuation: str, share: float) -> Callable[[str, str], float]:
 
 @dataclass(frozen=True, slots=True)
 class PromptContent:
-    """What a prompt asks, as far as a rule needs it."""
+    """Parts of a prompt."""
 
     context: str
     response: str
     instructions: str
-    """The prompt without what is judged: what a response says about scales is not a scale."""
+    """The prompt without context and response, which may mention scales too."""
 
     @classmethod
     def read(cls, prompt: str) -> PromptContent:
-        """Read the last block of a prompt; where it shows no response, the last turn is judged by those before it."""
+        """Read the last block of a prompt; without a response, its last turn is the response."""
         contexts, responses = list(_CONTEXT_HEADING.finditer(prompt)), list(_RESPONSE_HEADING.finditer(prompt))
         if not contexts:
             return cls("", "", prompt)
@@ -134,13 +130,13 @@ class PromptContent:
 
     @property
     def overlap(self) -> float:
-        """Share of the response's content words that occur in the context, in [0, 1]; 0 where it has none."""
+        """Share of the response's content words that are in the context, in [0, 1]; 0 without any."""
         words = _content_words(self.response)
         return len(words & _content_words(self.context)) / len(words) if words else 0.0
 
     @property
     def scales(self) -> list[tuple[str | None, float, float]]:
-        """Label, lowest and highest rating of each number that is asked for; a single number has no label."""
+        """Label, lowest and highest rating of each requested number; a single number has no label."""
         tasks = [(match[1].strip(), float(match[2]), float(match[3])) for match in _LABELLED_TASK.finditer(self.instructions)]
         if len(tasks) > 1:
             return list(tasks)
@@ -149,14 +145,11 @@ class PromptContent:
 
 
 def overlap_answer(prompt: str) -> str:
-    r"""Answer `prompt` with the overlap of context and response, spelled as the prompt asks for it.
+    r"""Answer `prompt` with the overlap of context and response, in the form that it asks for.
 
-    A scale is answered with the number at that share of it, several numbered tasks with one line each ("label: number"). A
-    scale of three and more whole ratings ("1-5") is answered with a whole one, words to choose from with the one at that share
-    of their list. "positive or negative" and, failing that, a
-    question is answered by whether half of the words or more are shared. A prompt that ends at "Positive response:" is
-    answered with a list of responses made of the context's words, and one of responses that share none with any. Anything
-    else is answered with "I do not know.".
+    That is the number at this share of a scale (a whole one if it has three or more), a line "label: number" for each of
+    several tasks, the word at this share of a list, or positive or negative, or yes or no, from an overlap of one half on. A
+    prompt that ends with "Positive response:" gets two lists of responses. Anything else gets "I do not know.".
 
     Example:
         >>> overlap_answer("Rate on a scale of 1-5.\nContext:\nDo you like black tea?\nResponse:\nBlack tea, please.\nScore:")
@@ -180,9 +173,9 @@ def overlap_answer(prompt: str) -> str:
 
 
 def overlap_log_probability(context: str, continuation: str) -> float:
-    """Log probability of an answer: yes and positive get the overlap, no and negative the rest, a rating what is near it.
+    """Return a log probability: yes and positive get the overlap, no and negative the rest, ratings more the nearer they are.
 
-    Any other continuation gets less the longer it is. The spellings of one answer share its probability.
+    Any other continuation gets less the longer it is. The spellings of an answer share its probability.
     """
     content, answer = PromptContent.read(context), continuation.strip().casefold()
     if answer in {YES, "positive", NO, "negative"}:

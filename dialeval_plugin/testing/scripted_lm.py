@@ -1,9 +1,8 @@
-"""The lm-eval model `scripted-judge`: a judge with rules for answers, so that a task runs through the host with no weights.
+"""The lm-eval model `scripted-judge`: a judge that answers by rules, to run a task without weights.
 
     dialeval lm-eval run --model scripted-judge --model_args refuse=cats --tasks dstc10_dialog_mini
 
-Its default rules answer by the words that context and response share (scripted_judge.py). They test the
-way from prompt to score; the scores mean nothing.
+Its rules are those of scripted_judge.py; the scores mean nothing.
 """
 
 from __future__ import annotations
@@ -31,18 +30,17 @@ FAILURES: dict[str, Callable[[str], str]] = {
     "overshoot": lambda prompt: "1000",
     "blank": lambda prompt: "",
 }
-"""Option to the answer that it gives in place of the rule's. `truncate` repeats the label and stops before the number."""
+"""Option to the answer that replaces the rule's; `truncate` repeats the label without the number."""
 
 
 class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
-    """The shipped `ScriptedLanguageModel` behind the host's interface.
-
-    `answer` and `log_probability` are the rules; `double` keeps what it was asked; batch size and device are the host's.
+    """`ScriptedLanguageModel`, kept as `double`, behind the host's interface; batch size and device are ignored.
 
     Args:
-        fail: requests whose context or response holds this text raise a ConnectionError, as a server that is down does.
-        **failures: name of one of `FAILURES` to a text; requests whose context or response holds it are answered so. Where
-            a prompt shows neither, the whole prompt is looked at. Asked for a log probability, they get NaN.
+        answer: rule of answers.
+        log_probability: rule of log probabilities.
+        fail: requests whose context or response (or else whole prompt) has this text raise a ConnectionError.
+        **failures: name of one of `FAILURES` to a text; requests that have it get this answer, or NaN as log probability.
 
     Raises:
         InputError: an option that does not exist.
@@ -64,40 +62,40 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
             raise InputError(
                 f"scripted-judge: there is no option {unknown[0]!r}. Accepted are {', '.join(['fail', *FAILURES])}."
             )
-        # The host reads numbers out of its arguments: "refuse=7" comes as 7.
+        # The host converts arguments: "refuse=7" arrives as 7.
         self._fail = None if fail is None else str(fail)
         self._failures = {name: str(text) for name, text in failures.items()}
         self._answer, self._log_probability = answer, log_probability
         self.double = ScriptedLanguageModel(self._answer_or_fail, self._log_probability_or_fail)
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Text | None]:
-        """Answer by rule, cut at the request's stop strings; None where the rule has a reason for no answer."""
+        """Answer by rule, cut at the stop strings; None where there is no answer."""
         answers = self.double.generate(list(map(_request, requests)))
         return [None if isinstance(answer, Unscored) else answer for answer in answers]
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool] | None]:
-        """Log probabilities by rule; "greedy" where the continuation has more than half of the probability."""
+        """Return log probabilities by rule; "greedy" from a probability of one half on."""
         values = self.double.loglikelihood([(str(request.args[0]), str(request.args[1])) for request in requests])
         return [None if isinstance(value, Unscored) else (value, value > math.log(0.5)) for value in values]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Refuse: there is no rule for the likelihood of a text."""
+        """Refuse, since there is no rule."""
         raise InputError(
             "scripted-judge: has no likelihood of a text, which the task asks for. "
             "Run it on the tasks of this package, for example dstc10_dialog_mini."
         )
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-        """Put the messages below one another, with nothing that marks them."""
+        """Join the messages by line breaks."""
         return "\n".join(message["content"] for message in chat_history)
 
     @property
     def tokenizer_name(self) -> str:
-        """Name of the model, in the place of a tokenizer's."""
+        """Name of the model instead of a tokenizer's."""
         return self.double.identity
 
     def get_model_info(self) -> dict[str, Any]:
-        """What the host writes into the result file's `config`."""
+        """Return what the host writes into the result file's `config`."""
         return {"scripted": True, "failures": {"fail": self._fail, **self._failures}}
 
     def _answer_or_fail(self, prompt: str) -> Text | Unscored:
