@@ -7,13 +7,9 @@ an answer. A writer returns rows, or a text. Where a file has a request with its
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
-Turns: TypeAlias = list[tuple[str, str]]
-Written: TypeAlias = list[dict[str, Any]] | str
-Writer: TypeAlias = Callable[[Turns, str], Written]
-PARTS = {"human": "user", "ai": "assistant"}
+from tests.conversations.writers import Turns, Writer, Written, pairs
 
 
 def chat(turns: Turns) -> list[dict[str, Any]]:
@@ -48,12 +44,6 @@ def parts(turns: Turns) -> list[dict[str, Any]]:
 def otlp(attributes: dict[str, str]) -> list[dict[str, Any]]:
     """Attributes as OTLP has them."""
     return [{"key": name, "value": {"stringValue": value}} for name, value in attributes.items()]
-
-
-def pairs(turns: Turns) -> list[tuple[str, str]]:
-    """Each question with its answer."""
-    texts = [text for _, text in turns]
-    return list(zip(texts[::2], texts[1::2], strict=True))
 
 
 def flat(prefix: str, turns: Turns) -> dict[str, str]:

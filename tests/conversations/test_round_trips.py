@@ -11,16 +11,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.conversations.layouts import LAYOUTS, exports, find, messengers, platforms
+from dialeval_plugin.conversations.layouts import datasets, evals, exports, find, messengers, platforms, traces
 from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.conversations.roles import answering
 from dialeval_plugin.corpora.scored_input import Source
 from tests.conversations.reading_back import TEXTS
+from tests.conversations.request_writers import CONVERSATIONS, REQUESTS
 from tests.conversations.writers import WRITERS, Turns, layout_of, spoken, text_of
 
-WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio"}
+WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio", "simple-evals", "parlai"}
 """Layouts that call no conversation by a name of its own, or by another."""
+BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog"}
+"""Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""
+OF_ONE_QUESTION = {"dispreferred", "question-answer", "dolly", "open-orca"}
 _MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis")
 SAID = TEXTS.filter(lambda text: bool(text) and not _MARKUP.search(text))
 """Without the markup of a prompt or of a tool, which is no speech."""
@@ -85,7 +89,35 @@ def test_a_layout_is_recognised_as_itself(name: str) -> None:
     assert {None if layout is None else layout.name for layout in found} == {None if expected == "message rows" else expected}
 
 
-def test_every_layout_of_these_families_has_a_writer() -> None:
+@st.composite
+def exchanges(draw: st.DrawFn) -> Turns:
+    return [(role, draw(TEXTS)) for _ in range(draw(st.integers(1, 3))) for role in ("user", "assistant")]
+
+
+@pytest.mark.parametrize("name", [*REQUESTS, *CONVERSATIONS])
+def test_a_request_or_a_row_of_a_data_set_is_read_back(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    layout = find({}, name.partition(" ")[0])
+    assert layout is not None
+    path = tmp_path_factory.mktemp("logs") / ("chat.txt" if layout.rows else "chat.jsonl")
+    asks = any(one.open_question for one in (*datasets.LAYOUTS, *evals.LAYOUTS, *traces.LAYOUTS) if one.name == layout.name)
+    options = ReadingOptions(layout=layout.name if asks and name != "ragas" else None)
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(exchanges(), st.from_regex(r"[a-z][a-z0-9-]{3,12}", fullmatch=True))
+    def check(turns: Turns, id: str) -> None:
+        path.write_text(text_of((REQUESTS.get(name) or CONVERSATIONS[name])(turns, id)), encoding="utf-8", newline="")
+        (found,) = (one for one in Source(str(path), options).conversations() if isinstance(one, Conversation))
+        assert [(turn.speaker, turn.text) for turn in found.turns] == turns
+        assert list(found.responses()) == ([len(turns) - 1] if name in REQUESTS else list(range(1, len(turns), 2)))
+        assert len(found.sources) == len(found.turns)
+        if layout.name not in WITHOUT_ID:
+            assert found.id == id
+
+    check()
+
+
+def test_every_layout_of_a_family_has_a_writer() -> None:
     names = {layout.name for family in (exports, messengers, platforms) for layout in family.LAYOUTS}
     assert names <= {layout_of(name) for name in WRITERS}
-    assert len(names) <= len(LAYOUTS)
+    names = {layout.name for family in (traces, evals, datasets) for layout in family.LAYOUTS}
+    assert names - BY_PEOPLE - OF_ONE_QUESTION <= {name.partition(" ")[0] for name in (*REQUESTS, *CONVERSATIONS)}

@@ -50,27 +50,20 @@ DSTC10 = [
         [RESPONSE, RESPONSE],
         ("1/response", REMOVED, f"has no 'response', only {FIELDS} 'reference', 'annotations'. {ELSE}"),
         ("1/context", ["a", "b"], f"context: expected a string, got ['a', 'b'] (list). {NOT_TEXT}"),
-        ("1/response", None, f"response: expected a string, got None (NoneType). {NOT_TEXT}"),
         ("1/response", "\ud800", "holds '\\ud800', half of a surrogate pair, which is not Unicode. Write the character whole."),
-        ("1/model", 3, f"model: expected a string, got 3 (int). {NOT_TEXT}"),
-        ("1/fact", ["a"], f"fact: expected a string, got ['a'] (list). {NOT_TEXT}"),
         ("1/reference", "a", "reference: expected a list of strings, got 'a' (str)."),
-        ("1/reference", ["a", 1], f"reference[1]: expected a string, got 1 (int). {NOT_TEXT}"),
         ("1/dialogue_id", None, "dialogue_id: expected a string or an integer, got None."),
         ("1/annotations", REMOVED, f"has no 'annotations', only {FIELDS} 'response', 'reference'. {ELSE}"),
         ("1/annotations", [1], "annotations: expected an object of quality names and lists, got [1]."),
         ("1/annotations/Overall", 3, "annotations['Overall']: expected the list of the raters' numbers, got 3."),
         ("1/annotations/Overall/1", "4 ", f"annotations['Overall'][1]: expected a finite number, got '4 '. {NO_ANSWER}"),
-        ("1/annotations/Overall/0", None, f"annotations['Overall'][0]: expected a finite number, got None. {NO_ANSWER}"),
         ("1/annotations/Overall/0", True, f"annotations['Overall'][0]: expected a finite number, got True. {NO_ANSWER}"),
         ("1/annotations/Overall/0", math.nan, "holds NaN, which is not JSON. Leave out what has no value, or write null."),
     ),
     *edits(
         [DIALOGUE, DIALOGUE],
         ("1/dialog", "Hi!", f"dialog: expected a list of objects, got 'Hi!'. {ELSE}"),
-        ("1/dialog", ["Hi!"], "dialog[0]: expected an object, got 'Hi!'."),
         ("1/dialog/0/text", REMOVED, f"dialog[0]: has no 'text', only 'speaker'. {ELSE}"),
-        ("1/dialog/0/speaker", 1, f"dialog[0]: speaker: expected a string, got 1 (int). {NOT_TEXT}"),
     ),
     (array(RESPONSE, {}), f":3: has no 'context', only nothing. {ELSE}"),
     (array(DIALOGUE, RESPONSE), f":3: dialog: expected a list of objects, got None. {ELSE}"),
@@ -83,7 +76,6 @@ FED = [
         ("1/annotations/Fluent", [2, "n/a"], f"annotations['Fluent'][1]: {NO_NUMBER.format(2, repr('n/a'))}"),
         ("0/annotations/Understandable", [1, 1, 2], f"annotations['Understandable'][2]: {NO_NUMBER.format(1, 2)}"),
         ("3/annotations/Overall", [True], f"annotations['Overall'][0]: {NO_NUMBER.format(4, True)}"),
-        ("3/annotations/Overall", [2.5], f"annotations['Overall'][0]: {NO_NUMBER.format(4, 2.5)}"),
         ("0/annotations/Correct", 2, "annotations['Correct']: expected the list of the raters' answers, got 2."),
         ("0/annotations", None, "annotations: expected an object of quality names and lists, got None."),
         (
@@ -94,7 +86,6 @@ FED = [
         ),
         ("0/context", "User: Hi!\nHello.", f"context: turn 1: {NO_TAG}"),
         ("0/response", "Hello.", f"response: {NO_TAG}"),
-        ("2/context", REMOVED, f"has no 'context', only 'response', 'system', 'annotations'. {ELSE}"),
         (
             "1/context",
             "User: Who\nSystem: is\nUser: this?",
@@ -117,11 +108,8 @@ USR = [
         [layouts.USR, layouts.USR],
         ("1/annotators", REMOVED, f"annotators: expected a list, got None. {ELSE}"),
         ("1/responses", {}, f"responses: expected a list of objects, got {{}}. {ELSE}"),
-        ("1/responses", ["text"], "responses[0]: expected an object, got 'text'."),
-        ("1/context", None, f"context: expected a string, got None (NoneType). {NOT_TEXT}"),
         ("1/responses/1/Overall", [5, 6], "responses[1]: Overall[1]: expected a whole number from 1 to 5, got 6."),
         ("1/responses/1/Natural", [1, "N/A"], "responses[1]: Natural[1]: expected a whole number from 1 to 3, got 'N/A'."),
-        ("1/responses/1/Understandable", [1, 2], f"responses[1]: Understandable[1]: {ZERO_OR_ONE}, got 2."),
         ("1/responses/1/Understandable", [1, "N/A"], f"responses[1]: Understandable[1]: {ZERO_OR_ONE}, got 'N/A'."),
         ("1/responses/1/Natural", [3], "responses[1]: Natural: has 1 ratings, but 2 annotators are named."),
         ("1/responses/1/cola", 0.5, f"responses[1]: {OTHER_NUMBERS.format('cola', 'none')}"),
@@ -137,7 +125,6 @@ USR = [
 CONTURE = edits(
     [layouts.CONTURE],
     ("0/turns", {}, f"turns: expected a list of objects, got {{}}. {ELSE}"),
-    ("0/turns", ["x"], "turns[0]: expected an object, got 'x'."),
     ("0/turns/0/user", "Who?", "turns[0]: user: expected a text that begins with 'User:', got 'Who?'."),
     ("0/turns/0/overall impression", None, f"turns[0]: overall impression: expected a finite number, got None. {NOT_RATED}"),
     ("0/dialog_ratings/0/coherent", "3", f"dialog_ratings[0]: coherent: expected a finite number, got '3'. {NOT_RATED}"),
@@ -147,11 +134,9 @@ CONTURE = edits(
 CONVAI1 = edits(
     convai1_rows(1),
     ("0/thread", "Hi", f"thread: expected a list of objects, got 'Hi'. {ELSE}"),
-    ("0/thread/1", "Hi", "thread[1]: expected an object, got 'Hi'."),
     ("0/thread/1/userId", "Carol", "thread[1]: userId: 'Carol' is not among the users 'Alice', 'Bob'."),
     ("0/users/1/userType", "Cat", "users: 'Bob' has the type 'Cat', expected 'Bot' or 'Human'."),
     ("0/evaluation/1/quality", "4", "evaluation[1]: quality: expected a number from 0 to 5, got '4'."),
-    ("0/thread/0/text", None, f"thread[0]: text: expected a string, got None (NoneType). {NOT_TEXT}"),
 )
 CONVAI2 = edits(
     convai2_rows(1),
@@ -164,14 +149,10 @@ CAUSES = edits(
     [{"history": ["a"], "response": "a", "entities": []}],
     ("0/history", REMOVED, f"has no 'history'. {ELSE}"),
     ("0/entities", REMOVED, f"has no 'entities'. {ELSE}"),
-    ("0/history", [1], f"history[0]: expected a string, got 1 (int). {NOT_TEXT}"),
-    ("0/response", None, f"response: expected a string, got None (NoneType). {NOT_TEXT}"),
-    ("0/entities", "a", "entities: expected a list of strings, got 'a' (str)."),
 )
 PREFERENCES = edits(
     [PREFERENCE],
     ("0/history", "Hi.", f"history: expected a list of objects, got 'Hi.'. {ELSE}"),
-    ("0/history", ["Hi."], "history[0]: expected an object, got 'Hi.'."),
     ("0/x_response", "Hi.", "x_response: expected an object, got 'Hi.'."),
     (f"0/{COMPARED}", REMOVED, "has no comparison, a field named like 'x_response-vs-y_response'. Is this another file?"),
     ("0/human_response", REMOVED, f"{COMPARED}: there is no response of 'human'. It has: x."),
@@ -191,14 +172,11 @@ RESPONSE_SETS = edits(
     ("1/context", REMOVED, f"has no 'context'. {ELSE}"),
     ("1/positive_responses", REMOVED, f"has no 'positive_responses'. {ELSE}"),
     ("1/context", "Hi.", "context: expected a list of strings, got 'Hi.' (str)."),
-    ("1/context", ["Hi.", None], f"context[1]: expected a string, got None (NoneType). {NOT_TEXT}"),
-    ("1/random_negative_responses", None, "random_negative_responses: expected a list of strings, got None (NoneType)."),
     ("1/id", "12", f"the id '12' is also that of {{path}}:1. {RENUMBER}"),
     write=lines,
 )
 CONTEXTS = [
     (lines({"turns": ["Hi."]}), ":1: has no 'context'. Give the turns as a list of strings."),
-    (lines({"context": "Hi."}), ":1: context: expected a list of strings, got 'Hi.' (str)."),
     (lines({"context": ["Hi."], "id": 1}, {"context": ["Ho."]}), f":2: the id '1' is also that of {{path}}:1. {RENUMBER}"),
 ]
 
@@ -245,7 +223,6 @@ DREAM = [
 ]
 ESCONV = [
     (lines({"a": 1}), f":1: dialog: expected a list of objects, got None. {ELSE}"),
-    (lines({"dialog": ["a"]}), ":1: dialog[0]: expected an object, got 'a'."),
     (lines({"dialog": [{"text": "a"}]}), f":1: dialog[0]: has no 'speaker', only 'text'. {ELSE}"),
 ]
 TOPICAL_CHAT = [
@@ -253,7 +230,6 @@ TOPICAL_CHAT = [
     (json.dumps({}), f": expected a JSON object of conversations by id. {ELSE}"),
     (json.dumps({"t_a": []}), ": t_a: expected an object, got []."),
     (json.dumps({"t_a": {"content": "x"}}), f": t_a: content: expected a list of objects, got 'x'. {ELSE}"),
-    (json.dumps({"t_a": {"content": ["x"]}}), ": t_a: content[0]: expected an object, got 'x'."),
     (json.dumps({"t_a": {"content": [{"message": "x"}]}}), f": t_a: content[0]: has no 'agent', only 'message'. {ELSE}"),
 ]
 PERSONACHAT = [
