@@ -21,7 +21,8 @@ from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrereq
 from dialeval_plugin.core.files import MAX_FILE_BYTES, Line, parse_json_prefix
 from dialeval_plugin.core.resources import optional
 
-from .layouts import Layout, text_layouts
+from .layouts import text_layouts
+from .layouts.layout import Layout
 
 LARGEST_ROW = 100_000_000
 """Characters of the longest row that is read."""

@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Example, Origin, Turn, advice_for_list, check_text
+from dialeval_plugin.core.dialogue import Example, Origin, Turn, check_text
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .layouts import IDS, PYTHON_LIST, WHOLE, Layout, Logged, Value, at, find, id_of, listed, messages_of, nearest
+from .layouts import find, nearest
+from .layouts.layout import IDS, PYTHON_LIST, WHOLE, Layout, Logged, Value, at, id_of, messages_of, required_list
 from .messages import TEXTLESS, Fields, is_message, left_out_text, numbered_turns, parsed_cell, split_dialogue, turn_of
 from .order import Branches, Order, current_of, paths
 from .record import Conversation, Kept, TurnChoice, check_choice
@@ -546,7 +547,7 @@ def _example(row: Line, id: str, reading: Reading, options: ReadingOptions, line
             if isinstance(values, str) and not PYTHON_LIST.match(values):
                 lines = [one.strip() for one in values.strip().split("\n")] if is_table else [values]
                 values = lines if values.strip() else []
-        return _list(values, f"{where}: {name}")
+        return required_list(values, f"{where}: {name}", "strings")
 
     places = (f"{where}: context", f"{where}: response")
     answer = row.value["response"]
@@ -577,18 +578,6 @@ def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
     if len(spoken) > 1:
         left_out["earlier message of the response"] += len(spoken) - 1
     return spoken[-1] if spoken else messages[-1]
-
-
-def _list(values: Any, where: str) -> list[Any]:
-    if isinstance(values, str) and PYTHON_LIST.match(values):
-        raise InputError(f"{where}: is a list as Python prints it, {values!r:.60}. Write it as JSON, by json.dumps.")
-    if (elements := listed(values)) is not None:
-        return elements
-    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
-        raise InputError(
-            f"{where}: expected a list of strings, got {values!r:.80} ({type(values).__name__}). {advice_for_list(values)}"
-        )
-    return list(values)
 
 
 def _id_text(value: Any, where: str) -> str:

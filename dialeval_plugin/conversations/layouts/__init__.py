@@ -6,27 +6,70 @@ A layout that leaves something open, as which of two answers is meant, is read o
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import is_message
+from dialeval_plugin.conversations.messages import is_message, parsed_cell
+from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
-from . import datasets, evals, exports, general, messengers, platforms, traces
-from .layout import IDS, PYTHON_LIST, WHOLE, Layout, Logged, Value, at, id_of, listed, messages_of
+from . import datasets, evals, exports, messengers, platforms, traces
+from .layout import WHOLE, Layout, Logged, Value, exchange, id_of, is_chat, listed, plain, required_list
+
+_EXCHANGES = (
+    ("input", "output"), ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
+    ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
+)  # fmt: skip
+_ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction")
+"""Names of an answer next to the messages that led to it."""
 
 
-def _wrapped(name: str) -> Callable[[Value], bool]:
+def _exchange_names(value: Value) -> tuple[str, str] | None:
+    for names in _EXCHANGES:
+        halves = [value.get(name) for name in names]
+        if None not in halves and any(map(is_chat, halves)):
+            return names
+    messages = listed(value.get("messages"))
+    if messages and isinstance(messages[-1], Mapping):
+        for name in _ANSWERS:
+            cell = parsed_cell(value.get(name))
+            if isinstance(cell, str) or is_chat(cell) or (isinstance(cell, Mapping) and is_message({"role": "", **cell})):
+                return "messages", name
+    return None
+
+
+def _read_exchange(value: Value) -> list[Logged]:
+    request, answer = _exchange_names(value) or _EXCHANGES[0]
+    (logged,) = exchange(value[request], value[answer], id_of(value))
+    last: Any = logged.messages[logged.n_history - 1]
+    if request == "messages" and isinstance(last, Mapping) and last.get("role") == "assistant":
+        if last.get("content") != logged.messages[-1].get("content"):  # type: ignore[attr-defined]
+            raise InputError(
+                f"has messages that end with an answer, and another answer in {answer!r}. Name the messages alone by "
+                "--columns messages=messages, or take one of the two out."
+            )
+        return [Logged(logged.messages[: logged.n_history], logged.id)]
+    return [logged]
+
+
+def _whole_name(value: Value) -> str | None:
+    if "conversation" in value and value.keys() & {"text", "content"}:
+        return None  # one turn of a conversation that has this id
+    return next((name for name in WHOLE if name in value), None)
+
+
+def _read_whole(value: Value) -> list[Logged]:
+    name = _whole_name(value) or WHOLE[0]
+    return [Logged(required_list(value[name], name, "messages"), id_of(value), current=current_of(value))]
+
+
+def _list_under(name: str) -> Layout:
+    """The layout of an object with conversations in a list."""
+
     def recognises(value: Value) -> bool:
-        inner = value.get(name)
-        return isinstance(inner, list) and bool(inner) and isinstance(inner[0], Mapping) and not is_message(inner[0]) and (
-            find(inner[0]) is not None
-        )  # fmt: skip
+        first = value[name][0] if isinstance(value[name], list) else None
+        return isinstance(first, Mapping) and not is_message(first) and find(first) is not None
 
-    return recognises
-
-
-def _unwrapped(name: str) -> Callable[[Value], Iterator[Logged]]:
     def read(value: Value) -> Iterator[Logged]:
         for inner in value[name]:
             layout = find(inner)
@@ -36,7 +79,7 @@ def _unwrapped(name: str) -> Callable[[Value], Iterator[Logged]]:
                 )
             yield from layout.read(inner)
 
-    return read
+    return Layout(f"{name}-list", f"a list of conversations under {name!r}", recognises, read)
 
 
 LAYOUTS: list[Layout] = [
@@ -46,20 +89,18 @@ LAYOUTS: list[Layout] = [
     *evals.LAYOUTS,
     *datasets.LAYOUTS,
     *traces.LAYOUTS,
-    general.EXCHANGE,
-    *(
-        Layout(
-            name=f"{name}-list",
-            about=f"a list of conversations under {name!r}",
-            recognises=_wrapped(name),
-            read=_unwrapped(name),
-        )
-        for name in ("data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results")
+    Layout(
+        "exchange", "a request with its answer, as traces and logs of APIs have it",
+        lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange,
     ),
-    general.MESSAGES,
-    general.UTTERANCES,
+    *map(_list_under, ("data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results")),
+    Layout(
+        "messages", "OpenAI, ShareGPT, LMSYS, WildChat, plain turns",
+        lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None, _read_whole,
+    ),
+    plain("utterances", "Taskmaster and others with 'utterances'", "utterances"),
     *datasets.LAST,
-]
+]  # fmt: skip
 
 
 class _Watched(UserDict[str, Any]):
@@ -119,9 +160,3 @@ def nearest(value: Value) -> tuple[Layout, list[str]] | None:
 def text_layouts() -> dict[str, Layout]:
     """Return the layouts of files that are no JSON, by their names."""
     return {layout.name: layout for layout in LAYOUTS if layout.rows}
-
-
-__all__ = [
-    "IDS", "LAYOUTS", "PYTHON_LIST", "WHOLE", "Layout", "Logged", "Value", "at", "find", "id_of", "listed", "messages_of",
-    "nearest",
-]  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dialeval_plugin.conversations.messages import USUAL, Fields, alternating, is_message, parsed_cell, split_dialogue
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
+from dialeval_plugin.core.dialogue import advice_for_list
 from dialeval_plugin.core.errors import InputError
 
 Value: TypeAlias = Mapping[str, Any]
@@ -132,6 +133,17 @@ def listed(value: Any) -> list[Any] | None:
     """Return the elements of a list, an array, or a cell that holds one as JSON; None of anything else."""
     value = parsed_cell(value.tolist() if hasattr(value, "tolist") else value)
     return list(value) if isinstance(value, (list, tuple)) else None
+
+
+def required_list(values: Any, where: str, what: str) -> list[Any]:
+    """Return the elements of a list or an array, which `what` names; an InputError begins with `where`."""
+    if isinstance(values, str) and PYTHON_LIST.match(values):
+        raise InputError(f"{where}: is a list as Python prints it, {values!r:.60}. Write it as JSON, by json.dumps.")
+    if (elements := listed(values)) is None:
+        raise InputError(
+            f"{where}: expected a list of {what}, got {values!r:.80} ({type(values).__name__}). {advice_for_list(values)}"
+        )
+    return elements
 
 
 def list_at(value: Value, path: str) -> list[Any]:
