@@ -133,7 +133,7 @@ def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> s
     """The kind of a message that was said to nobody, "" of one that is not counted; None of any other."""
     if given is not None and is_silent(given):
         return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # of a tree, nobody's message
-    is_aside = value.get("phase") in _ASIDES or value.get("channel") in _ASIDES
+    is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
     kind = value.get("type")

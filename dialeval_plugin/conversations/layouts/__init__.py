@@ -27,7 +27,7 @@ _ANSWERS = ("output", "response", "completion", "answer", "choices", "generation
 def _exchange_names(value: Value) -> tuple[str, str] | None:
     for names in _EXCHANGES:
         halves = [value.get(name) for name in names]
-        if None not in halves and any(map(is_chat, halves)):
+        if all(half is not None for half in halves) and any(map(is_chat, halves)):
             return names
     messages = listed(value.get("messages"))
     if messages and isinstance(messages[-1], Mapping):

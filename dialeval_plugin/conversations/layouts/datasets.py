@@ -97,25 +97,25 @@ def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
         if (is_first := is_first_preferred()) is None:
             return [Logged([], left_out=UNDECIDED)]
         answer = first if is_first is preferred else second
-        asked_first, answered = listed(value.get("prompt")), listed(answer)
-        if asked_first and answered and all(isinstance(text, str) for text in (*asked_first, *answered)):
-            pairs = zip(asked_first, answered, strict=True)  # of a battle of several turns
+        questions, answered = listed(value.get("prompt")), listed(answer)
+        if questions and answered and all(isinstance(text, str) for text in (*questions, *answered)):
+            pairs = zip(questions, answered, strict=True)  # of a battle of several turns
             return [Logged(alternating(text for pair in pairs for text in pair), id_of(value))]
         if isinstance(answer, str) and (messages := split_dialogue(answer)) is not None:
             return [Logged(messages, id_of(value), len(messages) - 1)]
-        said = messages_of(answer, ASSISTANT) or []
-        if len(said) > 1:  # with what was said before; of a battle of several turns each answer is that side's
+        answers = messages_of(answer, ASSISTANT) or []
+        if len(answers) > 1:  # with what was said before; of a battle of several turns each answer is that side's
             is_battle = "conversation_a" in value or "full_conversation" in value
-            return [Logged(said, id_of(value), 0 if is_battle else len(said) - 1)]
+            return [Logged(answers, id_of(value), 0 if is_battle else len(answers) - 1)]
         request = next((value[name] for name in _REQUESTS if value.get(name) is not None), "")
         if isinstance(request, Mapping) and isinstance(request.get("full_text"), str):
             request = request["full_text"]
         if "instruction" in value:
             request = "\n\n".join(text for name in ("instruction", "input") if (text := value.get(name)))
-        asked = messages_of(request, USER) or []
+        before = messages_of(request, USER) or []
         if isinstance(answer, str) and isinstance(request, str) and split_dialogue(request):
-            said = [{"role": ASSISTANT, "content": answer.strip()}]  # the transcript ends with "Assistant:"
-        return [Logged([*asked, *said], id_of(value), len(asked))]
+            answers = [{"role": ASSISTANT, "content": answer.strip()}]  # the transcript ends with "Assistant:"
+        return [Logged([*before, *answers], id_of(value), len(before))]
 
     return read
 

@@ -17,7 +17,7 @@ from typing import Any
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_silent
 
-from .layout import Layout, Logged, Value, at, has, id_of, list_at, listed, messages_at, plain, plain_text, said
+from .layout import Layout, Logged, Value, as_message, at, has, id_of, list_at, listed, messages_at, plain, plain_text
 
 _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
@@ -126,7 +126,7 @@ def _lm_studio(message: Any) -> Any:
 def _sillytavern(value: Value) -> Value | str:
     if "mes" not in value:
         return ""  # the first row is of the chat as a whole
-    return said("event", value["mes"]) if value.get("is_system") else value
+    return as_message("event", value["mes"]) if value.get("is_system") else value
 
 
 def _cherry_studio(value: Value) -> list[Logged]:
@@ -158,7 +158,8 @@ def _cursor(value: Value) -> list[Logged]:
 
 def _cursor_message(bubble: Any) -> Any:
     unseen = [kind for name, kind in (("thinking", "thinking"), ("toolFormerData", "tool_call")) if bubble.get(name)]
-    return said(USER if bubble["type"] in (1, "user") else ASSISTANT, bubble.get("text") or bubble.get("rawText"), *unseen)
+    role = USER if bubble["type"] in (1, "user") else ASSISTANT
+    return as_message(role, bubble.get("text") or bubble.get("rawText"), *unseen)
 
 
 def _vscode(value: Value) -> list[Logged]:
@@ -173,7 +174,7 @@ def _vscode(value: Value) -> list[Logged]:
                 text += part.get("name") or ""
             else:
                 unseen.append(kind)
-        messages += [said(USER, asked if isinstance(asked, str) else asked["text"]), said(ASSISTANT, text, *unseen)]
+        messages += [as_message(USER, asked if isinstance(asked, str) else asked["text"]), as_message(ASSISTANT, text, *unseen)]
     return [Logged(messages, value.get("sessionId"))]
 
 
@@ -207,9 +208,9 @@ def _codex(value: Value) -> Value | str:
 def _copilot(row: Value) -> Value:
     role = USER if row["Author"].lower() in ("user", "human") else ASSISTANT
     if "Message" in row:
-        return said(role, row["Message"], conversation=row["Conversation"], time=row.get("Time"))
+        return as_message(role, row["Message"], conversation=row["Conversation"], time=row.get("Time"))
     time = datetime.strptime(row["CreatedAt"], "%m/%d/%Y %H:%M:%S %z")
-    return said(role, row["MessageContent"], conversation=row["ChatName"], time=time)
+    return as_message(role, row["MessageContent"], conversation=row["ChatName"], time=time)
 
 
 def _grok(value: Value) -> list[Logged]:
@@ -229,16 +230,16 @@ def _takeout_activity(value: Value) -> list[Value] | str:
     number = 2 * int(1000 * datetime.fromisoformat(value["time"].replace("Z", "+00:00")).timestamp())
     conversation = str(value.get("titleUrl") or "").rpartition("/")[2] or value["time"]
     texts = (USER, named.get("Request") or _ACTIVITIES.sub("", value["title"], count=1)), (ASSISTANT, answer)
-    return [said(role, text, conversation=conversation, turn_index=number + n) for n, (role, text) in enumerate(texts)]
+    return [as_message(role, text, conversation=conversation, turn_index=number + n) for n, (role, text) in enumerate(texts)]
 
 
 def _takeout_turn(turn: Any) -> Any:
     if "user_turn" in turn:
-        return said(USER, turn["user_turn"]["prompt"])
+        return as_message(USER, turn["user_turn"]["prompt"])
     answer = turn["system_turn"]
     pieces = [piece for one in answer.get("text") or () for piece in (one, *(one.get("cards") or ()))]
     texts = [one.get("data") or one.get("content") for one in pieces]
-    return said(ASSISTANT, "\n".join(filter(None, texts)), *("thinking" for _ in answer.get("model_thoughts") or ()))
+    return as_message(ASSISTANT, "\n".join(filter(None, texts)), *("thinking" for _ in answer.get("model_thoughts") or ()))
 
 
 def _perplexity(value: Value) -> list[Logged]:
@@ -246,7 +247,7 @@ def _perplexity(value: Value) -> list[Logged]:
     for entry in value["entries"]:
         blocks = [at(block, "markdown_block.answer") for block in entry.get("blocks") or ()]
         answer = entry.get("answer") or next(filter(None, blocks), None)
-        messages += [said(USER, entry.get("query") or entry["query_str"]), said(ASSISTANT, answer)]
+        messages += [as_message(USER, entry.get("query") or entry["query_str"]), as_message(ASSISTANT, answer)]
     return [Logged(messages, id_of(value))]
 
 

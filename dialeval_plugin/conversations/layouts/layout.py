@@ -209,7 +209,7 @@ def plain(name: str, about: str, path: str, *of_messages: str, **settings: Any) 
     )  # fmt: skip
 
 
-def said(role: object, text: object, *unseen: str, **others: object) -> dict[str, Any]:
+def as_message(role: object, text: object, *unseen: str, **others: object) -> dict[str, Any]:
     """Return a usual message of a text and of parts of these kinds, which are counted; without a text it is no turn."""
     parts = [*({"type": kind} for kind in unseen), *([{"type": "text", "text": text}] if text else [])]
     return {"role": role, "content": parts if unseen else text or None, **others}
@@ -301,18 +301,18 @@ def exchange(request: Any, answer: Any, id: object) -> list[Logged]:
 
     An answer that begins with the request, as states of agents do, has it once.
     """
-    asked, said = messages_of(request, USER), messages_of(answer, ASSISTANT)
-    if asked is None or said is None:
+    before, answers = messages_of(request, USER), messages_of(answer, ASSISTANT)
+    if before is None or answers is None:
         raise InputError(
             "has a request or an answer that is no chat. Say which fields hold them by --columns context=NAME,response=NAME"
         )
     if (
-        asked
-        and len(said) > len(asked)
-        and all(_content(one) == _content(other) for one, other in zip(asked, said, strict=False))
+        before
+        and len(answers) > len(before)
+        and all(_content(one) == _content(other) for one, other in zip(before, answers, strict=False))
     ):
-        said = said[len(asked) :]
-    return [Logged([*asked, *said], id, len(asked))]
+        answers = answers[len(before) :]
+    return [Logged([*before, *answers], id, len(before))]
 
 
 def _content(message: Any) -> Any:
@@ -360,10 +360,10 @@ def texts(name: str, about: str, question: str, answer: str, *marks: str, more: 
     """Return a layout of rows with a question and an answer that are texts; `more` is a second part of the question."""
 
     def read(value: Value) -> list[Logged]:
-        asked = [text for field in (question, more) if field and (text := value.get(field))]
+        questions = [text for field in (question, more) if field and (text := value.get(field))]
         before = alternating(text for pair in listed(value.get("history")) or [] for text in pair)
-        said = {"role": ASSISTANT, "content": value[answer]}
-        return [Logged([*before, {"role": USER, "content": "\n\n".join(asked)}, said], id_of(value), len(before) + 1)]
+        answered = {"role": ASSISTANT, "content": value[answer]}
+        return [Logged([*before, {"role": USER, "content": "\n\n".join(questions)}, answered], id_of(value), len(before) + 1)]
 
     return Layout(
         name=name, about=about, read=read, marks=(question, answer, *marks),

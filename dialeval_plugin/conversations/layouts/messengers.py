@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.roles import ASSISTANT, USER
 
-from .layout import Layout, Logged, Value, ask_who, at, has, messages_at, said, shape
+from .layout import Layout, Logged, Value, as_message, ask_who, at, has, messages_at, shape
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
@@ -50,7 +50,7 @@ def _telegram_message(message: Any, chat: Value) -> Any:
     speaker = message.get("from") or "deleted account"
     if chat.get("type") == "bot_chat":
         speaker = ASSISTANT if speaker == chat.get("name") else USER
-    return said(speaker, text, date=message.get("date"), id=message.get("id"))
+    return as_message(speaker, text, date=message.get("date"), id=message.get("id"))
 
 
 def _whatsapp_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
@@ -73,7 +73,7 @@ def _whatsapp(value: Value) -> Value:
     if not value["speaker"]:
         return _SERVICE
     text = value["text"].replace("<This message was edited>", "").strip()
-    return said(value["speaker"], None if _WHATSAPP_MEDIA.fullmatch(text) else text)
+    return as_message(value["speaker"], None if _WHATSAPP_MEDIA.fullmatch(text) else text)
 
 
 def _is_slack(value: object) -> bool:
@@ -86,7 +86,7 @@ def _slack_message(value: Value) -> Value:
         return {**_SERVICE, "ts": value["ts"], "conversation": "channel"}
     thread = value.get("thread_ts")
     speaker = ASSISTANT if is_bot else value.get("user") or value.get("username")
-    return said(speaker, value["text"], ts=value["ts"], conversation=f"thread {thread}" if thread else "channel")
+    return as_message(speaker, value["text"], ts=value["ts"], conversation=f"thread {thread}" if thread else "channel")
 
 
 def _slack(value: Value) -> list[Logged]:
@@ -101,12 +101,12 @@ def _discord_message(message: Any) -> Any:
         return {**message, **_SERVICE}
     author = message["author"]
     speaker = ASSISTANT if author.get("isBot") else author.get("nickname") or author["name"]
-    return said(speaker, message["content"], id=message.get("id"), timestamp=message.get("timestamp"))
+    return as_message(speaker, message["content"], id=message.get("id"), timestamp=message.get("timestamp"))
 
 
 def _meta_message(message: Any) -> Any:
     text = _decoded(message.get("content") or "")
-    return said(_decoded(message["sender_name"]), text, timestamp_ms=message.get("timestamp_ms"))
+    return as_message(_decoded(message["sender_name"]), text, timestamp_ms=message.get("timestamp_ms"))
 
 
 def _decoded(text: str) -> str:
@@ -125,20 +125,20 @@ def _signal(value: Value) -> Value | str:
             return "service message"
         chat = at(sent, "groupInfo.groupId") or sent.get("destination") or envelope["source"]
         speaker = "me" if sent.get("destination") else envelope.get("sourceName") or envelope["source"]
-        return said(speaker, sent["message"], conversation=chat, timestamp=sent.get("timestamp"))
+        return as_message(speaker, sent["message"], conversation=chat, timestamp=sent.get("timestamp"))
     kind = value.get("type")
     if kind not in (None, "incoming", "outgoing"):
         return {**_SERVICE, "conversation": value.get("conversationId")}
     speaker = value.get("sender") or value.get("source") or value.get("sourceServiceId") or "them"
     speaker = "me" if kind == "outgoing" else speaker
     when = value.get("sent_at") or value.get("date")
-    return said(speaker, value.get("body"), conversation=value.get("conversationId"), timestamp=when)
+    return as_message(speaker, value.get("body"), conversation=value.get("conversationId"), timestamp=when)
 
 
 def _imessage(value: Value) -> Value:
     other = value.get("handle_id") or value.get("phone_number") or value.get("sender") or "them"
     chat = value.get("chat_identifier") or value.get("chat_id") or value.get("group_chat_name")
-    return said("me" if value["is_from_me"] else str(other), value.get("text"), conversation=chat, date=value.get("date"))
+    return as_message("me" if value["is_from_me"] else str(other), value.get("text"), conversation=chat, date=value.get("date"))
 
 
 def _of_people(name: str, about: str, recognises: Callable[[Value], bool] | str, who: str = "", **others: Any) -> Layout:

@@ -13,7 +13,7 @@ from typing import Any
 from dialeval_plugin.conversations.messages import Fields
 from dialeval_plugin.conversations.roles import ASSISTANT, SYSTEM, USER
 
-from .layout import Layout, Logged, Value, at, has, id_of, list_at, plain, plain_text, said
+from .layout import Layout, Logged, Value, as_message, at, has, id_of, list_at, plain, plain_text
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _RELAYED = {"role": "event"}
@@ -31,7 +31,7 @@ def _rasa(value: Value) -> list[Logged]:
                 pass
         elif kind in ("user", "bot"):
             role = USER if kind == "user" else ASSISTANT
-            sessions[-1].append(said(role, event.get("text"), timestamp=event.get("timestamp")))
+            sessions[-1].append(as_message(role, event.get("text"), timestamp=event.get("timestamp")))
     kept = [one for one in sessions if one]
     sender = value.get("sender_id")
     return [Logged(one, sender if len(kept) == 1 else f"{sender}/{number}") for number, one in enumerate(kept, start=1)]
@@ -42,7 +42,7 @@ def _botpress(value: Value) -> Value:
     text = payload.get("text") if value.get("type", "text") in ("text", "choice", "markdown") else None
     role = USER if value["direction"] == "incoming" else ASSISTANT
     thread, when = (value.get("conversationId") or value.get("threadId")), (value.get("createdAt") or value.get("createdOn"))
-    return said(role, text or payload.get("markdown"), conversation=thread, time=when)
+    return as_message(role, text or payload.get("markdown"), conversation=thread, time=when)
 
 
 def _voiceflow(value: Value) -> Value:
@@ -53,27 +53,28 @@ def _voiceflow(value: Value) -> Value:
     elif value["type"] in ("text", "speak"):
         text = at(payload, "payload.message") or payload.get("message")
     role = {"request": USER, "text": ASSISTANT, "speak": ASSISTANT}.get(value["type"])
-    return said(role, text) if role else _RELAYED
+    return as_message(role, text) if role else _RELAYED
 
 
 def _segment(segment: Any) -> Any:
     role = at(segment, "segmentParticipant.role") or at(segment, "segment_participant.role")
-    return said(role, segment["text"])
+    return as_message(role, segment["text"])
 
 
 def _dialogflow(value: Value) -> list[Value]:
     result = value["queryResult"]
     texts = [text for one in result.get("responseMessages") or () for text in at(one, "text.text") or ()]
-    asked = result.get("queryText") or result.get("text")
+    question = result.get("queryText") or result.get("text")
     answer = result.get("fulfillmentText") or "\n".join(texts)
-    return [said(USER, asked, conversation=value.get("session")), said(ASSISTANT, answer, conversation=value.get("session"))]
+    session = {"conversation": value.get("session")}
+    return [as_message(USER, question, **session), as_message(ASSISTANT, answer, **session)]
 
 
 def _lex(value: Value) -> list[Value]:
     answers = [one.get("content") for one in value.get("messages") or ()] or [at(value, "botResponse") or value.get("message")]
     answer = "\n".join(one for one in answers if isinstance(one, str))
     session = {"conversation": value.get("sessionId"), "timestamp": value.get("timestamp")}
-    return [said(USER, value["inputTranscript"], **session), said(ASSISTANT, answer, **session)]
+    return [as_message(USER, value["inputTranscript"], **session), as_message(ASSISTANT, answer, **session)]
 
 
 def _connect(value: Value) -> list[Logged]:
@@ -83,7 +84,7 @@ def _connect(value: Value) -> list[Logged]:
         if one.get("Type", "MESSAGE") != "MESSAGE":
             return _RELAYED
         role = one.get("ParticipantRole") or roles.get(one["ParticipantId"]) or one["ParticipantId"]
-        return said(ASSISTANT if role == "CUSTOM_BOT" else role, one.get("Content"), id=one.get("Id"))
+        return as_message(ASSISTANT if role == "CUSTOM_BOT" else role, one.get("Content"), id=one.get("Id"))
 
     id = value.get("ContactId") or at(value, "CustomerMetadata.ContactId")
     return [Logged([message(one) for one in value["Transcript"]], id)]
@@ -98,7 +99,7 @@ def _intercom_part(part: Any) -> Any:
     if part["part_type"] not in ("comment", "open", "assignment", "quick_reply") or not part.get("body"):
         return {"role": "note" if part["part_type"] == "note" else "event"}
     kind = part["author"]["type"]
-    return said(_INTERCOM.get(kind, kind), plain_text(part["body"]))
+    return as_message(_INTERCOM.get(kind, kind), plain_text(part["body"]))
 
 
 def _zendesk(value: Value) -> list[Logged]:
@@ -107,7 +108,7 @@ def _zendesk(value: Value) -> list[Logged]:
 
     def message(comment: Any) -> Any:
         role = "note" if comment.get("public") is False else "customer" if comment["author_id"] == asks else "agent"
-        return said(role, comment.get("plain_body") or comment["body"], id=comment.get("id"))
+        return as_message(role, comment.get("plain_body") or comment["body"], id=comment.get("id"))
 
     return [Logged([message(one) for one in value["comments"]], ticket.get("id"))]
 
@@ -115,20 +116,20 @@ def _zendesk(value: Value) -> list[Logged]:
 def _zendesk_chat(message: Any) -> Any:
     kind = message.get("sender_type") or ("Visitor" if message.get("name") == "Visitor" else "Agent")
     is_said = message["type"] == "chat.msg" and kind != "Trigger"
-    return said(kind, message.get("msg"), timestamp=message.get("timestamp")) if is_said else _RELAYED
+    return as_message(kind, message.get("msg"), timestamp=message.get("timestamp")) if is_said else _RELAYED
 
 
 def _twilio(value: Value) -> Value:
     sides = sorted(str(value[name]) for name in ("from", "to"))
     role = USER if value["direction"] == "inbound" else ASSISTANT
-    return said(role, value["body"], conversation=" ".join(sides), sent_at=value.get("date_sent"))
+    return as_message(role, value["body"], conversation=" ".join(sides), sent_at=value.get("date_sent"))
 
 
 def _cohere(value: Value) -> list[Logged]:
-    asked = [said(USER, value["message"])] if value.get("message") else []
+    asked = [as_message(USER, value["message"])] if value.get("message") else []
     answer = at(value, "response.text") or value.get("text")
-    answered = [said(ASSISTANT, answer)] if asked and answer else []  # without a message the history has the answer too
-    prompt = [said(SYSTEM, value["preamble"])] if value.get("preamble") else []
+    answered = [as_message(ASSISTANT, answer)] if asked and answer else []  # without a message the history has the answer too
+    prompt = [as_message(SYSTEM, value["preamble"])] if value.get("preamble") else []
     messages = [*prompt, *list_at(value, "chat_history"), *asked, *answered]
     return [Logged(messages, id_of(value), len(messages) - 1 if answered else 0)]
 
@@ -139,7 +140,7 @@ def _activity(value: Value) -> Value:
         return {**_RELAYED, **place}
     sender = value["from"]
     role = {0: ASSISTANT, 1: USER}.get(sender.get("role"), sender.get("role") or sender.get("name") or sender["id"])
-    return said(role, value.get("text") or value.get("speak"), **place)
+    return as_message(role, value.get("text") or value.get("speak"), **place)
 
 
 _BOT_FRAMEWORK = "Microsoft's Bot Framework or Copilot Studio"

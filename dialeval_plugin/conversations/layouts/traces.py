@@ -83,14 +83,16 @@ def _nested_message(message: Any) -> Any:
 
 def _pair(attributes: Any) -> tuple[Any, Any] | None:
     """The request and the answer among attributes."""
-    pairs = (tuple(at(attributes, path) for path in names) for names in _SPANS)
-    return next(((_messages(asked), _messages(said)) for asked, said in pairs if asked is not None and said is not None), None)
+    for request, answer in ((at(attributes, first), at(attributes, second)) for first, second in _SPANS):
+        if request is not None and answer is not None:
+            return _messages(request), _messages(answer)
+    return None
 
 
 def _of_events(events: Iterable[Any]) -> tuple[list[Any], list[Any]]:
     """The request and the answer that events of a span hold, each a message, or the one with all."""
-    asked: list[Any] = []
-    said: list[Any] = []
+    request: list[Any] = []
+    answer: list[Any] = []
     for event in events:
         attributes = _attributes(event)
         body = _otlp(event["body"]) if "body" in event else attributes
@@ -99,15 +101,15 @@ def _of_events(events: Iterable[Any]) -> tuple[list[Any], list[Any]]:
         if (pair := _pair(attributes)) is not None:
             return pair
         if kind in ("system", "user", "assistant", "tool"):
-            asked.append({"role": kind, "content": body.get("content")} if isinstance(body, Mapping) else body)
+            request.append({"role": kind, "content": body.get("content")} if isinstance(body, Mapping) else body)
         elif kind == "choice":
             message = parsed_cell(body.get("message", body.get("content")))
-            said.append({"role": "assistant", **(message if isinstance(message, Mapping) else {"content": message})})
+            answer.append({"role": "assistant", **(message if isinstance(message, Mapping) else {"content": message})})
         elif kind == "content.prompt":
-            asked += listed(at(attributes, "gen_ai.prompt")) or []
+            request += listed(at(attributes, "gen_ai.prompt")) or []
         elif kind == "content.completion":
-            said += listed(at(attributes, "gen_ai.completion")) or []
-    return asked, said
+            answer += listed(at(attributes, "gen_ai.completion")) or []
+    return request, answer
 
 
 def _span(value: Value) -> Logged:
@@ -120,8 +122,8 @@ def _span(value: Value) -> Logged:
             return Logged([], left_out=f"{kind.lower()} span without messages".strip())
     names = ("context.trace_id", "trace_id", "traceId", "context.span_id", "span_id", "spanId")
     id = next((id for name in names if (id := value.get(name, at(value, name)))), None)
-    asked, said = pair
-    return exchange(asked, said, id if id is not None else id_of(value))[0]._replace(once=("trace", id))
+    request, answer = pair
+    return exchange(request, answer, id if id is not None else id_of(value))[0]._replace(once=("trace", id))
 
 
 def _is_span(value: Value) -> bool:
@@ -150,8 +152,8 @@ def _otlp_events(value: Value) -> Iterator[Logged]:
             for record in scope.get("logRecords") or ():
                 spans.setdefault(record.get("spanId"), []).append(record)
     for id, records in spans.items():
-        asked, said = _of_events(records)
-        yield exchange(asked, said, id)[0] if asked and said else Logged([], left_out="span without messages")
+        request, answer = _of_events(records)
+        yield exchange(request, answer, id)[0] if request and answer else Logged([], left_out="span without messages")
 
 
 def _mlflow(value: Value) -> list[Logged]:
@@ -177,8 +179,8 @@ def _openrouter(value: Value) -> list[Logged]:
 
 
 def _adot(value: Value) -> list[Logged]:
-    said = listed(at(value, "body.output.messages")) or []
-    return exchange(at(value, "body.input.messages"), said[-1:], value.get("traceId") or id_of(value))
+    answer = listed(at(value, "body.output.messages")) or []
+    return exchange(at(value, "body.input.messages"), answer[-1:], value.get("traceId") or id_of(value))
 
 
 LAYOUTS = [
