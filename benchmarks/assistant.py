@@ -37,9 +37,8 @@ from measuring import interleaved, memory_figures, options_of, padded_batches, p
 
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.methods.assistant.head import AssistantHead
 from dialeval_plugin.methods.assistant.judging import AssistantConfig
-from dialeval_plugin.methods.assistant.model import TrainedAssistant
+from dialeval_plugin.methods.assistant.model import AssistantHead, TrainedAssistant
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import load_encoder, transformer_of, without_normalisation

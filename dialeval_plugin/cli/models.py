@@ -110,7 +110,7 @@ def percentiles(
     from dialeval_plugin.core.signature import file_hash
     from dialeval_plugin.models.folders import PRETRAINED
     from dialeval_plugin.pretrained.catalogue import KINDS, open_scorer, settings_file
-    from dialeval_plugin.training.percentiles import write_percentiles
+    from dialeval_plugin.training.people import write_percentiles
 
     from .train.options import read_all_dialogues
 
@@ -154,15 +154,13 @@ def push(
     """Upload a model to the Hub, to be used by `--option model=OWNER/NAME`."""
     from dialeval_plugin.models.folders import check_weights, resolve
     from dialeval_plugin.models.hub import check_repository, upload
-    from dialeval_plugin.models.manifest import listed, of_model
+    from dialeval_plugin.models.manifest import of_model
     from dialeval_plugin.pretrained.catalogue import settings_file
 
     folder = resolve(name)
     settings_file(folder)
     check_weights(folder)
     check_repository(repository)
-    if listed(folder) is None:
-        raise InputError(f"{name}: has no manifest of its files. Export it with `dialeval models export`, and push the result.")
     upload("model", repository, folder, files=of_model(folder), private=private, message="Upload a model of dialeval-plugin")
     typer.echo(f"{repository}: {folder.name}")
 

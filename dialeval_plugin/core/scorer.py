@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
-NOT_BLAMED = "nothing stands out"
+NO_WEAKNESS = "nothing stands out"
 """Explanation where no quality is low."""
 BLOCK = 4096
 """Largest number of items scored together; files of scores are written block by block."""

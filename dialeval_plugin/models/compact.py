@@ -1,15 +1,10 @@
 """Model folders of a few megabytes: where an encoder started from, and what training changed, in a few bits a weight.
 
-A compact folder is a model folder with `DELTA_FILE` in place of `model.safetensors`: by the names of the encoder's tensors, the
-differences from the encoder that it was trained from, which the file's header names with its SHA-256. A matrix is stored in
-rows of signed numbers of 2 to 8 bits, packed, with one scale a row; what is too small to be worth it is stored as it is, not as
-a difference. Weights of heads are halved to float16.
+A compact folder has `DELTA_FILE` in place of `model.safetensors`: differences from the encoder that its header names with its
+SHA-256. A matrix is stored in rows of packed signed numbers of 2 to 8 bits, with one scale a row; what is small is stored as it
+is, not as a difference. Weights of heads are float16. The bundled encoder has `ROUNDED_FILE` instead: rows of 16 bits.
 
-The bundled encoder has `ROUNDED_FILE` in place of `model.safetensors`: its matrices in rows of signed numbers of 16 bits,
-with one scale a row. The header names the SHA-256 of the weights that were rounded.
-
-Every weight that is read back is the same on every machine to the bit: the arithmetic is one multiplication and one addition,
-each rounded by itself. It is numpy's, so that torch is not needed.
+Weights that are read back are the same on every machine to the bit. The arithmetic is numpy's, so that torch is not needed.
 """
 
 from __future__ import annotations
@@ -49,12 +44,7 @@ def original_hash(folder: Path) -> str:
 
 
 def base_of(folder: Path) -> Path | None:
-    """Return the folder of the encoder that a compact folder's weights are to be added to; None where it holds them whole.
-
-    Raises:
-        MissingPrerequisite: the encoder is not to be had.
-        ModelLoadError: the file is damaged, or the encoder there is not the one that training started from.
-    """
+    """Return the folder of the encoder that a compact folder's weights are to be added to; None where it holds them whole."""
     path = folder / DELTA_FILE
     if not path.exists():
         return None
@@ -96,12 +86,7 @@ def changes(folder: Path, shapes: Mapping[str, Sequence[int]]) -> Iterator[Chang
 
 
 def encoder_weights(folder: Path) -> dict[str, np.ndarray]:
-    """Return the weights of an encoder in a folder, or of a compact folder, by the names that they have in the encoder.
-
-    Raises:
-        MissingPrerequisite: the encoder of a compact folder is not to be had.
-        ModelLoadError: a file is damaged.
-    """
+    """Return the weights of an encoder in a folder, or of a compact folder, by the names that they have in the encoder."""
     if (path := folder / ROUNDED_FILE).exists():
         tensor_names(path)
         return {name: stored if scales is None else stored * scales[:, None] for name, stored, scales in _read(path)}

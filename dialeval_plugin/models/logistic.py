@@ -25,5 +25,5 @@ def logistic_regression(
         value = (counted * np.logaddexp(0, -margin)).sum() + ((weights - start) ** 2).sum()
         return float(value), columns.T @ (-sign * counted * expit(-margin)) + 2 * (weights - start)
 
-    found: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B").x
-    return found
+    fitted: FloatArray = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return fitted

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, ModelLoadError
 from dialeval_plugin.core.files import checked_model_file, read_json, to_json, write_text
@@ -62,7 +62,6 @@ class _Settings(TypedDict):
 
     training: dict[str, Any]
     weights: dict[str, str]
-    has_manifest: NotRequired[bool]
 
 
 def write_manifest(folder: Path, coming: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -103,7 +102,7 @@ def changing(folder: Path, name: str) -> Iterator[None]:
     """Let a file that says something of a model be written anew; at every moment the folder is one that can be opened."""
     others = listed(folder)
     if others is None:
-        yield
+        yield  # A run's folder, which has no manifest yet.
         return
     others.pop(name, None)
     _write(folder, others)
@@ -112,17 +111,13 @@ def changing(folder: Path, name: str) -> Iterator[None]:
 
 
 def check_files(settings: Path) -> None:
-    """Refuse a model folder, given by its settings file, that is not whole, or in which a file is not the one published.
-
-    Of a folder without a manifest, which releases before 0.3 wrote, only the weights are looked at.
-    """
-    folder, said = settings.parent, checked_model_file(settings, _Settings)
-    expected = listed(folder)
-    if expected is None and (said.get("has_manifest") or recorded(settings)):
+    """Refuse a model folder, given by its settings file, that is not whole, or in which a file is not the one published."""
+    folder = settings.parent
+    if (files := listed(folder)) is None:
         raise ModelLoadError(f"{folder / MANIFEST_FILE}: there is no such file. {_COPY_AGAIN}")
-    expected = {**(expected or {}), **said["weights"]}
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors") if path.is_file()}
-    for name in sorted({*expected, *filter(_may_belong, found)}):
+    expected = {**files, **checked_model_file(settings, _Settings)["weights"]}
+    weights = {path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors") if path.is_file()}
+    for name in sorted({*expected, *filter(_may_belong, weights)}):
         check_file(folder / name, expected.get(name), _COPY_AGAIN)
 
 
@@ -136,14 +131,14 @@ def check_file(path: Path, expected: str | None, remedy: str) -> None:
 
 def recorded(settings: Path) -> str | None:
     """Return which manifest this release has recorded of the bundled model that has this settings file; None of others."""
-    found = file_hash(settings)
-    named = (name for name in RECORDED if (listed(pretrained_path() / name) or {}).get(settings.name) == found)
-    return next((RECORDED[name] for name in named), None)
+    own = file_hash(settings)
+    names = (name for name in RECORDED if (listed(pretrained_path() / name) or {}).get(settings.name) == own)
+    return next((RECORDED[name] for name in names), None)
 
 
 def of_model(folder: Path) -> list[str]:
     """Names of the files that go where the model goes: those of its manifest, the manifest itself, and the card."""
-    return [name for name in (*(listed(folder) or _unlisted(folder)), MANIFEST_FILE, CARD) if (folder / name).is_file()]
+    return [name for name in (*(listed(folder) or ()), MANIFEST_FILE, CARD) if (folder / name).is_file()]
 
 
 @contextlib.contextmanager
@@ -178,8 +173,8 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 def _is_same(one: Path, other: Path) -> bool:
     """Whether two folders hold the same files, to the byte."""
-    found, expected = ({path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (one, other))
-    return found == expected and not any(filecmp.cmpfiles(one, other, expected, shallow=False)[1:])
+    files, expected = ({path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (one, other))
+    return files == expected and not any(filecmp.cmpfiles(one, other, expected, shallow=False)[1:])
 
 
 class Licence(NamedTuple):
@@ -192,18 +187,14 @@ class Licence(NamedTuple):
 def licence_of(folder: Path) -> Licence | None:
     """Return the licence of a model, ours or a copy of it; None where nothing of the kind is recorded, as for a stranger's."""
     path = folder / PROVENANCE_FILE
-    said = read_json(path) if path.is_file() else None
-    if not isinstance(said, dict) or not isinstance(said.get("commercial_use"), bool):
+    stated = read_json(path) if path.is_file() else None
+    if not isinstance(stated, dict) or not isinstance(stated.get("commercial_use"), bool):
         return None
-    return Licence(str(said.get("licence")), said["commercial_use"])
+    return Licence(str(stated.get("licence")), stated["commercial_use"])
 
 
 def is_commercial() -> bool | None:
-    """Whether open weights alone are wanted; None where the user has not said.
-
-    Raises:
-        InputError: the variable is neither 1 nor 0.
-    """
+    """Whether open weights alone are wanted; None where the user has not said."""
     value = os.environ.get(COMMERCIAL, "")
     if value not in ("", "0", "1"):
         raise InputError(f"{COMMERCIAL}={value!r}: is neither 1 nor 0. Set it to 1 for weights that allow commercial use.")
@@ -219,9 +210,6 @@ def check_use(folder: Path) -> None:
     """Refuse a model whose data forbid commercial use where open weights alone are wanted; where nothing is said, say so once.
 
     Once a process, as a warning; models of which no licence is recorded are the user's own matter.
-
-    Raises:
-        InputError: see above; the message names the open models.
     """
     licence, wanted = licence_of(folder), is_commercial()
     if licence is None or licence.is_open or wanted is False:

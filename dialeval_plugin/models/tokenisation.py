@@ -71,14 +71,14 @@ class JsonTokenizer:
 
         The end of a longer one is cut, and the second of its pair says so.
         """
-        found = [(encoding.ids, False) for encoding in self.tokenizer.encode_batch_fast(texts)]
-        long = [place for place, (ids, _) in enumerate(found) if len(ids) > longest]
+        texts_ids = [(encoding.ids, False) for encoding in self.tokenizer.encode_batch_fast(texts)]
+        long = [place for place, (ids, _) in enumerate(texts_ids) if len(ids) > longest]
         if long:
             self.tokenizer.enable_truncation(longest)
             for place, encoding in zip(long, self.tokenizer.encode_batch_fast([texts[place] for place in long]), strict=True):
-                found[place] = encoding.ids, True
+                texts_ids[place] = encoding.ids, True
             self.tokenizer.no_truncation()
-        return found
+        return texts_ids
 
 
 def _remembered_words(tokenizer: Any) -> Callable[[str], list[int]] | None:

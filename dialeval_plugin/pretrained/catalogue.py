@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
-from typing_extensions import Self, TypedDict
+from typing_extensions import TypedDict
 
 from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.core.errors import InputError, ModelLoadError
@@ -21,23 +21,11 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE, MANIFEST_FILE, file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_weights, resolve
-from dialeval_plugin.models.manifest import changing, listed, of_model, recorded, unfinished, write_manifest
+from dialeval_plugin.models.manifest import changing, of_model, recorded, unfinished, write_manifest
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
 
 TOLERANCE = 1e-4
 """How far a score may be from the golden one, of scores above 1 the relative difference."""
-
-
-_Load: TypeAlias = Callable[[Path, RuntimeChoice], Any]
-
-
-class _Trained(Protocol):
-    """A trained model that opens a folder and writes it whole."""
-
-    @classmethod
-    def load(cls, name: str) -> Self: ...
-
-    def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,7 @@ class Kind:
         default: DefaultModel = getattr(importlib.import_module(f"dialeval_plugin.methods.{self.method}.{module}"), name)
         return default
 
-    def code(self) -> tuple[type[_Trained] | None, _Load | None]:
+    def code(self) -> tuple[Any, Callable[[Path, RuntimeChoice], Any] | None]:
         """Import the class and the function, where there are such; they need torch."""
         if not self.trained:
             return None, None
@@ -77,7 +65,7 @@ KINDS = {
     for settings, kind in {
         "assistant.json": Kind("assistant", "scorer:ASSISTANT_MODEL", trained="TrainedAssistant"),
         "general.json": Kind("general", "scorer:GENERAL_MODEL", trained="TrainedGeneral"),
-        "slm.json": Kind("slide", "small_model:SLM", "slm", "TrainedSmallModel"),
+        "slm.json": Kind("slide", "scorer:SLM", "slm", "TrainedSmallModel"),
         "causalscore.json": Kind("causalscore", "scorer:CAUSAL_MODEL", trained="CausalModel"),
         "language_model.json": Kind("likelihood", "default_model:LANGUAGE_MODEL"),
     }.items()
@@ -113,11 +101,7 @@ class Verification(NamedTuple):
 
 
 def settings_file(folder: Path) -> str:
-    """Return the name of the settings file that a trained model's folder has.
-
-    Raises:
-        InputError: the folder holds no trained model.
-    """
+    """Return the name of the settings file of a trained model's folder; InputError where it holds none."""
     for name in KINDS:
         if (folder / name).is_file():
             return name
@@ -157,7 +141,7 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
             if (output / graphs).is_dir():
                 # OpenVINO does not write the same bytes twice.
                 shutil.copytree(output / graphs, made / graphs)
-            runtime = cast("_Load", load)(made, RuntimeChoice(device="cpu"))
+            runtime = cast("Callable[..., Any]", load)(made, RuntimeChoice(device="cpu"))
             write_export(runtime, made, made / graphs, backend, mini.calibration_texts())
         write_manifest(made)
 
@@ -214,12 +198,12 @@ def verify(name: str) -> Verification:
         raise ModelLoadError(
             f"{folder / MANIFEST_FILE}: names other files than this release has recorded of the model. Copy the folder again."
         )
-    golden, found = checked_model_file(folder / GOLDEN_FILE, _Golden), _scores(str(folder))
-    if not found or found.keys() != golden["scores"].keys():
+    golden, scores = checked_model_file(folder / GOLDEN_FILE, _Golden), _scores(str(folder))
+    if not scores or scores.keys() != golden["scores"].keys():
         raise ModelLoadError(f"{folder / GOLDEN_FILE}: has scores of other items than are verified. Copy the folder again.")
-    largest = max(abs(found[id] - score) / max(1, abs(score)) for id, score in golden["scores"].items())
-    record = "this release's record" if expected else f"the folder's own {'manifest' if listed(folder) else 'settings'}"
-    return Verification(len(found), largest, _instruction_set(), golden["instruction_set"], record)
+    largest = max(abs(scores[id] - score) / max(1, abs(score)) for id, score in golden["scores"].items())
+    record = "this release's record" if expected else "the folder's own manifest"
+    return Verification(len(scores), largest, _instruction_set(), golden["instruction_set"], record)
 
 
 def _scores(name: str) -> dict[str, float]:

@@ -15,8 +15,7 @@ from dialeval_plugin.methods.slide.data import trained_on
 from dialeval_plugin.methods.slide.fusion import POSITIVE_FROM
 from dialeval_plugin.methods.slide.judging import SLM_FOLDER
 from dialeval_plugin.methods.slide.model import SmallModel, TrainedSmallModel
-from dialeval_plugin.methods.slide.scorer import SlideScorer
-from dialeval_plugin.methods.slide.small_model import SLM
+from dialeval_plugin.methods.slide.scorer import SLM, SlideScorer
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import interval_text

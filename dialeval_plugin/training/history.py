@@ -1,13 +1,11 @@
 """The figures of a training, in `history.json` of the model's folder.
 
-The file is a JSON list in the order of training, one object a report:
+The file is a JSON list with one object a report:
 
     {"stage": "joint", "epoch": 1.0, "step": 12, "figures": {"training_loss": 0.71, "loss": 0.63, "auroc": 87.98}}
 
-`stage` names the part of the training, `epoch` counts the passes over its data that are over (a fraction within one, null where
-there are none), `step` its optimizer steps. `figures` are numbers, null for what is not finite, which is read as NaN:
-`training_loss` and whatever else begins with `training_` are means since the last report, the others are of validation data. No
-time is in it: two runs of one command give the same bytes.
+`epoch` counts passes over the data and may be null. Figures that begin with `training_` are means since the last report, the
+others are of validation data; null stands for NaN. No time is in it: two runs of one command give the same bytes.
 """
 
 from __future__ import annotations
@@ -16,8 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
-from typing_extensions import TypedDict
+from pydantic import BeforeValidator
 
 from dialeval_plugin.core.files import checked, read_json, to_json, write_text
 
@@ -31,27 +30,13 @@ class HistoryRow:
     stage: str
     epoch: float | None
     step: int
-    figures: Mapping[str, float]
-
-
-class _StoredRow(TypedDict):
-    """A row in the file."""
-
-    stage: str
-    epoch: float | None
-    step: int
-    figures: dict[str, float | None]
+    figures: Mapping[str, Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]]
 
 
 def read_history(folder: Path) -> list[HistoryRow]:
     """Return the rows of a folder's history."""
     path = folder / HISTORY_FILE
-    stored = checked(read_json(path), list[_StoredRow], str(path), advice="Copy the folder again.")
-    found = []
-    for row in stored:
-        figures = {name: math.nan if value is None else value for name, value in row["figures"].items()}
-        found.append(HistoryRow(row["stage"], row["epoch"], row["step"], figures))
-    return found
+    return checked(read_json(path), list[HistoryRow], str(path), advice="Copy the folder again.")
 
 
 def write_history(folder: Path, rows: Sequence[HistoryRow]) -> None:

@@ -43,7 +43,7 @@ def fit(
     folder = run.checkpoint_dir / stage
     if run.is_main_process:
         checkpoints.remove_broken(folder)
-    run.wait()
+    run.barrier()
     last = checkpoints.find_last(folder)
     part = max(1, batch_size // run.n_processes)
     common = {
@@ -130,7 +130,7 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._run.rewind(self._stage, state.global_step)
         if state.global_step:
-            self._run.say(f"{self._stage}: going on from step {state.global_step} of {state.max_steps}")
+            self._run.log_progress(f"{self._stage}: going on from step {state.global_step} of {state.max_steps}")
         # The host stores the path that it had then and drops one that is not there: relative to another folder, or moved since.
         if self._best is not None:
             state.best_model_checkpoint = str(Path(args.output_dir) / self._best)
@@ -144,7 +144,7 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Every process has written its generator's state.
-        self._run.wait()
+        self._run.barrier()
         if self._run.is_main_process:
             folder = Path(args.output_dir)
             checkpoints.seal(folder / f"checkpoint-{state.global_step}")

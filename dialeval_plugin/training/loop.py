@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -122,7 +123,7 @@ class TrainingLoop:
                 place, _, moment = name.partition(".")
                 moments.setdefault(int(place), {})[moment] = tensor
             self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-            self._run.say(f"{self._stage}: going on from step {self.n_steps} of {n_steps}")
+            self._run.log_progress(f"{self._stage}: going on from step {self.n_steps} of {n_steps}")
         # The figures of a part are written before its checkpoint.
         self._run.rewind(self._stage, self.n_steps)
 
@@ -137,37 +138,54 @@ class TrainingLoop:
         return self._folder / f"checkpoint-{step}"
 
 
-class TimedSchedule:
-    """A learning rate that rises and falls with how much of a stage is over, of its steps or of its time.
+def take_steps(
+    loop: TrainingLoop,
+    losses_of: Callable[[int], Mapping[str, Tensor]],
+    *,
+    n_steps: int,
+    steps_per_epoch: float,
+    checkpoint_steps: int,
+    max_seconds: float,
+    warm_up: float,
+) -> None:
+    """Take a stage's steps until all are taken or its time is over, one at least.
+
+    The learning rate rises and falls with how much of the stage is over, of its steps or of its time.
 
     Args:
+        loop: of the stage.
+        losses_of: returns for the number of a step, from 0, the losses to report; `loss` is minimised.
         n_steps: of the whole stage.
+        steps_per_epoch: for the report.
+        checkpoint_steps: steps between two reports of the mean losses, each with a checkpoint.
         max_seconds: that the stage may take.
         warm_up: share of the stage in which the rate rises; it falls linearly afterwards.
     """
 
-    def __init__(self, loop: TrainingLoop, *, n_steps: int, max_seconds: float, warm_up: float) -> None:
-        self._loop, self._n_steps, self._max_seconds, self._warm_up = loop, n_steps, max_seconds, warm_up
-        self._schedule = LambdaLR(loop.optimizer, self._rate)
+    def share() -> float:
+        return min(1.0, max(loop.n_steps / n_steps, loop.elapsed / max_seconds))
 
-    @property
-    def is_over(self) -> bool:
-        """Whether all steps are taken, or all the time is, after one step at least."""
-        return self._loop.n_steps > 0 and self._share >= 1
+    def rate(_: int) -> float:
+        part = share()
+        # A rate of 0 would learn nothing.
+        return max(part / warm_up if part < warm_up else (1 - part) / (1 - warm_up), 1 / n_steps)
 
-    def step(self) -> None:
-        """Set the rate of the next step."""
-        self._schedule.step()
-
-    @property
-    def _share(self) -> float:
-        """How much is over, in [0, 1]: of the steps or of the time, whichever is nearer to its end."""
-        return min(1.0, max(self._loop.n_steps / self._n_steps, self._loop.elapsed / self._max_seconds))
-
-    def _rate(self, _: int) -> float:
-        """A share of 0 would learn nothing."""
-        part, warm_up = self._share, self._warm_up
-        return max(part / warm_up if part < warm_up else (1 - part) / (1 - warm_up), 1 / self._n_steps)
+    schedule = LambdaLR(loop.optimizer, rate)
+    reported: defaultdict[str, list[float]] = defaultdict(list)
+    is_over = loop.n_steps > 0 and share() >= 1
+    while not is_over:
+        loop.seed(loop.n_steps + 1)
+        losses = losses_of(loop.n_steps)
+        loop.step(losses["loss"])
+        schedule.step()
+        for name, term in losses.items():
+            reported[f"training_{name}"].append(term.item())
+        is_over = share() >= 1
+        if is_over or loop.n_steps % checkpoint_steps == 0:
+            # Not every step has every term.
+            means = {name: sum(values) / len(values) for name, values in reported.items()}
+            loop.keep(means, epoch=loop.n_steps / steps_per_epoch)
+            reported.clear()
 
 
 def fit_in_main_process(run: TrainingRun, fit: Callable[[], object]) -> None:
@@ -178,7 +196,7 @@ def fit_in_main_process(run: TrainingRun, fit: Callable[[], object]) -> None:
     if run.n_processes == 1:
         fit()
         return
-    run.say(f"{run.n_processes} processes: this training takes its steps in the first one alone")
+    run.log_progress(f"{run.n_processes} processes: this training takes its steps in the first one alone")
     # The host's own barrier gives up after half an hour.
     group = torch.distributed.new_group(timeout=datetime.timedelta(days=300), backend="gloo")
     if run.is_main_process:

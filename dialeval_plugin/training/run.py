@@ -49,8 +49,7 @@ from dialeval_plugin.version import __version__
 
 from .checkpoints import SEAL
 from .history import HISTORY_FILE, HistoryRow, read_history, write_history
-from .percentiles import N_ITEMS
-from .scope import write_scope
+from .people import N_ITEMS, write_scope
 
 logger = logging.getLogger(__name__)
 
@@ -81,11 +80,7 @@ class TrainingOptions:
     precision: Precision = "auto"
 
     def resolved(self) -> Self:
-        """Return the same with what "auto" means here: a run is not finished on another machine in another precision.
-
-        Raises:
-            InputError: an option is not what its annotation says.
-        """
+        """Return the checked options with what "auto" means here: a run keeps the precision of the machine that began it."""
         check_fields(self, "training")
         return replace(self, precision=_fast_precision() if self.precision == "auto" else self.precision)
 
@@ -148,7 +143,7 @@ class TrainingRun:
                         raise InputError(f"{output}: holds a trained model already. Choose another folder, or delete this one.")
                 stack.enter_context(_clear_disk_errors(output))
                 yield run
-                run.wait()
+                run.barrier()
                 if run.is_main_process:
                     shutil.rmtree(run.checkpoint_dir, ignore_errors=True)
         finally:
@@ -167,7 +162,7 @@ class TrainingRun:
         if self.is_main_process:
             stated = {"options": asdict(self.options), **identity, "version": __version__}
             self._check_identity(json.loads(to_json(stated)))
-        self.wait()
+        self.barrier()
         if (self.checkpoint_dir / HISTORY_FILE).exists():
             self.history = read_history(self.checkpoint_dir)
         set_seed(self.options.seed)
@@ -180,12 +175,12 @@ class TrainingRun:
             set_seed(self.options.seed)
             model.train()
             fit()
-            self.wait()
+            self.barrier()
             if self.is_main_process:
                 # Each in memory of its own: tied weights lie in one place, and so do those of a recurrent layer on a GPU.
                 save_weights(finished, {name: tensor.to("cpu", copy=True) for name, tensor in model.state_dict().items()})
                 shutil.rmtree(self.checkpoint_dir / name, ignore_errors=True)
-            self.wait()
+            self.barrier()
         # Read back even what was just written: a resumed run starts the next stage from the same bytes.
         load_weights(model, finished)
         model.eval()
@@ -194,15 +189,15 @@ class TrainingRun:
         """The file of the weights that a finished stage ended with."""
         return self.checkpoint_dir / f"{name}.safetensors"
 
-    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+    def compute_once(self, name: str, make: Callable[[], Any]) -> Any:
         """Return a JSON value that is made once: a resumed run, and every process, goes on with the same one."""
         path = self.checkpoint_dir / f"{name}.json"
         if not path.exists():
             value = make()
-            self.wait()
+            self.barrier()
             if self.is_main_process:
                 write_text(path, to_json(value) + "\n")
-            self.wait()
+            self.barrier()
         return read_json(path)
 
     def rewind(self, stage: str, step: int) -> None:
@@ -221,16 +216,18 @@ class TrainingRun:
         write_history(self.checkpoint_dir, self.history)
         place = f"step {step}" if epoch is None else f"epoch {epoch:.4g}"
         total = "" if epoch is None or n_epochs is None else f" of {n_epochs:g}"
-        self.say(f"{stage}, {place}{total}: " + ", ".join(f"{name} {value:.4g}" for name, value in row.figures.items()))
+        self.log_progress(
+            f"{stage}, {place}{total}: " + ", ".join(f"{name} {value:.4g}" for name, value in row.figures.items())
+        )
 
-    def say(self, line: str) -> None:
-        """Say how far the run is: on stderr between the bars, else in the log."""
+    def log_progress(self, line: str) -> None:
+        """Print a line between the progress bars, or log it where there are none."""
         if self.progress:
             say(line)
         elif self.is_main_process:
             logger.info(line)
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Wait for the other processes to come as far."""
         self._state.wait_for_everyone()
 
@@ -255,7 +252,7 @@ class TrainingRun:
                 items = [Example.from_texts(context, response) for context, response in sample]
                 write_scope(self.output, items, {"training data": self._data}, leave_out=without_limit)
             save(self.output, record)
-        self.wait()
+        self.barrier()
         return TrainingResult(self.output, record, self.history)
 
     def _check_identity(self, identity: Mapping[str, Any]) -> None:
@@ -272,7 +269,7 @@ class TrainingRun:
                     )
                 shutil.rmtree(self.checkpoint_dir)
             else:
-                self.say(f"{self.checkpoint_dir}: going on with an unfinished run")
+                self.log_progress(f"{self.checkpoint_dir}: going on with an unfinished run")
         write_text(path, to_json(identity, indent=2) + "\n")
 
 

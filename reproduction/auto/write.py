@@ -23,7 +23,7 @@ import numpy as np
 from dialeval_plugin.core.dialogue import Dialogue, Turn
 from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.corpora.registry import read_dialogues
-from dialeval_plugin.methods.auto.register import Register, opening_features, opening_of, register_of
+from dialeval_plugin.methods.auto.scorer import Register, opening_features, opening_of, register_of
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from reproduction.data import data_folder

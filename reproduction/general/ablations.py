@@ -31,8 +31,7 @@ from dialeval_plugin.methods.general.conversations import (
     split,
 )
 from dialeval_plugin.methods.general.judging import GENERAL_FOLDER
-from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.recipes import GeneralRecipe
+from dialeval_plugin.methods.general.model import GeneralRecipe, TrainedGeneral
 from dialeval_plugin.methods.general.signals import NEGATIVES, QUALITIES
 from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 from dialeval_plugin.models.folders import PACKAGED_ENCODER

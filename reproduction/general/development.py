@@ -22,11 +22,10 @@ from dialeval_plugin.core.dialogue import Example, is_blank, visible_texts
 from dialeval_plugin.core.files import read_json
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dbdc
-from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.calibration import RELEVANCE_WEIGHT
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.novelty import NOVELTY, NOVELTY_WEIGHT, novelty
+from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY, NOVELTY_WEIGHT, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate

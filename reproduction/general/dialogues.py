@@ -19,10 +19,9 @@ from dialeval_plugin.conversations.roles import judged_turns
 from dialeval_plugin.core.dialogue import Dialogue, Example, visible_texts
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai
-from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
 from dialeval_plugin.methods.general.mixing import weighted_sum
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.novelty import NOVELTY, novelty
+from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table
 from dialeval_plugin.statistics.bootstrap import Bootstrap

@@ -35,8 +35,7 @@ from dialeval_plugin.models.compact import DELTA_FILE
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, PRETRAINED
 from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.pretrained.catalogue import open_scorer, settings_file, write_golden
-from dialeval_plugin.training.percentiles import sampled_responses, write_percentiles
-from dialeval_plugin.training.scope import write_scope
+from dialeval_plugin.training.people import sampled_responses, write_percentiles, write_scope
 from reproduction.assistant.sources import SCALE, SCOPE, scale_answers, scope_answers
 from reproduction.assistant.sources import write as write_answers
 from reproduction.data import data_folder

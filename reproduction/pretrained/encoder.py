@@ -39,7 +39,7 @@ from dialeval_plugin.models.compact import (
     largest_number,
     read_tensors,
 )
-from dialeval_plugin.models.folders import ENCODER_ON_HUB, PACKAGED_ENCODER, resolve
+from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.pretrained.catalogue import golden_items
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlate
@@ -109,7 +109,7 @@ def write_encoder(source: Path, target: Path) -> None:
     for name in (*_FILES, *_FILES_OF_HOST):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         (target / name).write_bytes((source / name).read_bytes())
-    header = {"base": ENCODER_ON_HUB, "sha256": file_hash(source / WEIGHTS_FILE)}
+    header = {"base": "sentence-transformers/all-MiniLM-L6-v2", "sha256": file_hash(source / WEIGHTS_FILE)}
     save_file(tensors, target / ROUNDED_FILE, metadata={HEADER: to_json(header)})
     # Their writer makes them private.
     (target / ROUNDED_FILE).chmod(0o644)

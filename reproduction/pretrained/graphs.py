@@ -1,4 +1,4 @@
-"""Writes the graphs without weights that come with the package, see `dialeval_plugin.models.runtimes.packaged`.
+"""Writes the graphs without weights that come with the package, see `dialeval_plugin.models.runtimes.opening`.
 
 They are traced with torch from the bundled models, once: what they compute is the same for all weights of the same shapes.
 
@@ -25,7 +25,7 @@ from dialeval_plugin.methods.slide import model as slide_model
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.models.runtimes.exported import ENCODER
 from dialeval_plugin.models.runtimes.exporting import HeadFunction, Traced, Vectors
-from dialeval_plugin.models.runtimes.packaged import GRAPHS, SUFFIXES, TRANSPOSED, WEIGHTS_FILE
+from dialeval_plugin.models.runtimes.opening import GRAPHS, SUFFIXES, TRANSPOSED, WEIGHTS_FILE
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import Head
 

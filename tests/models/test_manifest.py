@@ -19,7 +19,7 @@ from dialeval_plugin.core.signature import MANIFEST_FILE, content_hash, file_has
 from dialeval_plugin.models.folders import PRETRAINED, model_identity, pretrained_names
 from dialeval_plugin.models.manifest import RECORDED, check_files, listed, of_model, recorded, write_manifest
 from dialeval_plugin.pretrained.catalogue import export, golden_items, pull, settings_file, verify, write_golden
-from dialeval_plugin.training.percentiles import write_percentiles
+from dialeval_plugin.training.people import write_percentiles
 from tests.cli.running import names, run, run_installed
 from tests.hub_stand_in import hub_stand_in
 from tests.models.test_model_folders import Kind, kind, tiny_reconstruction  # noqa: F401 - fixtures
@@ -94,23 +94,6 @@ def test_every_file_of_every_kind_of_model_is_known_by_its_hash(kind: Kind) -> N
     (kind.folder / MANIFEST_FILE).unlink()
     with refused(GONE.format(kind.folder / MANIFEST_FILE), ModelLoadError):
         kind.open(str(kind.folder))
-
-
-def test_a_folder_from_before_there_were_manifests_opens(tiny_general: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(tiny_general, tmp_path / "old")
-    (folder / MANIFEST_FILE).unlink()
-    change(folder / "general.json", lambda said: said.pop("has_manifest"))
-    assert score(folder) == score(tiny_general)
-    assert listed(folder) is None
-    write_golden(folder)
-    assert verify(str(folder)).record == "the folder's own settings"
-    done = run_installed(tmp_path, "models", "push", "old", "me/old")
-    assert done.stderr == (
-        "dialeval: old: has no manifest of its files. Export it with `dialeval models export`, and push the result.\n"
-    )
-    export(str(folder), tmp_path / "new")
-    assert score(tmp_path / "new") == score(tiny_general)
-    assert "golden.json" in (listed(tmp_path / "new") or {})
 
 
 def test_what_is_said_of_a_model_later_is_in_its_manifest_and_moves_no_identity(tiny_general: Path, tmp_path: Path) -> None:
@@ -422,10 +405,3 @@ def test_a_manifest_of_a_stranger_names_nothing_but_files_of_a_model(name: str, 
 def test_a_card_of_a_stranger_has_no_power_over_the_terminal(copied: Path) -> None:
     (copied / "README.md").write_text("---\nx: y\n---\n\x1b]0;pwned\x07\x1b[2J# hi\n\nText\n")
     assert run("models", "show", copied).stdout == " ]0;pwned [2J# hi\n\nText\n"
-
-
-def test_pulling_over_a_folder_and_from_nowhere_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    with refused(f"{tmp_path / 'out'}: exists already. Choose another folder, or delete this one."):
-        pull("me/judge", tmp_path / "out")
-    assert names(tmp_path) == ["out"]

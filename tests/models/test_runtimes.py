@@ -18,7 +18,6 @@ from scipy.stats import spearmanr
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.files import read_json
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora import mini
@@ -188,19 +187,15 @@ def test_an_export_of_other_weights_is_refused(tmp_path: Path, tiny_general: Pat
 
 @pytest.mark.long
 @pytest.mark.parametrize("backend", ["onnx", "openvino"])
-def test_a_changed_export_is_refused_and_named(tmp_path: Path, tiny_general: Path, backend: str) -> None:
+def test_a_changed_export_is_refused_and_named(
+    tmp_path: Path, tiny_general: Path, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C05, C06: a changed graph gave other scores under the same signature, and flipped bits other scores in silence."""
-    folder = tmp_path / "model"
-    export(str(tiny_general), folder, [backend])
-    exported_to = folder / "exported" / backend
-    (folder / "manifest.json").unlink()
-    settings = folder / "general.json"
-    settings.write_text(settings.read_text().replace('"has_manifest": true', '"has_manifest": false'))
-    record = exported_to / "export.json"
-    record.write_text(record.read_text().replace(read_json(record)["weights"], content_hash(folder)))
+    monkeypatch.setenv("DIALEVAL_EXPORTS", str(tmp_path))
     generator = random.Random(backend)
-    expected = open_scorer(str(folder), backend=backend).score([LONG]).values
-    for path in sorted(exported_to.iterdir()):
+    expected = open_scorer(str(tiny_general), backend=backend).score([LONG]).values
+    (record,) = tmp_path.rglob("export.json")
+    for path in sorted(record.parent.iterdir()):
         if path == record:
             continue
         whole = path.read_bytes()
@@ -208,15 +203,15 @@ def test_a_changed_export_is_refused_and_named(tmp_path: Path, tiny_general: Pat
             flipped = bytearray(whole)
             flipped[generator.randrange(len(whole))] ^= 1 << generator.randrange(8)
             path.write_bytes(flipped)
-            assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError) == (
+            assert refusal(open_scorer, str(tiny_general), backend=backend, error=ModelLoadError) == (
                 f"{path}: is damaged or was changed. Delete the folder and export the model again."
             )
         path.unlink()
-        assert refusal(open_scorer, str(folder), backend=backend, error=ModelLoadError) == (
+        assert refusal(open_scorer, str(tiny_general), backend=backend, error=ModelLoadError) == (
             f"{path}: there is no such file. Delete the folder and export the model again."
         )
         path.write_bytes(whole)
-    assert open_scorer(str(folder), backend=backend).score([LONG]).values == expected
+    assert open_scorer(str(tiny_general), backend=backend).score([LONG]).values == expected
 
 
 def test_two_processes_that_need_one_export_make_it_once_and_both_score(tmp_path: Path, tiny_general: Path) -> None:

@@ -9,9 +9,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertConfig, BertModel
 
-from dialeval_plugin.methods.assistant.head import AssistantHead
 from dialeval_plugin.methods.assistant.judging import AssistantConfig
-from dialeval_plugin.methods.assistant.model import TrainedAssistant
+from dialeval_plugin.methods.assistant.model import AssistantHead, TrainedAssistant
 from dialeval_plugin.methods.causalscore.classifiers import new_classifier
 from dialeval_plugin.methods.causalscore.model import CausalModel, CausalModelConfig
 from dialeval_plugin.methods.general.judging import GeneralConfig

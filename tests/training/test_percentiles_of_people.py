@@ -20,7 +20,7 @@ from dialeval_plugin.methods.general.mixing import RatedSet, fit_on_ratings
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.streams.run import run_identity
-from dialeval_plugin.training.percentiles import write_percentiles
+from dialeval_plugin.training.people import write_percentiles
 from tests.cli.running import run as dialeval
 from tests.cli.running import write_rows
 from tests.hosts.through_lm_eval import evaluate

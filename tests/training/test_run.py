@@ -158,7 +158,7 @@ def test_what_is_kept_is_made_once(tmp_path: Path) -> None:
     made = iter([[1, 2], [3, 4]])
     for _ in range(2):
         with interrupted(tmp_path / "model") as run:
-            assert run.kept("pseudo", lambda: next(made)) == [1, 2]
+            assert run.compute_once("pseudo", lambda: next(made)) == [1, 2]
 
 
 def test_reports_after_the_checkpoint_that_a_stage_goes_on_from_are_dropped(

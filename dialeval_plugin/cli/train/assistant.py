@@ -56,8 +56,8 @@ def assistant(
     )
     trained = train(sources, output, options, progress=True)
     typer.echo(f"{trained.folder}: {trained.record['steps']} steps; on validation:")
-    for head, found in trained.record["validation"].items():
-        typer.echo(f"{head:16}" + ", ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in found.items()))
+    for head, figures in trained.record["validation"].items():
+        typer.echo(f"{head:16}" + ", ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in figures.items()))
     shared.say_how_to_use(trained.folder, ASSISTANT_MODEL)
 
 

@@ -84,6 +84,6 @@ def independence(
     for name, entry in entries.items():
         for part in ("validation", "evaluation"):
             if part in entry:
-                shown = f"{name:15}{entry['n_rows']:8}{entry.get('n_pseudo', 0):8}{part:>12}"
-                typer.echo(f"{shown}{entry[part]['auroc']:8.3f}{entry[part]['f1']:8.3f}")
+                row = f"{name:15}{entry['n_rows']:8}{entry.get('n_pseudo', 0):8}{part:>12}"
+                typer.echo(f"{row}{entry[part]['auroc']:8.3f}{entry[part]['f1']:8.3f}")
     shared.say_how_to_use(trained.folder, CAUSAL_MODEL)

@@ -32,7 +32,7 @@ def general(
     """Train the general evaluator, which reads no ratings, on plain dialogues, and show what its validation gave."""
     from dialeval_plugin.corpora.identity import LeakIndex
     from dialeval_plugin.methods.general.conversations import GeneralSources, read_conversations
-    from dialeval_plugin.methods.general.recipes import GeneralRecipe
+    from dialeval_plugin.methods.general.model import GeneralRecipe
     from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
     from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 
@@ -79,11 +79,11 @@ def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:
 
     kinds = list(areas["general"])
     typer.echo(f"\nAUROC of the real response, on validation\n{'':14}{''.join(f'{kind:>12}' for kind in kinds)}")
-    for head, found in areas.items():
+    for head, of_kinds in areas.items():
         if head != "coherence":
-            typer.echo(f"{head:14}{''.join(f'{figure(found[kind]):>12}' for kind in kinds)}")
-    shown = ", ".join(f"{kind} {figure(value)}" for kind, value in areas["coherence"].items())
-    typer.echo(f"coherence of whole dialogues: {shown}")
+            typer.echo(f"{head:14}{''.join(f'{figure(of_kinds[kind]):>12}' for kind in kinds)}")
+    of_dialogues = ", ".join(f"{kind} {figure(value)}" for kind, value in areas["coherence"].items())
+    typer.echo(f"coherence of whole dialogues: {of_dialogues}")
 
 
 def acceptance(
@@ -101,10 +101,10 @@ def acceptance(
     In English. Writes a copy of the model, in seconds for a thousand chats; what the model had learnt of other logs is
     replaced.
     """
-    from dialeval_plugin.methods.general.repairs import read_logs, teach
+    from dialeval_plugin.methods.general.acceptance_training import read_logs, teach_acceptance
     from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
 
-    learnt = teach(model, read_logs(data, shared.read_evaluation(evaluation)), output, seed=seed, device=device)
+    learnt = teach_acceptance(model, read_logs(data, shared.read_evaluation(evaluation)), output, seed=seed, device=device)
     typer.echo(f"{'log':24}{'answered turns':>16}{'asked back':>12}")
     for name, counts in learnt.training["turns"].items():
         typer.echo(f"{name:24}{counts['answered']:16}{counts['repairs']:12}")
@@ -136,4 +136,4 @@ def mixing(
     names = list(fitted.weights)
     typer.echo(f"{'without':14}{''.join(f'{name:>13}' for name in names)}")
     for left_out, weights in {"(nothing)": fitted.weights, **fitted.without}.items():
-        typer.echo(f"{left_out:14}{''.join(f'{weights[name]:13.4f}' for name in names)}")
+        typer.echo(f"{left_out:14}{''.join(f'{weight:13.4f}' for weight in weights.values())}")

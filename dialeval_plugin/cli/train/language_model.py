@@ -132,5 +132,5 @@ def _responses(path: Path, inside: str) -> list[Sequence[str]]:
 
     if path.suffix != ".zip" and not path.is_dir():
         return responses_of(map(turns_to_read, read_dialogues(path)))
-    examples = [response for found in dbdc.read_logs(path, inside=inside) for response in found.responses]
+    examples = [response for dialogue in dbdc.read_logs(path, inside=inside) for response in dialogue.responses]
     return [turns_to_read(example) for example in examples if unread(example) is None]

@@ -99,9 +99,9 @@ def _print_correlations(predicted: FloatArray, examples: Sequence[Example], how:
     contexts = [example.context for example in examples]
     for name in examples[0].ratings:
         ratings = [mean_rating(example, name) for example in examples]
-        found = correlations(predicted, ratings, coefficients=("pearson", "spearman"), clusters=contexts)
-        shown = [
+        coefficients = correlations(predicted, ratings, coefficients=("pearson", "spearman"), clusters=contexts)
+        intervals = [
             interval_text(entry.value, entry.ci_low, entry.ci_high, 4, bound_decimals=3, is_rough=entry.is_rough)
-            for entry in found.values()
+            for entry in coefficients.values()
         ]
-        typer.echo(f"{name:34}{shown[0]:>26}{shown[1]:>26}")
+        typer.echo(f"{name:34}{intervals[0]:>26}{intervals[1]:>26}")

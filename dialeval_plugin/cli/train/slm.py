@@ -23,7 +23,7 @@ def slm(
 ) -> None:
     """Train SLIDE's small model (SLM)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
-    from dialeval_plugin.methods.slide.small_model import SLM
+    from dialeval_plugin.methods.slide.scorer import SLM
     from dialeval_plugin.methods.slide.training import SlideTrainingOptions, train
 
     trained = train(

@@ -22,10 +22,9 @@ from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.core.files import parse_json
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
-from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer
+from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer
 from dialeval_plugin.core.scores import Scores
-from dialeval_plugin.methods.general.acceptance import ACCEPTANCE
-from dialeval_plugin.methods.general.novelty import NOVELTY
+from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY
 
 if TYPE_CHECKING:
     import gradio
@@ -136,7 +135,7 @@ def _reason(example: Example) -> str:
     (explained,) = _scorer().explain([example])
     # What follows in brackets are the probabilities that the page draws.
     words = explained.partition(" (")[0]
-    return "" if words == NOT_BLAMED else words
+    return "" if words == NO_WEAKNESS else words
 
 
 def _judged(conversation: Conversation, number: int, scores: Scores, place: int, reason: str) -> JudgedTurn:

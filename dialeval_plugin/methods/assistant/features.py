@@ -5,15 +5,45 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
-from .defects import DEFECTS
 from .rules import RULE_FEATURES, rule_features
+
+
+class Defect(NamedTuple):
+    """What may be wrong with an answer."""
+
+    name: str
+    """The name of its column."""
+    means: str
+    """What such an answer does."""
+    kind: Literal["rule", "model"]
+    """What it is recognised by: by a rule features alone, by a model vectors as well."""
+    blame: str
+    """What an explanation says of an answer that has it."""
+
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect("cut_off", "ends before it is complete", "rule", "stops in the middle"),
+    Defect("looping", "says the same thing over and over", "rule", "repeats itself"),
+    Defect("leaked", "shows tokens, templates, system prompts or reasoning", "rule", "shows what only the model should see"),
+    Defect("second_voice", "goes on in the user's place", "rule", "speaks for the user too"),
+    Defect("refusal", "declines to answer", "rule", "declines to answer"),
+    Defect("boilerplate", "consists of set phrases that would fit any question", "model", "says nothing but set phrases"),
+    Defect("wrong_language", "is in a language that the user neither writes nor asks for", "rule", "is in another language"),
+    Defect("error_message", "is the message of an error, or the raw call of a tool", "rule", "is an error or a raw tool call"),
+    Defect("off_topic", "is about something else", "model", "is about something else"),
+    Defect("stale", "answers an earlier question", "model", "answers an earlier question"),
+    Defect("echo", "gives the user's words back", "rule", "repeats the user's words"),
+    Defect("contradiction", "contradicts itself or the context", "model", "contradicts itself or what was said"),
+    Defect("gibberish", "is no language: words or letters in disorder", "model", "makes no sense as language"),
+    Defect("insult", "insults the user", "model", "insults the user"),
+)
 
 HELPFULNESS, ASKED_REFUSAL = "helpfulness", "asked_refusal"
 HEADS = (HELPFULNESS, *(defect.name for defect in DEFECTS), ASKED_REFUSAL)
@@ -91,8 +121,8 @@ def pooled(context: VectorArray, question: VectorArray, parts: VectorArray, evid
         evidence: what the head finds in each part, (m, `N_EVIDENCE`).
         texts: the answer's `text_features`.
     """
-    mean, asked = parts.mean(0), question.mean(0)
-    cosines, alike = parts @ unit(asked[None])[0], np.triu(parts @ parts.T, 1)
+    mean, mean_question = parts.mean(0), question.mean(0)
+    cosines, alike = parts @ unit(mean_question[None])[0], np.triu(parts @ parts.T, 1)
     vectors = [
         cosines.mean(),
         cosines.min(),
@@ -105,7 +135,7 @@ def pooled(context: VectorArray, question: VectorArray, parts: VectorArray, evid
         len(parts) == 1,
     ]
     numbers = np.array([*texts, *vectors], dtype=np.float32)
-    return Pooled(mean, parts[0], parts[-1], asked, context, evidence.max(0), numbers)
+    return Pooled(mean, parts[0], parts[-1], mean_question, context, evidence.max(0), numbers)
 
 
 def text_features(before: Sequence[str], question: str, answer: str) -> FloatArray:
@@ -119,8 +149,8 @@ def _style(question: str, answer: str) -> list[float]:
     words = _WORD.findall(answer.lower())
     n = max(1, len(words))
     lines = [line for line in answer.split("\n") if line.strip()]
-    asked = _WORD.findall(question.lower())
-    wanted, said = {word for word in asked if len(word) >= _LEAST_LETTERS}, set(words)
+    question_words = _WORD.findall(question.lower())
+    wanted, answer_words = {word for word in question_words if len(word) >= _LEAST_LETTERS}, set(words)
     sentences = [part for part in _SENTENCE_END.split(answer) if part.strip()]
     n_items = sum(_ITEM.match(line) is not None for line in lines)
     return [
@@ -131,8 +161,8 @@ def _style(question: str, answer: str) -> list[float]:
         float("```" in answer),
         min(6, answer.count("**")) / 6,
         float(_HEADING.search(answer) is not None),
-        len(said) / n**0.8,
-        len(wanted & said) / max(1, len(wanted)),
+        len(answer_words) / n**0.8,
+        len(wanted & answer_words) / max(1, len(wanted)),
         math.log1p(n / max(1, len(sentences))),
         10 * answer.count("?") / n,
         10 * answer.count("!") / n,
@@ -141,6 +171,6 @@ def _style(question: str, answer: str) -> list[float]:
         10 * sum(map(str.isdigit, answer)) / max(1, len(answer)),
         sum(map(len, words)) / n / 5,
         float(answer.rstrip()[-1:] in tuple('.!?:)`"')),
-        math.log1p(len(asked)),
+        math.log1p(len(question_words)),
         float("?" in answer[-150:]),
     ]

@@ -96,10 +96,10 @@ class AssistantJudge:
 
         Each distinct text, and each distinct part of one, is embedded once, all in one pass.
         """
-        before, asked, said = (numbered(texts) for texts in zip(*answers, strict=True))
-        contexts = self._before.contexts(list(before))
-        questions = self._before.response_windows(list(asked), self.config.max_question_parts, keep_end=True)
-        responses = self._answers.response_windows(list(said), self.config.max_response_parts, keep_end=True)
+        context_of, question_of, answer_of = (numbered(texts) for texts in zip(*answers, strict=True))
+        contexts = self._before.contexts(list(context_of))
+        questions = self._before.response_windows(list(question_of), self.config.max_question_parts, keep_end=True)
+        responses = self._answers.response_windows(list(answer_of), self.config.max_response_parts, keep_end=True)
         of_questions, of_responses = ([tuple(ids) for text in texts for ids in text.parts] for texts in (questions, responses))
         distinct = numbered(of_responses)
         shared = [*(text.ids for text in contexts), *of_questions]
@@ -109,21 +109,28 @@ class AssistantJudge:
         by_response = _parted(parts[[distinct[ids] for ids in of_responses]], responses)
         # Where nothing was said there are zeros.
         of_answers = [
-            (in_context[before[turns]] * bool(turns), by_question[asked[question]] * bool(question), by_response[said[answer]])
+            (
+                in_context[context_of[turns]] * bool(turns),
+                by_question[question_of[question]] * bool(question),
+                by_response[answer_of[answer]],
+            )
             for turns, question, answer in answers
         ]
         beside = np.concatenate([np.repeat(own.mean(0)[None], len(read), axis=0) for _, own, read in of_answers])
         (evidence,) = self.runtime.run("of_parts", np.concatenate([read for *_, read in of_answers]), beside)
         by_answer = np.split(evidence, np.cumsum([len(read) for *_, read in of_answers])[:-1])
-        found = [
+        inputs = [
             pooled(*own, of_parts, text_features(*answer))
             for own, of_parts, answer in zip(of_answers, by_answer, answers, strict=True)
         ]
         n_cut = [
-            (contexts[before[turns]].n_cut + questions[asked[question]].n_cut, responses[said[answer]].n_cut)
+            (
+                contexts[context_of[turns]].n_cut + questions[question_of[question]].n_cut,
+                responses[answer_of[answer]].n_cut,
+            )
             for turns, question, answer in answers
         ]
-        return found, dict(zip(TOKENS_CUT, np.array(n_cut, dtype=np.float64).T, strict=True))
+        return inputs, dict(zip(TOKENS_CUT, np.array(n_cut, dtype=np.float64).T, strict=True))
 
 
 def _parted(values: VectorArray, texts: Sequence[ResponseWindows]) -> list[VectorArray]:
@@ -140,8 +147,8 @@ def read_answer(turns: Sequence[Turn], answer: Turn) -> AssistantInput:
     if not visible:
         return (), "", answer.text
     places = [place for place, turn in enumerate(visible) if answer.speaker is None or turn.speaker != answer.speaker]
-    asked = visible.pop(places[-1] if places else -1)
-    return tuple(turn.text for turn in visible), asked.text, answer.text
+    question = visible.pop(places[-1] if places else -1)
+    return tuple(turn.text for turn in visible), question.text, answer.text
 
 
 class _Settings(TypedDict):

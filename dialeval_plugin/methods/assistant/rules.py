@@ -44,7 +44,7 @@ _SECTIONS = {
 
 def _pattern(name: str) -> re.Pattern[str]:
     joined = "|".join(_SECTIONS[name])
-    return re.compile(re.sub(r"@(\w+)@", lambda found: f"(?:{_pattern(found[1]).pattern})", joined), re.MULTILINE)
+    return re.compile(re.sub(r"@(\w+)@", lambda match: f"(?:{_pattern(match[1]).pattern})", joined), re.MULTILINE)
 
 
 def _word_set(name: str) -> frozenset[str]:
@@ -131,7 +131,7 @@ class _Reading:
     @cached_property
     def numbers(self) -> list[int]:
         """Of the items of numbered lists."""
-        return [int(found) for found in re.findall(r"^[ \t]*\**(\d{1,3})[.)]\s", self.response, re.MULTILINE)]
+        return [int(number) for number in re.findall(r"^[ \t]*\**(\d{1,3})[.)]\s", self.response, re.MULTILINE)]
 
     @cached_property
     def may_be_foreign(self) -> bool:
@@ -218,7 +218,7 @@ def _missing_items(reading: _Reading) -> float:
     if reading.numbers.count(1) != 1:
         return 0.0
     text = _lower(f"{reading.question[-2000:]}\n{reading.sentences[0]}")
-    announced = {_COUNTS.get(found) or int(found) for found in _ANNOUNCED.findall(text)}
+    announced = {_COUNTS.get(number) or int(number) for number in _ANNOUNCED.findall(text)}
     return 1 - max(reading.numbers) / max(1, *announced) if len(announced) == 1 else 0.0
 
 
@@ -251,15 +251,9 @@ def _grams(words: Sequence[str], n: int) -> list[tuple[str, ...]]:
     return list(zip(*(words[start:] for start in range(n)), strict=False))
 
 
-def _repeated_ngrams(reading: _Reading) -> float:
-    grams = _grams([word for words in reading.sentence_words for word in words], 6)
-    return _share(len(grams) - len(set(grams)), len(grams))
-
-
-def _repeated_sentences(reading: _Reading) -> float:
-    """Share of the sentences of four words and more that stand there before."""
-    long = [words for words in reading.sentence_words if len(words) > 3]
-    return _share(len(long) - len(set(long)), len(long))
+def _share_of_copies(texts: Sequence[tuple[str, ...]]) -> float:
+    """Share of texts that stand there before."""
+    return _share(len(texts) - len(set(texts)), len(texts))
 
 
 def _compressible(reading: _Reading) -> float:
@@ -272,7 +266,7 @@ def _compressible(reading: _Reading) -> float:
 def _longest_run(reading: _Reading) -> float:
     """The longest run of one character, lines and leaders apart, or of one word."""
     runs = re.finditer(r"([^\s\-=_.*#|~+─━═])\1{9,}", reading.response)
-    n_characters = max((found.end() - found.start() for found in runs), default=0)
+    n_characters = max((match.end() - match.start() for match in runs), default=0)
     n_words = max((sum(1 for _ in group) for _, group in groupby(reading.words)), default=0)
     return max(n_characters / 60, (n_words - 3) / 12)
 
@@ -285,12 +279,8 @@ _PLACEHOLDER = re.compile(r"\{\{[#/]?\w[\w. ]{0,40}\}\}")
 
 
 def _special_tokens(reading: _Reading) -> float:
-    is_leaked = any(found.strip() not in reading.asked for found in _TOKENS.findall(reading.lower))
+    is_leaked = any(token.strip() not in reading.asked for token in _TOKENS.findall(reading.lower))
     return float(is_leaked or ("{{" not in reading.asked and _PLACEHOLDER.search(reading.prose) is not None))
-
-
-def _reasoning(reading: _Reading) -> float:
-    return float(split_reasoning(reading.response).has_reasoning and not split_reasoning(reading.asked).has_reasoning)
 
 
 # Second voice.
@@ -306,7 +296,7 @@ def _speaker_labels(reading: _Reading) -> float:
         return 0.0
     patterns = (_SPEAKER,) if reading.asks(_QUESTIONS) or reading.asks(_ASKER) else (_SPEAKER, _ASKER)
     prose = _lower(reading.prose)
-    return sum(found.start() > 0 for pattern in patterns for found in pattern.finditer(prose)) / 2
+    return sum(match.start() > 0 for pattern in patterns for match in pattern.finditer(prose)) / 2
 
 
 def _user_voice(reading: _Reading) -> float:
@@ -314,19 +304,14 @@ def _user_voice(reading: _Reading) -> float:
     if reading.asks(_DIALOGUE) or reading.asks(_QUESTIONS):
         return 0.0
     lines = (_SPEAKER.sub("", _lower(line), count=1).strip(' *"“-') for line in reading.lines[1:])
-    found = [line for line in lines if _USER_VOICE.match(line)]
-    return 0.5 * len(found) + 0.5 * any(line.endswith("?") for line in found)
+    spoken = [line for line in lines if _USER_VOICE.match(line)]
+    return 0.5 * len(spoken) + 0.5 * any(line.endswith("?") for line in spoken)
 
 
 # Refusal and boilerplate.
 
 _REFUSAL, _SET_PHRASE = _pattern("refusal"), _pattern("set_phrase")
 _GENERIC = frozenset(word[:6] for word in _word_set("generic"))
-
-
-def _generic_words(reading: _Reading) -> float:
-    """Share of the content words that are generic or the user's own."""
-    return _share(len(reading.content & (_GENERIC | reading.question_content)), len(reading.content))
 
 
 # Wrong language.
@@ -343,10 +328,10 @@ def _scripts(text: str) -> Counter[str]:
 
 def _other_script(reading: _Reading) -> float:
     """Twice the share of the letters that are of a script in which the user does not write."""
-    known, found = _scripts(reading.asked), _scripts(reading.response)
+    known, counts = _scripts(reading.asked), _scripts(reading.response)
     if not known or reading.may_be_foreign:
         return 0.0
-    return 2 * _share(sum(count for script, count in found.items() if script not in known), sum(found.values()))
+    return 2 * _share(sum(count for script, count in counts.items() if script not in known), sum(counts.values()))
 
 
 def _shares_of_languages(words: Sequence[str], n_words: int = 0) -> dict[str, float]:
@@ -360,18 +345,13 @@ def _foreign(reading: _Reading, words: Sequence[str]) -> float:
     if len(words) < 4 or reading.may_be_foreign:
         return 0.0
     is_english = reading.user_language == "en"
-    found = _shares_of_languages(
+    shares = _shares_of_languages(
         [word for word in words if len(word) > 1 and not (is_english and word in _ENGLISH)], len(words)
     )
-    own = _share(sum(word in _ENGLISH for word in words), len(words)) if is_english else found[reading.user_language]
-    most = max(share for code, share in found.items() if code != reading.user_language)
+    own = _share(sum(word in _ENGLISH for word in words), len(words)) if is_english else shares[reading.user_language]
+    most = max(share for code, share in shares.items() if code != reading.user_language)
     n_accented = sum(not word.isascii() for word in words) if is_english else 0
     return max(4 * (most - own) if most > 0.1 else 0.0, 3 * n_accented / len(words) - own)
-
-
-def _foreign_part(reading: _Reading) -> float:
-    """The same of the sentence of seven words and more that has most of it."""
-    return max((_foreign(reading, words) for words in reading.sentence_words if len(words) > 6), default=0.0)
 
 
 # Error messages and raw data.
@@ -386,8 +366,8 @@ def _error_phrase(reading: _Reading) -> float:
     """What a program prints instead of a text, or patterns of error messages, by how much of the answer they are."""
     if len(reading.words) < 3 and _EMPTY.fullmatch(reading.lower[:200]):
         return float(not reading.asks(_ABOUT_ERRORS))
-    found = len(_ERROR.findall(reading.lower))
-    return min(1.0, 20 * found / (len(reading.words) + 10)) * (0.3 if reading.asks(_ABOUT_ERRORS) else 1.0)
+    n_errors = len(_ERROR.findall(reading.lower))
+    return min(1.0, 20 * n_errors / (len(reading.words) + 10)) * (0.3 if reading.asks(_ABOUT_ERRORS) else 1.0)
 
 
 def _raw_data(reading: _Reading) -> float:
@@ -407,11 +387,6 @@ def _question_covered(reading: _Reading) -> float:
     return _share(len(reading.content & reading.question_content), len(reading.question_content))
 
 
-def _own_words(reading: _Reading) -> float:
-    """Share of the answer's content words that the user's last turn does not have."""
-    return _share(len(reading.content - reading.question_content), len(reading.content))
-
-
 def _earlier_covered(reading: _Reading) -> float:
     """How much more of an earlier turn of the user's than of the last one the answer covers."""
     earlier = [_content(_words(turn)) - reading.question_content for turn in reading.earlier_questions]
@@ -425,15 +400,6 @@ def _copied(words: Sequence[str], source: Sequence[str], n: int = 5) -> float:
     return _share(sum(gram in known for gram in grams), len(grams)) if grams else float(len(words) > 1 and words == source)
 
 
-def _repeated_answer(reading: _Reading) -> float:
-    return max((_copied(reading.words, _words(turn)) for turn in reading.earlier_answers), default=0.0)
-
-
-def _only_questions(reading: _Reading) -> float:
-    """Share of the sentences that are questions."""
-    return _share(sum(one.rstrip(_CLOSERS).endswith("?") for one in reading.sentences), len(reading.sentences))
-
-
 # Contradiction.
 
 _NEGATION, _TAKES_BACK = _pattern("negation"), _pattern("takes_back")
@@ -443,11 +409,11 @@ _ABOUT_TRUTH = re.compile(r"\bopposites?\b|\bfalse\b|\btrue\b")
 
 def _contradicting_twin(reading: _Reading) -> float:
     """Whether two sentences have the same content words, but other numbers, or only one of them a negation."""
-    seen: dict[frozenset[str], tuple[bool, list[str]]] = {}
+    statements: dict[frozenset[str], tuple[bool, list[str]]] = {}
     for words in reading.sentence_words:
         key = frozenset(word for word in _content(words) - _DISCOURSE if not word[0].isdigit() and not _NEGATION.search(word))
         says = (any(map(_NEGATION.search, words)), [word for word in words if word[0].isdigit()])
-        other = seen.setdefault(key, says) if len(key) > 2 else says
+        other = statements.setdefault(key, says) if len(key) > 2 else says
         if other[0] != says[0] or (other[1] != says[1] and len(key) > 3):
             return 1.0
     return 0.0
@@ -546,12 +512,16 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "unclosed": _unclosed,
         "missing_items": _missing_items,
         "looping_tail": _looping_tail,
-        "repeated_ngrams": _repeated_ngrams,
-        "repeated_sentences": _repeated_sentences,
+        "repeated_ngrams": lambda reading: _share_of_copies(
+            _grams([word for words in reading.sentence_words for word in words], 6)
+        ),
+        "repeated_sentences": lambda reading: _share_of_copies([words for words in reading.sentence_words if len(words) > 3]),
         "compressible": _compressible,
         "longest_run": _longest_run,
         "special_tokens": _special_tokens,
-        "reasoning": _reasoning,
+        "reasoning": lambda reading: float(
+            split_reasoning(reading.response).has_reasoning and not split_reasoning(reading.asked).has_reasoning
+        ),
         "system_prompt": lambda reading: float(reading.has(_SYSTEM) and not reading.asks(_ABOUT_MODELS)),
         "spoken_reasoning": lambda reading: float(
             "user" not in reading.asked and bool(_SPOKEN_REASONING.search(reading.lower[:600]))
@@ -561,19 +531,29 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "refusal_opening": lambda reading: float(_REFUSAL.search(reading.lower[:250]) is not None),
         "refusal_anywhere": lambda reading: reading.share_of_sentences(_REFUSAL),
         "set_phrases": lambda reading: reading.share_of_sentences(_SET_PHRASE),
-        "generic_words": _generic_words,
+        # Generic words and the user's own.
+        "generic_words": lambda reading: _share(
+            len(reading.content & (_GENERIC | reading.question_content)), len(reading.content)
+        ),
         "other_script": _other_script,
         "other_language": lambda reading: _foreign(reading, reading.words),
-        "foreign_part": _foreign_part,
+        "foreign_part": lambda reading: max(
+            (_foreign(reading, words) for words in reading.sentence_words if len(words) > 6), default=0.0
+        ),
         "error_phrase": _error_phrase,
         "raw_data": _raw_data,
         "question_covered": _question_covered,
-        "own_words": _own_words,
+        # Words that the user's last turn does not have.
+        "own_words": lambda reading: _share(len(reading.content - reading.question_content), len(reading.content)),
         "earlier_covered": _earlier_covered,
-        "repeated_answer": _repeated_answer,
+        "repeated_answer": lambda reading: max(
+            (_copied(reading.words, _words(turn)) for turn in reading.earlier_answers), default=0.0
+        ),
         "copied_question": lambda reading: _copied(reading.words, reading.question_words),
         "whole_question": lambda reading: _copied(reading.question_words, reading.words, 4),
-        "only_questions": _only_questions,
+        "only_questions": lambda reading: _share(
+            sum(one.rstrip(_CLOSERS).endswith("?") for one in reading.sentences), len(reading.sentences)
+        ),
         "contradicting_twin": _contradicting_twin,
         "takes_back": _takes_back,
         "odd_letters": lambda reading: _unlikely(letter_classes(reading.prose), _LETTER_PAIRS, 160),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import expit
@@ -15,7 +15,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn, is_blank, visible_texts
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scope import Scope
-from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer, read_percentiles
+from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.corpora import mini
@@ -26,11 +26,7 @@ from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from . import judging
-from .defects import DEFECTS
-from .features import ASKED_REFUSAL, HEADS, HELPFULNESS
-
-if TYPE_CHECKING:
-    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
+from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
 
 ASSISTANT_MODEL = DefaultModel("assistant", "DIALEVAL_ASSISTANT", packaged="assistant")
 
@@ -47,7 +43,7 @@ good ones. It is 0.7 because of the total over the reported contrast suite: its 
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
 
-_BLAMES = {defect.name: defect.blame for defect in DEFECTS}
+_WEAKNESS_TEXT = {defect.name: defect.blame for defect in DEFECTS}
 _UNHELPFUL = "helps less than a typical answer"
 _EVEN = 0.5
 _ANSWERS_AT_ONCE = 512
@@ -77,7 +73,7 @@ class AssistantScorer(Scorer):
 
     Columns at level "turn", all but the last two probabilities in [0, 1]: `assistant`, higher is better: its log odds are
     those of helpfulness plus `DEFECT_WEIGHT` times the logarithm of the probability that no defect but `refusal` is there;
-    `helpfulness`, that people prefer the answer to a typical one; by name each of `defects.DEFECTS`, that the answer has it,
+    `helpfulness`, that people prefer the answer to a typical one; by name each of `DEFECTS`, that the answer has it,
     lower is better; `refusal` is reported and not judged, since it may be right, and `asked_refusal` is the probability that
     the question calls for one; `context_tokens_cut` and `response_tokens_cut`, how many tokens of what stands before the
     answer, and of the answer, were not read.
@@ -107,18 +103,21 @@ class AssistantScorer(Scorer):
         self.level = options.level
         self.folder = resolve(ASSISTANT_MODEL.find(options.model), revision=options.revision)
         settings = judging.ASSISTANT_FOLDER.read_settings(self.folder)
-        self.thresholds: Mapping[str, float] = {name: settings["thresholds"].get(name, _EVEN) for name in _BLAMES}
+        self.thresholds: Mapping[str, float] = {name: settings["thresholds"].get(name, _EVEN) for name in _WEAKNESS_TEXT}
         """By defect the probability from which on an answer is said to have it."""
 
-        def load(choice: RuntimeChoice) -> TorchRuntime:
-            # torch is imported only where it runs the model, or writes what runs it.
-            from .model import load_runtime
+        def load(choice: RuntimeChoice) -> Any:
+            from .model import load_runtime  # torch is imported only where it runs the model, or writes what runs it
 
             return load_runtime(self.folder, choice)
 
-        choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        head = HeadFile(self.folder, judging.HEAD_FILE, "assistant")
-        runtime = open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head=head)
+        runtime = open_runtime(
+            self.folder,
+            RuntimeChoice(options.backend, options.dtype, options.device),
+            load=load,
+            calibration=mini.calibration_texts,
+            head=HeadFile(self.folder, judging.HEAD_FILE, "assistant"),
+        )
         self._model = judging.AssistantJudge(runtime, settings["config"])
         self.model_hash: str = model_identity(self.folder)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
@@ -132,7 +131,7 @@ class AssistantScorer(Scorer):
     def truncation_columns(self) -> dict[str, str]:
         """Tokens of what stands before the answer, and of the answer."""
         config = self._model.config
-        asked, answered = (
+        question_limit, answer_limit = (
             longest_response(n_parts, n_tokens)
             for n_parts, n_tokens in (
                 (config.max_question_parts, config.max_context_tokens),
@@ -140,9 +139,9 @@ class AssistantScorer(Scorer):
             )
         )
         lost = (
-            f"a question is longer than {asked}, or the turns before it than {config.max_context_tokens} tokens; "
+            f"a question is longer than {question_limit}, or the turns before it than {config.max_context_tokens} tokens; "
             "the question's middle, or the beginning of those turns, was not read",
-            f"an answer is longer than {answered}; its middle was not read",
+            f"an answer is longer than {answer_limit}; its middle was not read",
         )
         return dict(zip(judging.TOKENS_CUT, lost, strict=True))
 
@@ -203,21 +202,21 @@ class AssistantScorer(Scorer):
         for item in items:
             columns = self._judged(self._answers(item))
             worst = int(np.argmin(columns["assistant"]))
-            said = self._explain({name: float(values[worst]) for name, values in columns.items()})
+            reason = self._explain({name: float(values[worst]) for name, values in columns.items()})
             if isinstance(item, Dialogue):
-                said = f"turn {_judged_places(item.turns)[worst] + 1} of {len(item.turns)}: {said}"
-            explained.append(said)
+                reason = f"turn {_judged_places(item.turns)[worst] + 1} of {len(item.turns)}: {reason}"
+            explained.append(reason)
         return explained
 
     def _explain(self, row: Mapping[str, float]) -> str:
-        found = sorted((name for name in JUDGED if row[name] >= self.thresholds[name]), key=lambda name: -row[name])
-        said = [f"{_BLAMES[name]} ({_shown(name, row)})" for name in found]
+        defects = sorted((name for name in JUDGED if row[name] >= self.thresholds[name]), key=lambda name: -row[name])
+        reasons = [f"{_WEAKNESS_TEXT[name]} ({_shown(name, row)})" for name in defects]
         if row[REFUSAL] >= self.thresholds[REFUSAL]:
-            asked = "as the question asks for" if row[ASKED_REFUSAL] >= _EVEN else "which the question does not call for"
-            said.append(f"{_BLAMES[REFUSAL]}, {asked} ({_shown(REFUSAL, row)}; {_shown(ASKED_REFUSAL, row)})")
-        if not said:
-            said.append(NOT_BLAMED if row[HELPFULNESS] >= _EVEN else _UNHELPFUL)
-        return "; ".join([*said, _shown(HELPFULNESS, row)])
+            is_right = "as the question asks for" if row[ASKED_REFUSAL] >= _EVEN else "which the question does not call for"
+            reasons.append(f"{_WEAKNESS_TEXT[REFUSAL]}, {is_right} ({_shown(REFUSAL, row)}; {_shown(ASKED_REFUSAL, row)})")
+        if not reasons:
+            reasons.append(NO_WEAKNESS if row[HELPFULNESS] >= _EVEN else _UNHELPFUL)
+        return "; ".join([*reasons, _shown(HELPFULNESS, row)])
 
     def _answers(self, item: Item) -> list[judging.AssistantInput]:
         """What is judged of an item: one answer, or those of a dialogue."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .defects import DEFECTS
+from .features import DEFECTS
 from .rules import LANGUAGES, NAMED_LANGUAGE, language_of, split_sentences, topic_words
 
 LEFT_OPEN: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -123,7 +123,7 @@ class _Spoiling:
         return " ".join(split_sentences(self.question())[:2])
 
     def turned(self) -> str:
-        first = re.sub(r"\b(?:I|me|my|you|your)\b", lambda found: _TURNED[found[0]], self.first())
+        first = re.sub(r"\b(?:I|me|my|you|your)\b", lambda match: _TURNED[match[0]], self.first())
         return first[:1].lower() + first[1:]
 
     def earlier(self) -> str:
@@ -151,7 +151,7 @@ class _Spoiling:
         return " ".join(self._words[: max(1, len(self._words) // self._number(2, 3))])
 
     def cut(self) -> str:
-        ends = [found.end() for found in re.finditer(r"[^\s.!?:|`]+(?= +\S)", self._response)]
+        ends = [match.end() for match in re.finditer(r"[^\s.!?:|`]+(?= +\S)", self._response)]
         ends = ends[len(ends) // 4 :] if len(ends) > 7 else []
         text = self._response[: ends[self._number(0, len(ends) - 1)]].rstrip(",;\"”')*") if ends else ""
         is_word = re.search(r"[^\W\d_]{4}\Z", text) is not None
@@ -175,7 +175,7 @@ class _Spoiling:
         """A sentence that has a pattern, and the sentence with the first place of it changed."""
         fitting = [one for one in self._sentences if 4 < len(one.split()) < 60 and one[-1] not in "?:"]
         sentence = self._pick([one for one in fitting if pattern.search(one)])
-        return sentence, pattern.sub(lambda found: change(found[0]), sentence, count=1)
+        return sentence, pattern.sub(lambda match: change(match[0]), sentence, count=1)
 
     def _denied(self) -> tuple[str, str]:
         sentence, positive = self._changed(_NEGATED, lambda _: " ")
@@ -256,8 +256,8 @@ def spoiled(context: Sequence[str], response: str, others: Sequence[str], rng: n
         drawn variant takes: where the answer has too few words to be cut off, or there is no earlier answer to be stale.
     """
     spoiling = _Spoiling(context, response, others, rng)
-    made = {defect.name: spoiling.made(defect.name) for defect in DEFECTS}
-    return {name: text for name, text in made.items() if text and text.split() != response.split()}
+    texts = {defect.name: spoiling.made(defect.name) for defect in DEFECTS}
+    return {name: text for name, text in texts.items() if text and text.split() != response.split()}
 
 
 def restyled(response: str, rng: np.random.Generator) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,23 +14,22 @@ from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
-from annotated_types import Interval
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
-from typing_extensions import NotRequired, TypedDict
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json_lines
+from dialeval_plugin.core.options import Share
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import opening_key
 from dialeval_plugin.models import encoders
-from dialeval_plugin.models.context_texts import TextEncoder
+from dialeval_plugin.models.context_texts import TextEncoder, numbered
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.logistic import logistic_regression
-from dialeval_plugin.models.runtimes.runtime import VectorArray
-from dialeval_plugin.training.loop import TimedSchedule, TrainingLoop, fit_in_main_process
+from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process, take_steps
 from dialeval_plugin.training.run import (
     TrainingOptions,
     TrainingResult,
@@ -39,15 +39,12 @@ from dialeval_plugin.training.run import (
     seconds_of,
 )
 
-from .defects import DEFECTS
-from .features import ASKED_REFUSAL, HEADS, HELPFULNESS, TEXT_FEATURES, pooled, text_features
-from .head import AssistantHead
+from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS, TEXT_FEATURES, pooled, text_features
 from .judging import ASSISTANT_FOLDER, AssistantConfig
-from .model import TrainedAssistant
+from .model import AssistantHead, TrainedAssistant
 from .spoiling import LEFT_OPEN, restyled, spoiled
 
 T = TypeVar("T")
-Share: TypeAlias = Annotated[float, Interval(ge=0, le=1)]
 
 WITHOUT_LIMIT = ("markup", "lines", "words")
 """Statistics of `core.scope`: answers of assistants are as long and as formatted as they are."""
@@ -73,29 +70,35 @@ _FALSE_ALARMS = 0.01
 """Share of good answers at most that a defect is found in, as far as validation can tell."""
 
 
-class RatedAnswer(NamedTuple):
+Response: TypeAlias = Annotated[str, Field(validation_alias="response")]
+
+
+@dataclass(frozen=True, slots=True)
+class RatedAnswer:
     """An answer that others of its group are better or worse than."""
 
     context: tuple[str, ...]
-    answer: str
+    answer: Response
     score: float
     """On a scale on which a difference of 1 is e to 1 that people, or a judge, prefer the higher one."""
     group: str
 
 
-class KnownAnswer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class KnownAnswer:
     """An answer with the defects that it is known to have, or not to have; without any named it is a good one."""
 
     context: tuple[str, ...]
-    answer: str
-    defects: Mapping[str, float]
+    answer: Response
+    defects: Mapping[str, Share] = field(default_factory=dict)
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Request:
     """What users ask, and whether an assistant should decline it: 1 or 0."""
 
     context: tuple[str, ...]
-    asked_refusal: float
+    asked_refusal: Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,41 +119,14 @@ class AssistantSources:
         Raises:
             InputError: a line lacks one of them, or names an unknown defect.
         """
-        return cls(
-            tuple(
-                RatedAnswer(tuple(row["context"]), row["response"], row["score"], row["group"])
-                for row in _rows(preferences, _RatedRow)
-            ),
-            tuple(
-                KnownAnswer(tuple(row["context"]), row["response"], row.get("defects", {})) for row in _rows(answers, _KnownRow)
-            ),
-            tuple(Request(tuple(row["context"]), row["asked_refusal"]) for row in _rows(requests, _RequestRow)),
-        )
-
-
-class _RatedRow(TypedDict):
-    context: list[str]
-    response: str
-    score: float
-    group: str
-
-
-class _KnownRow(TypedDict):
-    context: list[str]
-    response: str
-    defects: NotRequired[dict[str, Share]]
-
-
-class _RequestRow(TypedDict):
-    context: list[str]
-    asked_refusal: Share
+        return cls(*(tuple(_rows(*part)) for part in ((preferences, RatedAnswer), (answers, KnownAnswer), (requests, Request))))
 
 
 def _rows(files: Sequence[Path], shape: type[T]) -> Iterator[T]:
     for file in files:
         for line in read_json_lines(file):
             row = checked(line.value, shape, line.where, advice="`dialeval train assistant --help` names the fields.")
-            if unknown := line.value.get("defects", {}).keys() - {*_DEFECTS}:
+            if isinstance(row, KnownAnswer) and (unknown := row.defects.keys() - {*_DEFECTS}):
                 raise InputError(f"{line.where}: there is no defect {min(unknown)!r}. Choose one of {', '.join(_DEFECTS)}.")
             yield row
 
@@ -231,25 +207,19 @@ def train(
         run.stage("texts", model.head, lambda: _fit_texts(run, model.head, draws))
         fit = functools.partial(_fit, run, model, options, draws, max_seconds)
         run.stage(_STAGE, model, lambda: fit_in_main_process(run, fit))
-        run.say(f"calibrating on {len(validation.answers)} answers and {len(validation.preferences)} preferences")
+        run.log_progress(f"calibrating on {len(validation.answers)} answers and {len(validation.preferences)} preferences")
         figures = _calibrate(model, validation, recipe, options.seed)
         record = {
             "backbone_hash": content_hash(resolve(options.backbone)),
             "counts": {
-                part: {
-                    "rated_answers": len(one.preferences),
-                    "known_answers": len(one.answers),
-                    "requests": len(one.requests),
-                }
+                part: {"rated_answers": len(one.preferences), "known_answers": len(one.answers), "requests": len(one.requests)}
                 for part, one in (("training", training), ("validation", validation))
             },
             "steps": run.history[-1].step,
             "validation": figures,
         }
-        read = [(row.context, row.answer) for row in sources.preferences] + [
-            (row.context, row.answer) for row in sources.answers
-        ]
-        known = frozenset(opening_key([*context, answer]) for context, answer in read)
+        rows: Iterator[RatedAnswer | KnownAnswer] = itertools.chain(sources.preferences, sources.answers)
+        known = frozenset(opening_key([*row.context, row.answer]) for row in rows)
         thresholds = dict.fromkeys(_DEFECTS, 0.5)
         trained = TrainedAssistant(model.encoder, model.head, model.config, thresholds, known)
         learnt = [(row.context, row.answer) for row in training.answers if not row.defects]
@@ -281,7 +251,7 @@ def _check(part: AssistantSources, name: str, least: int) -> None:
     scores: dict[str, list[float]] = defaultdict(list)
     for row in part.preferences:
         scores[row.group].append(row.score)
-    if not any(max(found) - min(found) > _CLEAR for found in scores.values()):
+    if not any(max(values) - min(values) > _CLEAR for values in scores.values()):
         raise InputError(
             f"{name} data: no two answers of a group have scores that differ by more than {_CLEAR}. "
             "Give more preferences, of other first turns, or another share for validation."
@@ -305,42 +275,33 @@ class _Model(torch.nn.Module):
         """Log odds of both experts; `sampled` draws which parts of long answers are read, the first and the last always."""
         questions = [text.context[-1] if text.context else "" for text in texts]
         earlier = [tuple(text.context[:-1]) for text in texts]
-        asked, told, said = (
-            list(dict.fromkeys(questions)),
-            list(dict.fromkeys(earlier)),
-            list(dict.fromkeys(text.answer for text in texts)),
-        )
-        windows = self._answers.response_windows(said, self.config.max_response_parts, keep_end=True)
+        asked, before_asked, answered = numbered(questions), numbered(earlier), numbered([text.answer for text in texts])
+        windows = self._answers.response_windows(list(answered), self.config.max_response_parts, keep_end=True)
         parts = [_some(window.parts, sampled) for window in windows]
-        question_parts = [
-            window.parts for window in self._before.response_windows(asked, self.config.max_question_parts, keep_end=True)
-        ]
+        windows = self._before.response_windows(list(asked), self.config.max_question_parts, keep_end=True)
+        question_parts = [window.parts for window in windows]
         flat = [
-            *(text.ids for text in self._before.contexts(told)),
+            *(text.ids for text in self._before.contexts(list(before_asked))),
             *(part for question in question_parts for part in question),
             *(part for answer in parts for part in answer),
         ]
         vectors = functional.normalize(encoders.embed(self.encoder, flat, kept_tokens=_KEPT_TOKENS).float(), dim=-1)
-        sizes = [len(told), *map(len, question_parts), *map(len, parts)]
+        sizes = [len(before_asked), *map(len, question_parts), *map(len, parts)]
         of_context, *others = torch.split(vectors, sizes)
         of_question, of_answer = others[: len(asked)], others[len(asked) :]
         rows: list[tuple[Tensor, ...]] = []
         zeros = vectors.new_zeros(vectors.shape[1])
         for text, question, before in zip(texts, questions, earlier, strict=True):
-            answer = of_answer[said.index(text.answer)]
-            mean_question = of_question[asked.index(question)].mean(0) if question else zeros
-            context = of_context[told.index(before)] if before else zeros
+            answer = of_answer[answered[text.answer]]
+            mean_question = of_question[asked[question]].mean(0) if question else zeros
+            context = of_context[before_asked[before]] if before else zeros
             (evidence,) = self.head.of_parts(answer, mean_question.expand_as(answer))
-            arrays = [_array(value) for value in (context, mean_question[None], answer, evidence)]
-            read = pooled(arrays[0], arrays[1], arrays[2], arrays[3], _counted(text))
+            own = (context, mean_question[None], answer, evidence)
+            before_array, asked_array, answer_array, highest = (value.detach().float().cpu().numpy() for value in own)
+            read = pooled(before_array, asked_array, answer_array, highest, _counted(text))
             numbers = torch.tensor(read.numbers, device=vectors.device)
             rows.append((answer.mean(0), answer[0], answer[-1], mean_question, context, evidence.amax(0), numbers))
         return self.head.experts(*map(torch.stack, zip(*rows, strict=True)))
-
-
-def _array(vectors: Tensor) -> VectorArray:
-    array: VectorArray = vectors.detach().float().cpu().numpy()
-    return array
 
 
 def _some(parts: list[list[int]], sampled: np.random.Generator | None) -> list[list[int]]:
@@ -414,17 +375,17 @@ class _Draws:
         recipe = self.recipe
         drawn = [self._good[place] for place in rng.choice(len(self._good), recipe.good_answers, replace=False)]
         others = [self._good[place].answer for place in rng.choice(len(self._good), _N_OTHERS, replace=False)]
-        found = []
+        texts = []
         for answer in drawn:
-            found += _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, recipe.spoiled)
+            texts += _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, recipe.spoiled)
         for place in rng.permutation(len(self._known))[: recipe.known_answers]:
             known = self._known[place]
-            found.append(_Text(known.context, known.answer, _labels(**known.defects)))
+            texts.append(_Text(known.context, known.answer, _labels(**known.defects)))
         for place in rng.permutation(len(self._requests))[: recipe.requests]:
             request = self._requests[place]
             # What it asks for is a matter of the request alone.
-            found.append(_Text(request.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: request.asked_refusal})))
-        return found
+            texts.append(_Text(request.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: request.asked_refusal})))
+        return texts
 
     def all_texts(self, seed: int) -> tuple[list[_Text], list[tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]]]:
         """All answers, of each group and of each good answer a sample, and pairs by their places among them."""
@@ -480,27 +441,26 @@ def _fit(run: TrainingRun, model: _Model, options: AssistantTrainingOptions, dra
         part.requires_grad_(False)
     optimizer = adamw((model.encoder, recipe.learning_rate), (model.head, recipe.head_learning_rate))
     loop = TrainingLoop(run, _STAGE, model, optimizer, clip=1.0, n_steps=recipe.n_steps)
-    schedule = TimedSchedule(loop, n_steps=recipe.n_steps, max_seconds=max_seconds, warm_up=recipe.warm_up)
-    terms: defaultdict[str, list[float]] = defaultdict(list)
-    is_over = schedule.is_over
-    while not is_over:
-        loop.seed(loop.n_steps + 1)
-        rng = draws.rng(loop.n_steps + 1)
+
+    def losses_of(number: int) -> dict[str, Tensor]:
+        rng = draws.rng(number + 1)
         rated = draws.rated(rng)
         texts = [*(_Text(row.context, row.answer, _labels()) for row in rated), *draws.texts(rng)]
         texts += _exchanged(texts)
         with torch.autocast(model.encoder.device.type, torch.bfloat16, enabled=bfloat16):
             by_vectors, _ = model.experts(texts, sampled=rng)
         losses = _losses(by_vectors, texts, draws.pairs(rated))
-        loss = torch.stack(list(losses.values())).sum()
-        loop.step(loss)
-        schedule.step()
-        for name, term in {"loss": loss, **losses}.items():
-            terms[f"training_{name}"].append(term.item())
-        is_over = schedule.is_over
-        if is_over or loop.n_steps % options.checkpoint_steps == 0:
-            loop.keep({name: sum(values) / len(values) for name, values in terms.items()}, epoch=loop.n_steps / recipe.n_steps)
-            terms.clear()
+        return {"loss": torch.stack(list(losses.values())).sum(), **losses}
+
+    take_steps(
+        loop,
+        losses_of,
+        n_steps=recipe.n_steps,
+        steps_per_epoch=recipe.n_steps,
+        checkpoint_steps=options.checkpoint_steps,
+        max_seconds=max_seconds,
+        warm_up=recipe.warm_up,
+    )
 
 
 def _exchanged(texts: Sequence[_Text]) -> list[_Text]:
@@ -514,7 +474,7 @@ def _exchanged(texts: Sequence[_Text]) -> list[_Text]:
 def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
     """Train the expert on texts, which needs no encoder: what it reads is counted once, and read many times."""
     texts, pairs = draws.all_texts(run.options.seed)
-    run.say(f"texts: counting what rules find in {len(texts)} answers")
+    run.log_progress(f"texts: counting what rules find in {len(texts)} answers")
     counted = torch.tensor(np.stack([_counted(text) for text in texts]), dtype=torch.float32)
     head.text_mean.copy_(counted.mean(0))
     head.text_scale.copy_(counted.std(0).clamp(min=0.02))
@@ -599,8 +559,8 @@ def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe
     texts += [_Text(one.context, one.answer, _labels(**one.defects)) for one in known[: 2 * recipe.max_validation_answers]]
     texts += [_Text(one.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: one.asked_refusal})) for one in sources.requests]
     experts, labels = _validation_experts(model, texts), np.stack([text.labels for text in texts])
-    made = {id(known) for known in _SPOILED.values()}
-    is_real, has_earlier = np.array([(id(text.labels) not in made, len(text.context) > 2) for text in texts]).T
+    spoiled_labels = {id(known) for known in _SPOILED.values()}
+    is_real, has_earlier = np.array([(id(text.labels) not in spoiled_labels, len(text.context) > 2) for text in texts]).T
     figures: dict[str, object] = {}
     for place, name in enumerate(HEADS):
         if name == HELPFULNESS:
@@ -665,8 +625,8 @@ def _calibrate_preferences(
 
 def _validation_experts(model: _Model, texts: Sequence[_Text]) -> np.ndarray:
     """Log odds of both experts, (n, number of `HEADS`, 2)."""
-    found = []
+    log_odds = []
     with torch.inference_mode():
         for start in range(0, len(texts), 64):
-            found.append(torch.stack(model.experts(texts[start : start + 64]), dim=-1).double().cpu().numpy())
-    return np.concatenate(found)
+            log_odds.append(torch.stack(model.experts(texts[start : start + 64]), dim=-1).double().cpu().numpy())
+    return np.concatenate(log_odds)

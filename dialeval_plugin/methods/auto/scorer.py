@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from dialeval_plugin.core.dialogue import Item, Level
+from typing_extensions import TypedDict
+
+from dialeval_plugin.conversations.roles import assistant
+from dialeval_plugin.core.dialogue import Example, Item, Level, context_turns, is_blank
+from dialeval_plugin.core.files import checked_model_file
 from dialeval_plugin.core.options import with_options
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
+from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.methods.composed import ComposedScorer
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision
-
-from .register import REGISTER_HASH, register_of
 
 SCORERS = {"social": "general", "assistant": "assistant"}
 """By register."""
@@ -47,7 +53,7 @@ class AutoScorer(ComposedScorer):
 
     Columns: `auto`, the score of the one that judged; then those of both, None where the other one judged. Their scores have no
     common scale, so that no mean is taken over both; percentiles are among the scores of the one that judged. All messages of a
-    conversation are judged by one, see `register.opening_of`.
+    conversation are judged by one, see `opening_of`.
 
     Raises:
         MissingPrerequisite: there is no model.
@@ -91,3 +97,65 @@ class AutoScorer(ComposedScorer):
         first, second = (getattr(part, name) for part in self.parts.values())
         both = first is not None and second is not None
         return replace(first, sources={**first.sources, SCORERS["assistant"]: second.digest}) if both else None
+
+
+Register: TypeAlias = Literal["social", "assistant"]
+
+SETTINGS_FILE = Path(__file__).with_name("register.json")
+"""Patterns, and the weights that `python -m reproduction.auto.write --weights FILE` fits."""
+_LONGEST = 1000
+"""Characters of a text that are read."""
+_LONG_ANSWER = 100
+"""Words; longer answers count the same."""
+
+
+class Opening(NamedTuple):
+    """How a conversation begins."""
+
+    question: str
+    """Empty where the answer comes first."""
+    answer: str
+
+
+def opening_of(item: Item) -> Opening:
+    """Return the first turn where it is a known assistant's, or else the first two, of those that are not blank."""
+    response = (item.response,) if isinstance(item, Example) else ()
+    turns = [turn for turn in (*context_turns(item), *response) if not is_blank(turn.text)][:2]
+    if turns and assistant(turns[:1]) is not None:
+        turns = turns[:1]
+    *before, answer = [turn.text for turn in turns] or [""]
+    return Opening("".join(before), answer)
+
+
+def opening_features(opening: Opening) -> dict[str, float]:
+    """Return by name 1 or 0 for each pattern in question and answer, and the logarithm of the number of words answered."""
+    return {
+        **{
+            f"{part}_{name}": float(pattern.search(text[:_LONGEST]) is not None)
+            for part, text in opening._asdict().items()
+            for name, pattern in _PATTERNS.items()
+        },
+        "answer_length": math.log1p(min(len(opening.answer.split()), _LONG_ANSWER)),
+    }
+
+
+def register_of(item: Item) -> Register:
+    """Return the register of the conversation that an item belongs to, or is."""
+    features, weights = opening_features(opening_of(item)), _SETTINGS["weights"]
+    log_odds = _SETTINGS["offset"] + math.fsum(weights[name] * value for name, value in features.items())
+    return "assistant" if log_odds > 0 else "social"
+
+
+class _Settings(TypedDict):
+    """The file."""
+
+    learnt_from: Mapping[str, str]
+    patterns: Mapping[str, str]
+    offset: float
+    weights: Mapping[str, float]
+
+
+_SETTINGS = checked_model_file(SETTINGS_FILE, _Settings)
+_PATTERNS = {name: re.compile(text, re.IGNORECASE | re.MULTILINE) for name, text in _SETTINGS["patterns"].items()}
+REGISTER_HASH = text_hash(repr(_SETTINGS))
+"""Of patterns and weights, for a signature."""

@@ -166,7 +166,7 @@ def train(
             if head is not None:
                 save_head(head, folder)
             semantic = options.backbone if options.objective == "background" else None
-            run.say(f"calibrating the breakdown scores on {len(data.validation)} validation dialogues")
+            run.log_progress(f"calibrating the breakdown scores on {len(data.validation)} validation dialogues")
             calibrate_trained(opened, data.validation, folder, head=head, semantic=semantic, progress=run.progress)
             LANGUAGE_MODEL_FOLDER.publish(folder, {"objective": options.objective}, record)
 
@@ -195,7 +195,7 @@ def write_new_model(run: TrainingRun, dialogues: Sequence[Sequence[str]], recipe
         tokenizer.save_pretrained(partial)
         transformers.GPT2LMHeadModel(_config(tokenizer, recipe)).save_pretrained(partial)
         partial.replace(folder)
-    run.wait()
+    run.barrier()
     return folder
 
 

@@ -316,7 +316,7 @@ def train_conditional(
             break
         # A round goes on from the weights of the one before. Its pseudo-labels are kept: a resumed run has the same ones.
         make = partial(choose, pool, classifier, others, filter=recipe.filter, seed=run.options.seed + len(rounds))
-        chosen = run.kept(f"round_{len(rounds)}_pseudo", make)
+        chosen = run.compute_once(f"round_{len(rounds)}_pseudo", make)
         known = set(rows) if recipe.grows else set()
         fresh = [row for texts, label in chosen if (row := LabelledRow(tuple(texts), label)) not in known]
         if not fresh:

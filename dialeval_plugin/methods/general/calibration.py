@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -19,9 +19,17 @@ from dialeval_plugin.terminal.progress import Progress
 
 from .conversations import Conversation, Pair, by_corpus
 from .judging import EXPERTS, TOKENS_CUT, GeneralInput, GeneralJudgement, triples_of_turns
-from .mixing import OFFSET, CoherenceWeights, Mixing, fit_weights, turn_statistics, weighted_sum
-from .model import GeneralModel
-from .recipes import GeneralRecipe
+from .mixing import (
+    OFFSET,
+    CoherenceWeights,
+    HeadWeights,
+    HeadWeightsWithoutFacts,
+    Mixing,
+    fit_weights,
+    turn_statistics,
+    weighted_sum,
+)
+from .model import GeneralModel, GeneralRecipe
 from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, QUALITIES, CorpusSignals, replaced_turn, shuffled_turns
 
 REAL = "real"
@@ -75,7 +83,7 @@ def _fitting_half(corpora: Mapping[str, Sequence[Pair]], seed: int) -> frozenset
 
 def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, seed: int) -> list[ValidationRow]:
     """Draw pairs, at most `max_pairs` and the same number of each corpus, with one wrong text of every kind that a pair has."""
-    found: list[ValidationRow] = []
+    rows: list[ValidationRow] = []
     kinds = [kind for head in _PLAIN_HEADS for kind in NEGATIVES[head]]
     fitting = _fitting_half(corpora, seed)
     for corpus, pairs in corpora.items():
@@ -85,12 +93,12 @@ def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, se
             pair = pairs[number]
             generator = random.Random(f"{seed} {corpus} {number}")
             is_fitted = pair.conversation.key in fitting
-            found.append(ValidationRow((pair.context, pair.response, pair.facts), REAL, is_fitted))
+            rows.append(ValidationRow((pair.context, pair.response, pair.facts), REAL, is_fitted))
             for kind, text in signals.drawn(kinds, pair, generator):
-                found.append(ValidationRow((pair.context, text, pair.facts), kind, is_fitted))
+                rows.append(ValidationRow((pair.context, text, pair.facts), kind, is_fitted))
             if (facts := signals.other_facts(pair, generator)) is not None:
-                found.append(ValidationRow((pair.context, pair.response, facts), "other_facts", is_fitted))
-    return found
+                rows.append(ValidationRow((pair.context, pair.response, facts), "other_facts", is_fitted))
+    return rows
 
 
 def validation_dialogues(
@@ -101,17 +109,17 @@ def validation_dialogues(
     generator = random.Random(f"{seed} dialogues")
     signals = {corpus: CorpusSignals(pairs) for corpus, pairs in corpora.items()}
     fitting = _fitting_half(corpora, seed)
-    found: list[ValidationDialogue] = []
+    dialogues: list[ValidationDialogue] = []
     for item in generator.sample(long, min(max_dialogues, len(long))):
         turns = item.turns[:LONGEST_DIALOGUE]
         other = signals[item.corpus].other_response(item, generator)
         spoiled = (shuffled_turns(turns, generator), None if other is None else replaced_turn(turns, generator, other))
         fitted = item.key in fitting
-        found.append(ValidationDialogue(turns, REAL, fitted))
+        dialogues.append(ValidationDialogue(turns, REAL, fitted))
         for kind, changed in zip(DIALOGUE_NEGATIVES, spoiled, strict=True):
             if changed is not None:
-                found.append(ValidationDialogue(changed, kind, fitted))
-    return found
+                dialogues.append(ValidationDialogue(changed, kind, fitted))
+    return dialogues
 
 
 def fit_on_validation(
@@ -185,9 +193,9 @@ def _calibrated(model: GeneralModel, name: str, experts: FloatArray, kinds: np.n
     if len(set(kinds[used] == REAL)) == 2:
         names = EXPERTS[name]
         columns = dict(zip(names, experts[used].T, strict=True))
-        found = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
+        weights = fit_weights(columns, kinds[used], REAL, dict.fromkeys(names, 1 / len(names)))
         with torch.no_grad():
-            blend.copy_(torch.tensor(list(found.values())))
+            blend.copy_(torch.tensor(list(weights.values())))
     weights = blend.double().cpu().numpy()
     log_odds: FloatArray = experts @ weights[:-1] + weights[-1]
     return log_odds
@@ -203,22 +211,24 @@ def fit_mixing(
 
     Log odds are of shape (n,) by quality, NaN in `knowledge` where a response has no facts; `kinds` as in `ValidationRow`.
     """
-    told = fitted & ~np.isnan(log_odds["knowledge"])
-    is_told = "knowledge" in qualities and bool((kinds[told] == "other_facts").any())
+    rows_with_facts = fitted & ~np.isnan(log_odds["knowledge"])
+    has_wrong_facts = "knowledge" in qualities and bool((kinds[rows_with_facts] == "other_facts").any())
 
     def weights(heads: Sequence[str], rows: np.ndarray) -> dict[str, float]:
         of_rows = {name: values[rows] for name, values in log_odds.items()}
-        found = fit_weights({head: of_rows[head] for head in heads}, kinds[rows], REAL, dict.fromkeys(heads, 1 / len(heads)))
+        start = dict.fromkeys(heads, 1 / len(heads))
+        of_heads = fit_weights({head: of_rows[head] for head in heads}, kinds[rows], REAL, start)
         if "relevance" not in qualities:
-            return found
-        found = {"relevance": RELEVANCE_WEIGHT, **found}
-        scale = fit_weights({MIXTURE: weighted_sum(of_rows, found)}, kinds[rows], REAL, {MIXTURE: 1.0})
-        scaled = {name: scale[MIXTURE] * weight for name, weight in found.items()}
+            return of_heads
+        of_heads = {"relevance": RELEVANCE_WEIGHT, **of_heads}
+        scale = fit_weights({MIXTURE: weighted_sum(of_rows, of_heads)}, kinds[rows], REAL, {MIXTURE: 1.0})
+        scaled = {name: scale[MIXTURE] * weight for name, weight in of_heads.items()}
         return {**scaled, OFFSET: scaled[OFFSET] + scale[OFFSET]}
 
     plain = [head for head in _PLAIN_HEADS if head in qualities]
     with_facts = [*plain, "knowledge"]
-    return Mixing(weights(plain, fitted & (kinds != "other_facts")), weights(with_facts, told) if is_told else None)
+    without = cast("HeadWeightsWithoutFacts", weights(plain, fitted & (kinds != "other_facts")))
+    return Mixing(without, cast("HeadWeights", weights(with_facts, rows_with_facts)) if has_wrong_facts else None)
 
 
 def _fit_coherence(
@@ -232,9 +242,9 @@ def _fit_coherence(
         return CoherenceWeights(**start, offset=0.0), dict.fromkeys(DIALOGUE_NEGATIVES)
     triples, starts = triples_of_turns([row.turns for row in dialogues])
     columns = turn_statistics(np.split(judge(model, triples).log_odds["fit"], starts))
-    found = fit_weights({name: values[fitted] for name, values in columns.items()}, kinds[fitted], REAL, start)
-    judged = weighted_sum(columns, found)
-    return CoherenceWeights(**found), {
+    weights = fit_weights({name: values[fitted] for name, values in columns.items()}, kinds[fitted], REAL, start)
+    judged = weighted_sum(columns, weights)
+    return CoherenceWeights(**weights), {
         kind: _area(judged[~fitted & (kinds == REAL)], judged[~fitted & (kinds == kind)]) for kind in DIALOGUE_NEGATIVES
     }
 
@@ -247,7 +257,7 @@ def areas(values: FloatArray, kinds: np.ndarray, rows: np.ndarray) -> dict[str, 
     rows = rows & ~np.isnan(values)
     real = values[rows & (kinds == REAL)]
     wrong = {kind: values[rows & (kinds == kind)] for group in NEGATIVES.values() for kind in group}
-    return {kind: _area(real, found) for kind, found in wrong.items()}
+    return {kind: _area(real, of_kind) for kind, of_kind in wrong.items()}
 
 
 def _area(real: FloatArray, wrong: FloatArray) -> float | None:

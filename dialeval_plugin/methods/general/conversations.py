@@ -85,7 +85,7 @@ def read_conversations(sources: Sequence[str], reported: LeakIndex, left_out: di
     Raises:
         InputError: a file is malformed.
     """
-    found = []
+    conversations = []
     for source in sources:
         name, equals, path = source.partition("=")
         if not equals or Path(source).exists():
@@ -94,26 +94,28 @@ def read_conversations(sources: Sequence[str], reported: LeakIndex, left_out: di
         people = [grounded for grounded in everyone if grounded.dialogue.system in (None, HUMAN)]
         if n_with_bot := len(everyone) - len(people):
             logger.warning("%s: %d of %d dialogues are with a chatbot and are left out", source, n_with_bot, len(everyone))
-        kept = leave_out_leaks(people, reported, lambda grounded: [[turn.text for turn in grounded.turns]], f"{name} dialogues")
-        left_out[name] = left_out.get(name, 0) + len(people) - len(kept)
-        for grounded in kept:
+        usable = leave_out_leaks(
+            people, reported, lambda grounded: [[turn.text for turn in grounded.turns]], f"{name} dialogues"
+        )
+        left_out[name] = left_out.get(name, 0) + len(people) - len(usable)
+        for grounded in usable:
             facts = [grounded.facts.get(turn.speaker or "", ()) for turn in grounded.turns] if grounded.facts else ()
             one = conversation(name, [turn.text for turn in grounded.turns], facts, grounded.misleading)
             if one is not None:
-                found.append(one)
-    return found
+                conversations.append(one)
+    return conversations
 
 
 def by_corpus(conversations: Iterable[Conversation]) -> dict[str, list[Pair]]:
     """Return the distinct pairs of each corpus, in their order: dialogues that share turns give each response once."""
-    found: dict[str, dict[tuple[str, ...], Pair]] = {}
+    corpora: dict[str, dict[tuple[str, ...], Pair]] = {}
     for item in conversations:
-        pairs = found.setdefault(item.corpus, {})
+        pairs = corpora.setdefault(item.corpus, {})
         for place in range(1, len(item.turns)):
-            said = item.turns[: place + 1]
-            if said not in pairs or (item.misleading and place == len(item.turns) - 1):
-                pairs[said] = Pair(item, place)
-    return {corpus: list(pairs.values()) for corpus, pairs in found.items()}
+            turns = item.turns[: place + 1]
+            if turns not in pairs or (item.misleading and place == len(item.turns) - 1):
+                pairs[turns] = Pair(item, place)
+    return {corpus: list(pairs.values()) for corpus, pairs in corpora.items()}
 
 
 class GeneralSources(NamedTuple):

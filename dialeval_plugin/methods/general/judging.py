@@ -19,10 +19,9 @@ from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.lexical import FEATURES, lexical_features
 from dialeval_plugin.models.runtimes.runtime import Runtime, VectorArray, VectorCache, unit
 
-from .acceptance import ACCEPTANCE, Acceptance
-from .mixing import CoherenceWeights, HeadWeights, HeadWeightsWithoutFacts
-from .novelty import novelty
-from .signals import SAYING
+from .mixing import CoherenceWeights, Mixing
+from .qualities import ACCEPTANCE, Acceptance, novelty
+from .signals import STYLE_HEADS
 
 HEAD_FILE = "general_head.safetensors"
 
@@ -133,17 +132,17 @@ class GeneralJudge:
             for (context, response, facts), parts in zip(triples, parted, strict=True)
             for part in parts.texts
         ]
-        found, sizes = self._judge(rows), [len(parts.texts) for parts in parted]
-        fits = np.split(found.log_odds["fit"] + found.log_odds["relevance"], np.cumsum(sizes)[:-1])
+        judgement, sizes = self._judge(rows), [len(parts.texts) for parts in parted]
+        fits = np.split(judgement.log_odds["fit"] + judgement.log_odds["relevance"], np.cumsum(sizes)[:-1])
         best = np.cumsum([0, *sizes[:-1]]) + [int(np.argmax(of_parts)) for of_parts in fits]
-        n_cut = found.tokens_cut[TOKENS_CUT[0]][best].tolist()
+        n_cut = judgement.tokens_cut[TOKENS_CUT[0]][best].tolist()
         unread = np.array(list(map(self._n_unread, triples, parted, n_cut)))
         return GeneralJudgement(
-            {name: values[best] for name, values in found.experts.items()},
-            {name: values[best] for name, values in found.log_odds.items()},
-            found.cosine[best],
+            {name: values[best] for name, values in judgement.experts.items()},
+            {name: values[best] for name, values in judgement.log_odds.items()},
+            judgement.cosine[best],
             novelty((context, response) for context, response, _ in triples),
-            {**{name: values[best] for name, values in found.tokens_cut.items()}, TOKENS_CUT[0]: unread},
+            {**{name: values[best] for name, values in judgement.tokens_cut.items()}, TOKENS_CUT[0]: unread},
         )
 
     def _n_unread(self, triple: GeneralInput, parted: TurnParts, n_cut: int) -> int:
@@ -202,16 +201,16 @@ class GeneralJudge:
         features = self._features("context_words", context_ids, of_context, responses)
         cosine, relevance, fit, words = run("of_pairs", contexts[of_context], robust, features)
         experts = {"relevance": relevance, "fit": fit}
-        for place, name in enumerate(SAYING):
+        for place, name in enumerate(STYLE_HEADS):
             experts[name] = np.stack([saying[of_response, place], words[:, place]], axis=1)
         experts, cosine = {name: values[of_pair] for name, values in experts.items()}, cosine[of_pair]
         experts["knowledge"] = np.full((len(rows), 2), np.nan, dtype=np.float32)
-        told = np.flatnonzero(of_facts >= 0)
-        if self.config.has_knowledge and len(told):
-            judged = of_pair[told]
-            shared = self._features("fact_words", fact_ids, of_facts[told], [responses[place] for place in judged])
+        with_facts = np.flatnonzero(of_facts >= 0)
+        if self.config.has_knowledge and len(with_facts):
+            judged = of_pair[with_facts]
+            shared = self._features("fact_words", fact_ids, of_facts[with_facts], [responses[place] for place in judged])
             (mapped,) = run("of_facts", facts)
-            (experts["knowledge"][told],) = run("of_knowledge", mapped[of_facts[told]], robust[judged], shared)
+            (experts["knowledge"][with_facts],) = run("of_knowledge", mapped[of_facts[with_facts]], robust[judged], shared)
         accepted = None if self.acceptance is None else self.acceptance.log_odds(distinct)[of_response][of_pair]
         return experts, cosine, accepted
 
@@ -235,18 +234,11 @@ def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralIn
     return triples, np.cumsum([len(turns) - 1 for turns in dialogues])[:-1]
 
 
-class _Mixing(TypedDict):
-    """As `Mixing`."""
-
-    plain: HeadWeightsWithoutFacts
-    with_facts: HeadWeights | None
-
-
 class _Settings(TypedDict):
     """The fields of general.json that move a number."""
 
     config: GeneralConfig
-    mixing: _Mixing
+    mixing: Mixing
     coherence: CoherenceWeights
 
 

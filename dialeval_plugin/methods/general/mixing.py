@@ -37,7 +37,7 @@ LONGEST_STRETCH = 5
 """Of the turns that are looked at together in a whole dialogue."""
 
 
-def weighted_sum(columns: Mapping[str, FloatArray], weights: Mapping[str, float]) -> FloatArray:
+def weighted_sum(columns: Mapping[str, FloatArray], weights: Mapping[str, Any]) -> FloatArray:
     """Return the offset plus the weighted sum of the columns that have a weight, of shape (n,)."""
     total: FloatArray = np.full_like(next(iter(columns.values())), weights[OFFSET])
     for name, weight in weights.items():
@@ -62,8 +62,8 @@ def fit_weights(
     """Fit a logistic regression of real rows against an equal mixture of the wrong ones; its weights by column, and offset."""
     table = np.column_stack([*(columns[name] for name in start), np.ones(len(kinds))])
     begin, labels = np.array([*start.values(), 0.0]), (kinds == real).astype(np.float64)
-    found = logistic_regression(table, labels, start=begin, row_weights=equal_mixture(kinds, real))
-    return dict(zip((*start, OFFSET), map(float, found), strict=True))
+    weights = logistic_regression(table, labels, start=begin, row_weights=equal_mixture(kinds, real))
+    return dict(zip((*start, OFFSET), map(float, weights), strict=True))
 
 
 class HeadWeightsWithoutFacts(TypedDict):
@@ -86,8 +86,8 @@ class HeadWeights(HeadWeightsWithoutFacts):
 class Mixing:
     """Weights of the qualities' log odds and an offset, for responses without facts and with."""
 
-    plain: Mapping[str, float]
-    with_facts: Mapping[str, float] | None = None
+    plain: HeadWeightsWithoutFacts
+    with_facts: HeadWeights | None = None
     """None where no training corpus had facts."""
 
     def log_odds(self, heads: Mapping[str, FloatArray]) -> FloatArray:
@@ -95,9 +95,9 @@ class Mixing:
         mixed = weighted_sum(heads, self.plain)
         if self.with_facts is None:
             return mixed
-        told = ~np.isnan(heads["knowledge"])
-        if told.any():
-            mixed[told] = weighted_sum({name: values[told] for name, values in heads.items()}, self.with_facts)
+        has_facts = ~np.isnan(heads["knowledge"])
+        if has_facts.any():
+            mixed[has_facts] = weighted_sum({name: values[has_facts] for name, values in heads.items()}, self.with_facts)
         return mixed
 
 
@@ -154,12 +154,12 @@ class RatedMixing:
     """
 
     model: str
-    qualities: Mapping[str, str]
-    weights: Mapping[str, float]
-    without: Mapping[str, Mapping[str, float]]
-    responses: Mapping[str, frozenset[str]] = field(repr=False)
+    qualities: dict[str, str]
+    weights: HeadWeights
+    without: dict[str, HeadWeights]
+    responses: dict[str, frozenset[str]] = field(repr=False)
 
-    def weights_without(self, name: str | None) -> Mapping[str, float]:
+    def weights_without(self, name: str | None) -> HeadWeights:
         """Return the weights that have not seen a set; those of all sets for None."""
         if name is None:
             return self.weights
@@ -171,37 +171,21 @@ class RatedMixing:
 
     def seen(self, left_out: str | None) -> dict[str, str]:
         """Return the hashes of the responses that the weights have seen, with the name of their set."""
-        return {found: name for name, hashes in self.responses.items() if name != left_out for found in hashes}
+        return {response: name for name, hashes in self.responses.items() if name != left_out for response in hashes}
 
     def save(self, path: Path) -> None:
         """Write the file, JSON."""
         responses = {name: sorted(hashes) for name, hashes in self.responses.items()}
-        stated = {"format_version": FORMAT_VERSION, "ridge": RIDGE, "version": __version__}
-        value = {**stated, **asdict(self), "responses": responses}
-        write_text(path, to_json(value, indent=1) + "\n")
+        about = {"format_version": FORMAT_VERSION, "ridge": RIDGE, "version": __version__}
+        write_text(path, to_json({**about, **asdict(self), "responses": responses}, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> RatedMixing:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: there is no such file, or it is not JSON.
-            ModelLoadError: it is of another format.
-        """
+        """Read what `save` wrote; a file of another format is a ModelLoadError."""
         value: Any = read_json(path)
         if not isinstance(value, dict) or value.get("format_version") != FORMAT_VERSION:
             raise ModelLoadError(f"{path}: is no mixing that this release reads. Fit one with `dialeval train mixing`.")
-        return cls(**cast("dict[str, Any]", checked_model_file(path, _File)))
-
-
-class _File(TypedDict):
-    """The fields of the file, see `RatedMixing`."""
-
-    model: str
-    qualities: dict[str, str]
-    weights: HeadWeights
-    without: dict[str, HeadWeights]
-    responses: dict[str, frozenset[str]]
+        return checked_model_file(path, cls)
 
 
 def response_hash(example: Example) -> str:
@@ -275,11 +259,11 @@ def fit_on_ratings(sets: Sequence[RatedSet], model: str) -> RatedMixing:
 
 
 def _without(entry: RatedSet, hashes: frozenset[str]) -> RatedSet:
-    kept = [place for place, example in enumerate(entry.examples) if response_hash(example) not in hashes]
+    places = [place for place, example in enumerate(entry.examples) if response_hash(example) not in hashes]
     return entry._replace(
-        examples=[entry.examples[place] for place in kept],
-        ratings=entry.ratings[kept],
-        log_odds={head: values[kept] for head, values in entry.log_odds.items()},
+        examples=[entry.examples[place] for place in places],
+        ratings=entry.ratings[places],
+        log_odds={head: values[places] for head, values in entry.log_odds.items()},
     )
 
 
@@ -287,7 +271,7 @@ def _is_usable(entry: RatedSet) -> bool:
     return len(entry.ratings) > 1 and bool(entry.ratings.std() > 0)
 
 
-def _ridge(sets: Sequence[RatedSet]) -> dict[str, float]:
+def _ridge(sets: Sequence[RatedSet]) -> HeadWeights:
     usable = [entry for entry in sets if _is_usable(entry)]
     table = np.concatenate([np.column_stack(list(with_even_knowledge(entry.log_odds).values())) for entry in usable])
     target = np.concatenate([(entry.ratings - entry.ratings.mean()) / entry.ratings.std() for entry in usable])
@@ -299,9 +283,10 @@ def _ridge(sets: Sequence[RatedSet]) -> dict[str, float]:
     standard = (table - mean) / scale
     gram = standard.T @ (share[:, None] * standard) + RIDGE * np.eye(len(QUALITIES))
     weights = np.linalg.solve(gram, standard.T @ (share * target)) / scale
-    return {**dict(zip(QUALITIES, map(float, weights), strict=True)), OFFSET: float(-mean @ weights)}
+    fitted = {**dict(zip(QUALITIES, map(float, weights), strict=True)), OFFSET: float(-mean @ weights)}
+    return cast("HeadWeights", fitted)
 
 
-def rated_log_odds(weights: Mapping[str, float], log_odds: Mapping[str, FloatArray]) -> FloatArray:
+def rated_log_odds(weights: Mapping[str, Any], log_odds: Mapping[str, FloatArray]) -> FloatArray:
     """Return the predicted standardised rating of each response, of shape (n,)."""
     return weighted_sum(with_even_knowledge(log_odds), weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,13 @@ from dialeval_plugin.models import encoders
 from dialeval_plugin.models.context_texts import MAX_RESPONSE_WINDOWS, TextEncoder
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.lexical import FEATURES
-from dialeval_plugin.models.lexical_layer import LexicalFeatures
 from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
-from dialeval_plugin.models.tensors import load_weights, save_weights
+from dialeval_plugin.models.tensors import LexicalFeatures, load_weights, save_weights
 
 from . import judging
 from .mixing import CoherenceWeights, Mixing
-from .recipes import GeneralRecipe
-from .signals import HEADS, SAYING
+from .signals import HEADS, STYLE_HEADS
 
 _FIRST_SCALE = 20.0
 
@@ -58,9 +56,9 @@ class GeneralHead(nn.Module):
             nn.init.zeros_(layer.bias)
         self.log_scale = nn.Parameter(torch.tensor(float(np.log(_FIRST_SCALE))))
         alone, compared = (hidden_size, hidden_size // 2), (4 * hidden_size, hidden_size)
-        self.vectors = nn.ModuleDict({head: _classifier(*(alone if head in SAYING else compared)) for head in HEADS})
+        self.vectors = nn.ModuleDict({head: _classifier(*(alone if head in STYLE_HEADS else compared)) for head in HEADS})
         self.context_words, self.fact_words = LexicalFeatures(vocabulary_size), LexicalFeatures(vocabulary_size)
-        counted = {head: judging.RESPONSE_FEATURES if head in SAYING else len(FEATURES) for head in HEADS}
+        counted = {head: judging.RESPONSE_FEATURES if head in STYLE_HEADS else len(FEATURES) for head in HEADS}
         self.words = nn.ModuleDict(
             {head: nn.Sequential(nn.Linear(n, 64), nn.GELU(), nn.Linear(64, 1)) for head, n in counted.items()}
         )
@@ -92,10 +90,10 @@ class GeneralHead(nn.Module):
 
     def word_logits(self, head: str, features: Tensor) -> Tensor:
         """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
-        shown = self.words_of(head).standardised(features)
-        if head in SAYING:
-            shown = shown[:, : judging.RESPONSE_FEATURES]
-        logits: Tensor = self.words[head](shown).squeeze(-1)
+        standardised = self.words_of(head).standardised(features)
+        if head in STYLE_HEADS:
+            standardised = standardised[:, : judging.RESPONSE_FEATURES]
+        logits: Tensor = self.words[head](standardised).squeeze(-1)
         return logits
 
     def centre(self, contexts: Tensor, robust: Tensor) -> None:
@@ -131,9 +129,9 @@ class GeneralHead(nn.Module):
         return (self.context(vectors),)
 
     def of_responses(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Map those of responses to their robust parts, and to log odds by how they are said, (n, number of `SAYING`)."""
+        """Map those of responses to their robust parts, and to log odds by how they are said, (n, number of `STYLE_HEADS`)."""
         non_robust = self.non_robust(vectors)
-        return self.robust(vectors), torch.stack([self.vector_logits(name, non_robust) for name in SAYING], dim=-1)
+        return self.robust(vectors), torch.stack([self.vector_logits(name, non_robust) for name in STYLE_HEADS], dim=-1)
 
     def of_facts(self, vectors: Tensor) -> tuple[Tensor]:
         """Map those of facts."""
@@ -142,11 +140,11 @@ class GeneralHead(nn.Module):
     def of_pairs(self, contexts: Tensor, robust: Tensor, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Compare contexts and robust parts, both mapped, with features of the words, row by row.
 
-        Returns the cosines (n,), the experts of relevance (n, 1) and of fit (n, 3), and the log odds of `SAYING` by words.
+        Returns the cosines (n,), the experts of relevance (n, 1) and of fit (n, 3), and the log odds of `STYLE_HEADS` by words.
         """
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [self.vector_logits("fit", robust, contexts), self.word_logits("fit", features), self.scale * cosine]
-        words = [self.word_logits(name, features) for name in SAYING]
+        words = [self.word_logits(name, features) for name in STYLE_HEADS]
         return cosine, self.centred_cosine(contexts, robust)[:, None], torch.stack(fit, dim=-1), torch.stack(words, dim=-1)
 
     def of_knowledge(self, facts: Tensor, robust: Tensor, features: Tensor) -> tuple[Tensor]:
@@ -232,12 +230,7 @@ class TrainedGeneral:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
-        """Open a model folder or a model of the hub, by default on a GPU where there is one.
-
-        Raises:
-            ModelLoadError: the folder is damaged, unsafe or no general evaluator; the message names the file.
-            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
-        """
+        """Open a model folder or a model of the hub, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
         folder = resolve(name, revision=revision)
         settings = judging.GENERAL_FOLDER.read_settings(folder)
         encoder = encoders.load_trained_encoder(folder, device=device)
@@ -245,7 +238,7 @@ class TrainedGeneral:
         load_weights(model.head, folder / judging.HEAD_FILE)
         return cls(
             model.to(encoder.device).eval(),
-            Mixing(**settings["mixing"]),
+            settings["mixing"],
             settings["coherence"],
             judging.GENERAL_FOLDER.training_dialogues(folder),
         )
@@ -254,3 +247,52 @@ class TrainedGeneral:
 def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:
     """Open what runs the model in a folder with torch; raises as `TrainedGeneral.load`."""
     return TrainedGeneral.load(str(folder), device=choice.device).model.runtime(choice.dtype)
+
+
+LOSS_WEIGHTS: Mapping[str, float] = {
+    "rank": 1.0,
+    "fit": 1.0,
+    "fluency": 0.5,
+    "specificity": 0.25,
+    "knowledge": 0.5,
+    "separate": 0.1,
+    "words": 1.0,
+}
+"""Weights of the terms of `objective.loss_terms`. Set by hand: fit is what most ratings are about, specificity is mostly a
+matter of length, and "words" trains no weight that another term trains."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralRecipe:
+    """Everything that moves the weights, apart from data, backbone and seed.
+
+    Attributes:
+        max_pairs: responses an epoch at most, drawn from all corpora.
+        corpus_exponent: a corpus of n responses has a share in proportion to n to this power: 1 takes corpora as they are,
+            0 gives each the same; it never has more than its n.
+        n_epochs: passes over so many responses; each draws others where a corpus has more.
+        batch_size: responses a step, all of one corpus, so that no style tells a wrong text from a right one.
+        n_fit_negatives: wrong texts for the fit of each response, besides those of the batch.
+        learning_rate: of the encoder, the highest.
+        frozen: share of the encoder's layers, the lowest, that stay as they are, with its embeddings; 0 for nothing.
+        head_learning_rate: of maps and classifiers.
+        warm_up: share of the steps in which the learning rate rises; it falls linearly afterwards.
+        max_context_tokens: last tokens of a context that are read; of a response the first.
+        max_validation_pairs: responses for calibration, mixing and the validation figures.
+        max_validation_dialogues: dialogues for the weights of coherence.
+    """
+
+    max_pairs: int = 120_000
+    corpus_exponent: float = 0.5
+    n_epochs: int = 1
+    batch_size: int = 64
+    n_fit_negatives: int = 2
+    learning_rate: float = 8e-5
+    frozen: float = 1 / 3
+    head_learning_rate: float = 5e-4
+    warm_up: float = 0.06
+    max_context_tokens: int = 96
+    max_response_tokens: int = 64
+    max_validation_pairs: int = 2000
+    max_validation_dialogues: int = 200
+    loss_weights: Mapping[str, float] = field(default_factory=lambda: dict(LOSS_WEIGHTS))

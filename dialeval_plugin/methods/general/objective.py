@@ -21,15 +21,14 @@ from dialeval_plugin.models.encoders import embed
 from dialeval_plugin.terminal.progress import Progress
 
 from .conversations import Pair
-from .model import GeneralModel
-from .recipes import GeneralRecipe
-from .signals import HEADS, NEGATIVES, SAYING, CorpusSignals
+from .model import GeneralModel, GeneralRecipe
+from .signals import HEADS, NEGATIVES, STYLE_HEADS, CorpusSignals
 
 MARGIN = 0.5
 """Cosine distance from which on robust and non-robust part cost nothing, as in SLIDE's equation 2."""
 
 _DRAWN_FIT = tuple(kind for kind in NEGATIVES["fit"] if kind not in ("random", "insulting"))
-_DRAWN_SAYING = {NEGATIVES["fluency"]: 3, NEGATIVES["specificity"]: 2, ("insulting",): 1}
+_DRAWN_STYLE = {NEGATIVES["fluency"]: 3, NEGATIVES["specificity"]: 2, ("insulting",): 1}
 """What one wrong text of a response is drawn of, which says something else or says it badly, with how often in six."""
 _TABLE_RESPONSES, _TABLE_STEPS = 100_000, 20
 """Responses that the tables of token rarity are counted on, and steps that the scale of the features is learnt on."""
@@ -58,18 +57,18 @@ def quotas(sizes: Mapping[str, int], *, max_pairs: int, exponent: float) -> dict
         {'large': 1000, 'small': 100}
     """
     left, room = dict(sizes), min(max_pairs, sum(sizes.values()))
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     while left:
         total = sum(size**exponent for size in left.values())
         share = {name: room * size**exponent / total for name, size in left.items()}
         full = [name for name, size in left.items() if share[name] >= size]
         if not full:
-            found |= {name: int(value) for name, value in share.items()}
+            numbers |= {name: int(value) for name, value in share.items()}
             break
         for name in full:
-            found[name] = left.pop(name)
-            room -= found[name]
-    return {name: found[name] for name in sizes}
+            numbers[name] = left.pop(name)
+            room -= numbers[name]
+    return {name: numbers[name] for name in sizes}
 
 
 class SamplingPlan:
@@ -121,7 +120,7 @@ class SamplingPlan:
         pair, signals = self._corpora[corpus][number], self.signals[corpus]
         generator = random.Random(f"{self._seed} {epoch} {corpus} {number}")
         drawn = _first(signals, pair, _DRAWN_FIT, self._recipe.n_fit_negatives, generator)
-        (kinds,) = generator.choices(list(_DRAWN_SAYING), list(_DRAWN_SAYING.values()))
+        (kinds,) = generator.choices(list(_DRAWN_STYLE), list(_DRAWN_STYLE.values()))
         drawn += _first(signals, pair, kinds, 1, generator)
         return SampledResponse(pair, tuple(drawn))
 
@@ -184,20 +183,20 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
     ranked = dict.fromkeys(own)
     for number, row in enumerate(rows):
         wrong = {
-            head: [responses[text] for kind, text in row.negatives if kind in NEGATIVES[head]] for head in ("fit", *SAYING)
+            head: [responses[text] for kind, text in row.negatives if kind in NEGATIVES[head]] for head in ("fit", *STYLE_HEADS)
         }
         ranked |= dict.fromkeys(wrong["fit"])
-        for head, found in wrong.items():
+        for head, wrong_responses in wrong.items():
             # The right response once to each head that has a wrong one in this row.
-            if found or head == "fit":
+            if wrong_responses or head == "fit":
                 labelled[head].add(number, own[number], 1.0)
-            for response in found:
+            for response in wrong_responses:
                 labelled[head].add(number, response, 0.0)
         others = list(_others(rows, number))
         if others:
             labelled["fit"].add(number, own[others[0]], 0.0)
         known = (rows[place].pair.facts for place in others)
-        strange = next((told for told in known if told and told != row.pair.facts), None)
+        strange = next((other for other in known if other and other != row.pair.facts), None)
         if row.pair.facts and strange is not None:
             labelled["knowledge"].add(facts[row.pair.facts], own[number], 1.0)
             labelled["knowledge"].add(facts[strange], own[number], 0.0)
@@ -255,7 +254,7 @@ def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, 
         if not labelled.labels:
             continue
         labels = torch.tensor(labelled.labels, device=vectors.device)
-        if name in SAYING:
+        if name in STYLE_HEADS:
             logits = head.vector_logits(name, non_robust[labelled.responses])
         else:
             against = contexts if name == "fit" else head.facts(facts)
@@ -302,5 +301,5 @@ def learn_tables(model: GeneralModel, plan: SamplingPlan, corpora: Mapping[str, 
         for name, labelled in step.labelled.items():
             if labelled.labels:
                 features[head.words_of(name)].append(step.features(model, name))
-    for table, found in features.items():
-        table.learn_scale(torch.cat(found))
+    for table, of_table in features.items():
+        table.learn_scale(torch.cat(of_table))

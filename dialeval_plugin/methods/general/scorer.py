@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import expit, logit
@@ -20,7 +20,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.locks import one_at_a_time
 from dialeval_plugin.core.options import ModelOptions, with_options
 from dialeval_plugin.core.scope import Scope
-from dialeval_plugin.core.scorer import NOT_BLAMED, Scorer, read_percentiles
+from dialeval_plugin.core.scorer import NO_WEAKNESS, Scorer, read_percentiles
 from dialeval_plugin.core.scores import TOO_FEW_TURNS, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue, text_hash
 from dialeval_plugin.corpora import mini
@@ -28,17 +28,21 @@ from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, 
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
 from dialeval_plugin.models.runtimes.opening import open_runtime
-from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, Runtime, RuntimeChoice, VectorArray
+from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice, VectorArray
 
 from . import judging
-from .acceptance import ACCEPTANCE, Acceptance
-from .mixing import Mixing, RatedMixing, rated_log_odds, response_hash
-from .novelty import NOVELTY, NOVELTY_WEIGHT
-from .references import REFERENCE_SIMILARITY, REFERENCE_WEIGHT, nearest_similarity, reference_log_odds
+from .mixing import CoherenceWeights, Mixing, RatedMixing, rated_log_odds, response_hash
+from .qualities import (
+    ACCEPTANCE,
+    NOVELTY,
+    NOVELTY_WEIGHT,
+    REFERENCE_SIMILARITY,
+    REFERENCE_WEIGHT,
+    Acceptance,
+    nearest_similarity,
+    reference_log_odds,
+)
 from .signals import QUALITIES
-
-if TYPE_CHECKING:
-    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
@@ -50,7 +54,7 @@ _OF_DIALOGUES = ("fluency", "specificity", "coherence", NOVELTY)
 """Columns whose mean, with that of the turns' scores, is the score of a dialogue."""
 DIALOGUE_COLUMNS = ("general", "coherence", NOVELTY, *_OF_TURNS, "n_turns", *judging.TOKENS_CUT[:2])
 
-BLAMES = {
+WEAKNESS_TEXT = {
     "relevance": "has little to do with the context",
     "fit": "does not fit the context",
     "fluency": "reads unlike the dialogues it learnt from",
@@ -61,7 +65,7 @@ BLAMES = {
     REFERENCE_SIMILARITY: "unlike the references",
 }
 """What is said of a response that a quality pulls down."""
-_EVEN = 0.5
+_WEAKNESS_THRESHOLD = 0.5
 """What a quality has to be below to be blamed, as a probability, or as a share for novelty."""
 
 DIALOGUES_AT_ONCE = 128
@@ -104,7 +108,7 @@ class GeneralScorer(Scorer):
     `novelty` mixed; `relevance` (this is about what the context is about), `fit` (this is the next turn of this context),
     `fluency` (its words are in order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None
     without facts), `acceptance` (the other speaker takes it up, and does not ask back or complain; no column where no logs have
-    taught it, see `repairs`); `novelty`, the share of a response's pairs of words that the four turns before it lack, in
+    taught it); `novelty`, the share of a response's pairs of words that the four turns before it lack, in
     [0, 1]; `cosine` of context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and
     `fact_tokens_cut`, how many tokens at the beginning of the context, at the end of the response and at the beginning of the
     facts did not fit. A long response is judged in parts (`ResponseParts`), and a last turn that does not fit is read in parts:
@@ -155,8 +159,22 @@ class GeneralScorer(Scorer):
         self._with_references = options.with_references
         self.folder = resolve(GENERAL_MODEL.find(options.model), revision=options.revision)
         settings = judging.GENERAL_FOLDER.read_settings(self.folder)
-        self._mixing, self._coherence = Mixing(**settings["mixing"]), settings["coherence"]
-        self._model = judging.GeneralJudge(self._runtime(options), settings["config"], Acceptance.load(self.folder))
+        self._mixing: Mixing = settings["mixing"]
+        self._coherence: CoherenceWeights = settings["coherence"]
+
+        def load(choice: RuntimeChoice) -> Any:
+            from .model import load_runtime  # torch is imported only where it runs the model, or writes what runs it
+
+            return load_runtime(self.folder, choice)
+
+        runtime = open_runtime(
+            self.folder,
+            RuntimeChoice(options.backend, options.dtype, options.device),
+            load=load,
+            calibration=mini.calibration_texts,
+            head=HeadFile(self.folder, judging.HEAD_FILE, "general"),
+        )
+        self._model = judging.GeneralJudge(runtime, settings["config"], Acceptance.load(self.folder))
         self.model_hash: str = model_identity(self.folder)
         self._leave_out = leave_out
         self._score_fitted = options.score_fitted
@@ -169,17 +187,6 @@ class GeneralScorer(Scorer):
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
         self._seen = {} if self._rated is None or options.score_fitted else self._rated.seen(leave_out)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
-
-    def _runtime(self, options: GeneralOptions) -> Runtime:
-        def load(choice: RuntimeChoice) -> TorchRuntime:
-            # torch is imported only where it runs the model, or writes what runs it.
-            from .model import load_runtime
-
-            return load_runtime(self.folder, choice)
-
-        choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        head = HeadFile(self.folder, judging.HEAD_FILE, "general")
-        return open_runtime(self.folder, choice, load=load, calibration=mini.calibration_texts, head=head)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -258,55 +265,42 @@ class GeneralScorer(Scorer):
         itself: a fluent reply whose fluency is a little below people's is not blamed for it. Of a dialogue the turn with
         the lowest score is explained.
         """
-        explained = []
-        for item in items:
-            if isinstance(item, Dialogue):
-                explained.append(self._explain_dialogue(item))
-            else:
-                (similarity,) = self._reference_similarity([item])
-                judgement, has_context = self._judge([_triple(item)]), bool(_triple(item)[0])
-                explained.append(self._explain(judgement, 0, has_context=has_context, similarity=float(similarity)))
-        return explained
+        return list(map(self._explain, items))
 
-    def _explain_dialogue(self, dialogue: Dialogue) -> str:
-        triples, _ = judging.triples_of_turns([visible_texts(dialogue.turns)])
-        judgement = self._judge(triples)
-        judged = judged_turns(dialogue.turns)
-        worst = int(np.argmin(np.where(judged, self.main_score(judgement.log_odds, judgement.novelty), np.inf)))
-        numbers = [number for number, turn in enumerate(dialogue.turns, start=1) if not is_blank(turn.text)]
-        return f"turn {numbers[1 + worst]} of {len(dialogue.turns)}: {self._explain(judgement, worst, has_context=True)}"
+    def _explain(self, item: Item) -> str:
+        if not isinstance(item, Dialogue):
+            triple, (similarity,) = _triple(item), self._reference_similarity([item])
+            return self._explain_row(self._judge([triple]), 0, has_context=bool(triple[0]), similarity=float(similarity))
+        judgement = self._judge(judging.triples_of_turns([visible_texts(item.turns)])[0])
+        main = self.main_score(judgement.log_odds, judgement.novelty)
+        worst = int(np.argmin(np.where(judged_turns(item.turns), main, np.inf)))
+        numbers = [number for number, turn in enumerate(item.turns, start=1) if not is_blank(turn.text)]
+        reason = self._explain_row(judgement, worst, has_context=True, similarity=math.nan)
+        return f"turn {numbers[1 + worst]} of {len(item.turns)}: {reason}"
 
-    def _explain(
-        self, judgement: judging.GeneralJudgement, row: int, *, has_context: bool, similarity: float = math.nan
-    ) -> str:
+    def _explain_row(self, judgement: judging.GeneralJudgement, row: int, *, has_context: bool, similarity: float) -> str:
         """Explain one row of a judgement; the similarity with its references is NaN where nobody has looked."""
-        found = {name: float(values[row]) for name, values in judgement.log_odds.items() if not np.isnan(values[row])}
-        if not has_context:
-            found = {name: value for name, value in found.items() if name not in _OF_CONTEXT}
-        weights = self._weights_of(found)
-        pulls = {name: weights[name] * (value - self._typical(name)) for name, value in found.items() if name in weights}
+        log_odds = {
+            name: float(values[row])
+            for name, values in judgement.log_odds.items()
+            if not np.isnan(values[row]) and (has_context or name not in _OF_CONTEXT)
+        }
+        medians = {} if self.percentiles is None else self.percentiles.medians
+        # Even chances where nobody has looked.
+        typical = {name: np.clip(medians.get(name, 0.5), _CLOSEST, 1 - _CLOSEST) for name in log_odds}
+        of_mixing = self._mixing.with_facts if "knowledge" in log_odds else None
+        weights: Mapping[str, Any] = self._weights or {**(of_mixing or self._mixing.plain), ACCEPTANCE: 1.0}
+        pulls = {name: weights[name] * (log_odds[name] - float(logit(typical[name]))) for name in log_odds if name in weights}
         if self._weights is None:
             pulls[NOVELTY] = NOVELTY_WEIGHT * (float(judgement.novelty[row]) - 1)
-        shares = {**{name: expit(value) for name, value in found.items()}, NOVELTY: judgement.novelty[row]}
+        shares = {**{name: expit(value) for name, value in log_odds.items()}, NOVELTY: judgement.novelty[row]}
         if not math.isnan(similarity):
             pulls[REFERENCE_SIMILARITY] = float(reference_log_odds(np.array([similarity]))[0])
             shares[REFERENCE_SIMILARITY] = similarity
         worst = min(pulls, key=lambda name: pulls[name])
-        shown = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
-        is_blamed = sum(pulls.values()) < 0 and shares[worst] < _EVEN
-        return f"{BLAMES[worst] if is_blamed else NOT_BLAMED} ({shown})"
-
-    def _weights_of(self, found: Mapping[str, float]) -> Mapping[str, float]:
-        if self._weights is not None:
-            return self._weights
-        mixing = self._mixing
-        weights = mixing.plain if "knowledge" not in found or mixing.with_facts is None else mixing.with_facts
-        return {**weights, ACCEPTANCE: 1.0}
-
-    def _typical(self, name: str) -> float:
-        """Log odds of a quality for people's median response; even chances where nobody has looked."""
-        medians = {} if self.percentiles is None else self.percentiles.medians
-        return float(logit(np.clip(medians.get(name, 0.5), _CLOSEST, 1 - _CLOSEST)))
+        all_shares = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+        is_weak = sum(pulls.values()) < 0 and shares[worst] < _WEAKNESS_THRESHOLD
+        return f"{WEAKNESS_TEXT[worst] if is_weak else NO_WEAKNESS} ({all_shares})"
 
     @one_at_a_time
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
@@ -314,13 +308,13 @@ class GeneralScorer(Scorer):
 
         With an empty context those of relevance and fit are 0: even chances.
         """
-        found: defaultdict[str, list[FloatArray]] = defaultdict(list)
+        windows: defaultdict[str, list[FloatArray]] = defaultdict(list)
         for start in range(0, len(examples), self.window):
             window = examples[start : start + self.window]
             judgement = self._judge([_triple(example) for example in window])
             for name, values in judgement.log_odds.items():
-                found[name].append(values)
-        return {name: np.concatenate(values) for name, values in found.items()}
+                windows[name].append(values)
+        return {name: np.concatenate(values) for name, values in windows.items()}
 
     def main_score(
         self, log_odds: Mapping[str, FloatArray], novelty: FloatArray, similarity: FloatArray | None = None
@@ -369,7 +363,7 @@ class GeneralScorer(Scorer):
         judgement = self._judge(triples)
         similarity = self._reference_similarity(examples)
         main = self.main_score(judgement.log_odds, judgement.novelty, similarity)
-        qualities = {name: expit(found) for name, found in judgement.log_odds.items()}
+        qualities = {name: expit(log_odds) for name, log_odds in judgement.log_odds.items()}
         columns = {"general": main, **qualities, NOVELTY: judgement.novelty, "cosine": judgement.cosine, **judgement.tokens_cut}
         if self._with_references:
             columns[REFERENCE_SIMILARITY] = similarity

@@ -27,7 +27,7 @@ HEADS = ("fit", "fluency", "specificity", "knowledge")
 QUALITIES = ("relevance", *HEADS)
 """What is judged of a response: whether it is about what the context is about, and what the heads say."""
 
-SAYING = ("fluency", "specificity")
+STYLE_HEADS = ("fluency", "specificity")
 """Heads that read a response alone."""
 
 NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -92,15 +92,15 @@ def _if_changed(new: str, old: str) -> str | None:
 
 def shuffled(text: str, generator: random.Random, window: int = 5) -> str | None:
     """Mix up the words of some windows: one, and one more for each dozen words."""
-    found = _WORD.findall(text)
-    if len(found) < 3:
+    words_of_text = _WORD.findall(text)
+    if len(words_of_text) < 3:
         return None
     by_place = {}
-    for _ in range(1 + len(found) // 12):
-        start = generator.randrange(max(1, len(found) - window + 1))
-        places = list(range(start, min(start + window, len(found))))
+    for _ in range(1 + len(words_of_text) // 12):
+        start = generator.randrange(max(1, len(words_of_text) - window + 1))
+        places = list(range(start, min(start + window, len(words_of_text))))
         order = generator.sample(places, len(places))
-        by_place.update({place: found[other] for place, other in zip(places, order, strict=True)})
+        by_place.update({place: words_of_text[other] for place, other in zip(places, order, strict=True)})
     return _if_changed(replaced(text, by_place), text)
 
 
@@ -111,13 +111,13 @@ def dropped(text: str, generator: random.Random) -> str | None:
 
 def repeated(text: str, generator: random.Random) -> str | None:
     """Say one to four words once or twice more."""
-    found = _WORD.findall(text)
-    if len(found) < 2:
+    words_of_text = _WORD.findall(text)
+    if len(words_of_text) < 2:
         return None
-    length = generator.randint(1, min(4, len(found)))
-    last = generator.randrange(length - 1, len(found))
-    phrase = " ".join(found[last - length + 1 : last + 1])
-    return _if_changed(replaced(text, {last: " ".join([found[last], *[phrase] * generator.randint(1, 2)])}), text)
+    length = generator.randint(1, min(4, len(words_of_text)))
+    last = generator.randrange(length - 1, len(words_of_text))
+    phrase = " ".join(words_of_text[last - length + 1 : last + 1])
+    return _if_changed(replaced(text, {last: " ".join([words_of_text[last], *[phrase] * generator.randint(1, 2)])}), text)
 
 
 def swapped(text: str, generator: random.Random, others: Sequence[str]) -> str | None:
@@ -179,13 +179,13 @@ class CorpusSignals:
         self._pairs = pairs
         # A corpus has few different words, each of them often.
         self._words = [tuple(map(sys.intern, words(pair.response))) for pair in pairs]
-        frequency = Counter(word for found in self._words for word in set(found))
+        frequency = Counter(word for response_words in self._words for word in set(response_words))
         self._rarity = {word: math.log((1 + len(pairs)) / (1 + count)) for word, count in frequency.items()}
         self._unseen = math.log(1 + len(pairs))
         self._rare_from = min(RARE, math.log((1 + len(pairs)) / 2))
         self._postings = {word: array("I") for word, count in frequency.items() if count <= _LONGEST_POSTING}
-        for number, found in enumerate(self._words):
-            for word in dict.fromkeys(found):
+        for number, response_words in enumerate(self._words):
+            for word in dict.fromkeys(response_words):
                 if word in self._postings:
                     self._postings[word].append(number)
         self.generic = self._frequent_utterances()
@@ -213,8 +213,8 @@ class CorpusSignals:
 
     def draw(self, kind: str, pair: Pair, generator: random.Random) -> str | None:
         """Return a wrong text of a kind, any of `NEGATIVES` but "other_facts", for a pair; None where there is none."""
-        found = self._drawn[kind](pair, generator)
-        return None if found is None or words(found) == words(pair.response) else found
+        text = self._drawn[kind](pair, generator)
+        return None if text is None or words(text) == words(pair.response) else text
 
     def drawn(self, kinds: Sequence[str], pair: Pair, generator: random.Random) -> Iterator[tuple[str, str]]:
         """Draw a wrong text of one kind after the other, and yield those that there are with their kinds."""
@@ -237,8 +237,8 @@ class CorpusSignals:
     def _splice(self, pair: Pair, generator: random.Random) -> str | None:
         for _ in range(_N_DRAWS):
             other = self.other_response(pair.conversation, generator)
-            if other is not None and (found := spliced(pair.response, other, self.is_rare)) is not None:
-                return found
+            if other is not None and (text := spliced(pair.response, other, self.is_rare)) is not None:
+                return text
         return None
 
     def _keyword(self, pair: Pair, generator: random.Random) -> str | None:
@@ -272,10 +272,10 @@ class CorpusSignals:
         return None if words(pair.response) in self._generic_words else generator.choice(self.generic)
 
     def _frequent_utterances(self) -> tuple[str, ...]:
-        text_of = {found: pair.response for pair, found in reversed(list(zip(self._pairs, self._words, strict=True)))}
-        distinct = {(found, pair.conversation.key) for pair, found in zip(self._pairs, self._words, strict=True)}
-        counts = Counter(found for found, _ in distinct)
-        own = sorted(((count, found) for found, count in counts.items() if count > 2), reverse=True)[:_N_GENERIC]
-        generic = {words(text): text for text in GENERIC_REPLIES} | {found: text_of[found] for _, found in own}
+        text_of = {utterance: pair.response for pair, utterance in reversed(list(zip(self._pairs, self._words, strict=True)))}
+        distinct = {(utterance, pair.conversation.key) for pair, utterance in zip(self._pairs, self._words, strict=True)}
+        counts = Counter(utterance for utterance, _ in distinct)
+        own = sorted(((count, utterance) for utterance, count in counts.items() if count > 2), reverse=True)[:_N_GENERIC]
+        generic = {words(text): text for text in GENERIC_REPLIES} | {utterance: text_of[utterance] for _, utterance in own}
         self._generic_words = frozenset(generic)
         return tuple(generic.values())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
-from dialeval_plugin.training.loop import TimedSchedule, TrainingLoop, fit_in_main_process
+from dialeval_plugin.training.loop import TrainingLoop, fit_in_main_process, take_steps
 from dialeval_plugin.training.run import (
     TrainingOptions,
     TrainingResult,
@@ -26,9 +27,8 @@ from dialeval_plugin.training.run import (
 from .calibration import fit_on_validation
 from .conversations import GeneralSources, Pair, by_corpus, split
 from .judging import GENERAL_FOLDER
-from .model import GeneralModel, TrainedGeneral, new_model
+from .model import GeneralModel, GeneralRecipe, TrainedGeneral, new_model
 from .objective import SamplingPlan, learn_tables, loss_terms, make_step, quotas
-from .recipes import GeneralRecipe
 
 _STAGE = "general"
 
@@ -71,7 +71,7 @@ def train(
     check_at_least(1, epochs=recipe.n_epochs, checkpoint_steps=options.checkpoint_steps)
     max_seconds = seconds_of(options.max_minutes)
     with TrainingRun.open(output, GENERAL_FOLDER, options, progress=progress) as run:
-        run.say("collecting the responses of the corpora")
+        run.log_progress("collecting the responses of the corpora")
         splits = split(sources, fraction=options.validation_fraction, seed=options.seed)
         corpora = by_corpus(splits.training)
         run.start(data=data_hash(splits.training, splits.validation))
@@ -80,7 +80,7 @@ def train(
         fit = functools.partial(_fit, run, model, options, corpora, max_seconds)
         run.stage(_STAGE, model, lambda: fit_in_main_process(run, fit))
         beyond = "" if options.max_minutes is None else f"; the {options.max_minutes:g} minutes were for the steps"
-        run.say(f"fitting calibration, mixing and coherence on {len(splits.validation)} validation dialogues{beyond}")
+        run.log_progress(f"fitting calibration, mixing and coherence on {len(splits.validation)} validation dialogues{beyond}")
         fitted = fit_on_validation(model, splits.validation, recipe, options.seed, progress=run.progress)
         sizes = {name: len(pairs) for name, pairs in corpora.items()}
         record = {
@@ -113,21 +113,17 @@ def _fit(
     learn_tables(model, plan, corpora, progress=run.progress)
     optimizer = adamw((model.encoder, recipe.learning_rate), (model.head, recipe.head_learning_rate))
     loop = TrainingLoop(run, _STAGE, model, optimizer, clip=1.0, n_steps=plan.n_steps)
-    schedule = TimedSchedule(loop, n_steps=plan.n_steps, max_seconds=max_seconds, warm_up=recipe.warm_up)
-    terms: defaultdict[str, list[float]] = defaultdict(list)
-    is_over = schedule.is_over
-    while not is_over:
-        loop.seed(loop.n_steps + 1)
-        step = make_step(model, plan.rows(loop.n_steps))
-        losses = loss_terms(model, step, bfloat16=bfloat16)
-        loss = torch.stack([recipe.loss_weights[name] * term for name, term in losses.items()]).sum()
-        loop.step(loss)
-        schedule.step()
-        for name, term in {"loss": loss, **losses}.items():
-            terms[f"training_{name}"].append(term.item())
-        is_over = schedule.is_over
-        if is_over or loop.n_steps % options.checkpoint_steps == 0:
-            # Not every step has facts.
-            means = {name: sum(values) / len(values) for name, values in terms.items()}
-            loop.keep(means, epoch=loop.n_steps / plan.steps_per_epoch)
-            terms.clear()
+
+    def losses_of(number: int) -> dict[str, Tensor]:
+        losses = loss_terms(model, make_step(model, plan.rows(number)), bfloat16=bfloat16)
+        return {"loss": torch.stack([recipe.loss_weights[name] * term for name, term in losses.items()]).sum(), **losses}
+
+    take_steps(
+        loop,
+        losses_of,
+        n_steps=plan.n_steps,
+        steps_per_epoch=plan.steps_per_epoch,
+        checkpoint_steps=options.checkpoint_steps,
+        max_seconds=max_seconds,
+        warm_up=recipe.warm_up,
+    )

@@ -17,7 +17,7 @@ from dialeval_plugin.core.scorer import Scorer, score_rows
 from dialeval_plugin.core.scores import Row, Unscored
 from dialeval_plugin.methods.composed import ComposedScorer
 
-from .small_model import share_of_range
+from .scorer import share_of_range
 
 LLM = "llm"
 
@@ -95,12 +95,12 @@ class CascadeScorer(ComposedScorer):
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge all by the small model, and what it is unsure of, or does not know, by the large one."""
         rows, within = score_rows(self.small, items), cast("float", self.settings["cascade"])
-        asked = [
+        unsure = [
             place
             for place, (row, beyond) in enumerate(zip(rows, self.scope_of(items), strict=True))
             if not isinstance(row, Unscored) and (beyond is not None or self.small.is_unsure(row, within))
         ]
-        answers = dict(zip(asked, score_rows(self.llm, [items[place] for place in asked]), strict=True))
+        answers = dict(zip(unsure, score_rows(self.llm, [items[place] for place in unsure]), strict=True))
         return [self._row(row, answers.get(place)) for place, row in enumerate(rows)]
 
     def _row(self, small: Row, llm: Row | None) -> Row:

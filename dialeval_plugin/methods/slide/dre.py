@@ -21,7 +21,7 @@ from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Pr
 
 from .fusion import LLM_SCALE, Refinement, read_clamp
 from .judging import SLM_FOLDER
-from .small_model import SLM_COLUMNS, SlideOptions, SlmScorer
+from .scorer import SLM_COLUMNS, SlideOptions, SlmScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
 
@@ -65,8 +65,8 @@ def rows_of_answers(
         elif isinstance(answer, Unscored):
             rows[name] = answer
         elif isinstance(answer, judge.InteriorAnswer):
-            said = answer._asdict()
-            rows[name] = {**refinement.interior(cast("float", slm), **said), **said}
+            numbers = answer._asdict()
+            rows[name] = {**refinement.interior(cast("float", slm), **numbers), **numbers}
         else:
             rows[name] = {**refinement.plain(slm, llm=answer), "llm": answer}
     return rows
@@ -197,13 +197,13 @@ class DreScorer(language_model.PromptingScorer):
 
     def finish(self, pending: language_model.Pending, answers: Sequence[language_model.Text | Unscored]) -> Row:
         """All columns of a response, or the reason why the variant's own prompt, the last one asked, gave none."""
-        asked = zip(self.prompts, cast("Sequence[language_model.Request]", pending.requests), answers, strict=True)
-        read = {name: request.read(answer) for name, request, answer in asked}
-        found = rows_of_answers(self.refinement, pending.row, read)
-        own = found[self.prompts[-1]]
+        requests = zip(self.prompts, cast("Sequence[language_model.Request]", pending.requests), answers, strict=True)
+        read = {name: request.read(answer) for name, request, answer in requests}
+        rows_of_prompts = rows_of_answers(self.refinement, pending.row, read)
+        own = rows_of_prompts[self.prompts[-1]]
         if isinstance(own, Unscored):
             return own
-        rows = [row for row in (pending.row, *found.values()) if not isinstance(row, Unscored)]
+        rows = [row for row in (pending.row, *rows_of_prompts.values()) if not isinstance(row, Unscored)]
         return {name: value for row in rows for name, value in row.items()}
 
     def _requests(self, example: Example, row: Mapping[str, float | None]) -> tuple[language_model.Request, ...]:

@@ -86,7 +86,7 @@ class SmallModelJudge:
         greatest.
         """
         read = self._read(pairs)
-        distance, probability = (found.astype(np.float64) for found in self.runtime.run("forward", *read.inputs))
+        distance, probability = (array.astype(np.float64) for array in self.runtime.run("forward", *read.inputs))
         return PairJudgement(
             -read.parts.judged(-distance), read.parts.judged(probability), read.context_tokens_cut, read.response_tokens_cut
         )

@@ -16,10 +16,9 @@ from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder, embed, load_trained_encoder, save_encoder, transformer_of
 from dialeval_plugin.models.folders import resolve
 from dialeval_plugin.models.lexical import FEATURES
-from dialeval_plugin.models.lexical_layer import LexicalFeatures
 from dialeval_plugin.models.runtimes.runtime import Precision, RuntimeChoice
 from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
-from dialeval_plugin.models.tensors import load_weights, save_weights
+from dialeval_plugin.models.tensors import LexicalFeatures, load_weights, save_weights
 
 from . import judging
 from .fusion import DistanceRange
@@ -229,12 +228,7 @@ class TrainedSmallModel:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
-        """Open a model folder or a model of the hub, by default on a GPU where there is one.
-
-        Raises:
-            ModelLoadError: the folder is damaged, unsafe or not an SLM; the message names the file.
-            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
-        """
+        """Open a model folder or a model of the hub, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
         folder = resolve(name, revision=revision)
         settings = judging.SLM_FOLDER.read_settings(folder)
         encoder = load_trained_encoder(folder, device=device)

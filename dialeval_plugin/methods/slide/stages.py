@@ -64,10 +64,10 @@ class JointObjective(nn.Module):
         for row in rows:
             places = range(start, start + len(row.responses))
             positive, *negatives = (
-                [place for place, found in zip(places, row.labels, strict=True) if found == label]
+                [place for place, other in zip(places, row.labels, strict=True) if other == label]
                 for label in (FITS, MISLEADS, UNRELATED)
             )
-            pairs += [] if row.ranked else [pair for found in negatives for pair in zip(positive, found, strict=False)]
+            pairs += [] if row.ranked else [pair for other in negatives for pair in zip(positive, other, strict=False)]
             start = places.stop
         context_ids = [context.ids for context in self.model.texts.contexts([row.context for row in rows])]
         response_ids = self.model.texts.responses(responses)
@@ -140,8 +140,8 @@ class TripleCollator:
         }
         inputs = {}
         for name, ids in columns.items():
-            found = padded_tensors(ids, self.texts.tokenizer.pad_token_id, torch.device("cpu"))
-            inputs[f"{name}_input_ids"], inputs[f"{name}_attention_mask"] = found
+            tensors = padded_tensors(ids, self.texts.tokenizer.pad_token_id, torch.device("cpu"))
+            inputs[f"{name}_input_ids"], inputs[f"{name}_attention_mask"] = tensors
         return inputs
 
 

@@ -76,7 +76,7 @@ class HeadFile(NamedTuple):
     folder: Path
     name: str
     kind: str
-    """Which of the heads that graphs come with the package of; see `packaged`."""
+    """Which of the heads that graphs come with the package of; see `open_packaged`."""
 
 
 def require(backend: Backend, *packages: str) -> None:
@@ -88,12 +88,7 @@ def require(backend: Backend, *packages: str) -> None:
 
 
 def check_choice(backend: ExportedBackend, dtype: Precision) -> None:
-    """Refuse a backend that is not installed, and numbers that it would not compute in or silently take for others.
-
-    Raises:
-        InputError: see above; the message says what to leave out.
-        MissingPrerequisite: the backend is not installed.
-    """
+    """Refuse a backend that is not installed, and numbers that it would not compute in or silently take for others."""
     require(backend)
     if dtype != "float32" and (backend == "onnx" or dtype == "float16"):
         raise InputError(f"dtype={dtype!r}: backend={backend!r} does not compute in it. Leave one of them out.")
@@ -107,17 +102,14 @@ def check_choice(backend: ExportedBackend, dtype: Precision) -> None:
 def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
     """Return the export of a model: that in its folder, else that in the user's cache; None where there is neither.
 
-    What an earlier release left in the cache is as good as none.
-
-    Raises:
-        ModelLoadError: that in its folder was made of other weights.
+    What an earlier release left in the cache counts as none; one in the folder that was made of other weights is an error.
     """
     own = folder / EXPORTS / backend
     if (own / EXPORT_FILE).is_file():
         weights = content_hash(folder)
-        if (found := _read(own)["weights"]) != weights:
+        if (exported := _read(own)["weights"]) != weights:
             raise ModelLoadError(
-                f"{own}: was exported from weights whose hash is {found}, and the model's is {weights}. Delete the folder."
+                f"{own}: was exported from weights whose hash is {exported}, and the model's is {weights}. Delete the folder."
             )
         return own
     cached = cached_export(folder, backend)
@@ -142,8 +134,8 @@ def cached_export(folder: Path, backend: ExportedBackend) -> Path:
 
 def _read(folder: Path) -> Export:
     path = folder / EXPORT_FILE
-    if (found := checked_model_file(path, dict[str, Any]).get("format_version")) != FORMAT_VERSION:
-        raise ModelLoadError(f"{path}: format_version is {found}, this release reads {FORMAT_VERSION}. Delete the folder.")
+    if (version := checked_model_file(path, dict[str, Any]).get("format_version")) != FORMAT_VERSION:
+        raise ModelLoadError(f"{path}: format_version is {version}, this release reads {FORMAT_VERSION}. Delete the folder.")
     return checked_model_file(path, Export)
 
 
@@ -304,7 +296,7 @@ def _openvino_graph(path: Path, weights: Mapping[str, np.ndarray], dtype: Precis
     request = core.compile_model(model, "CPU", settings).create_infer_request()
 
     def run(arrays: Sequence[np.ndarray], _: object = weights) -> tuple[VectorArray, ...]:
-        found = request.infer(list(arrays), share_inputs=True)
-        return tuple(found[place] for place in range(len(found)))
+        results = request.infer(list(arrays), share_inputs=True)
+        return tuple(results[place] for place in range(len(results)))
 
     return run

@@ -1,4 +1,9 @@
-"""From a user's choice to what runs a model."""
+"""Open what runs a model: torch, an export, or the graphs that come with the package.
+
+The packaged graphs are of the bundled encoder and of the heads on it, without weights: they are given those of the model's
+safetensors, so that a model over that encoder needs neither torch nor an export. Each graph is there twice: onnxruntime takes
+weights in the place of stored ones, OpenVINO in that of inputs. `reproduction/pretrained/graphs.py` writes them.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,29 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.signature import EXPORTS
+import numpy as np
+from typing_extensions import NotRequired, TypedDict
 
-from .exported import ExportedRuntime, HeadFile, cached_export, check_choice, find_export, require
-from .packaged import open_packaged
-from .runtime import Runtime, RuntimeChoice, fastest_exact
+from dialeval_plugin.core.errors import InputError, ModelLoadError
+from dialeval_plugin.core.files import checked_model_file
+from dialeval_plugin.core.signature import EXPORTS
+from dialeval_plugin.models.compact import ROUNDED_FILE, base_of, encoder_weights, read_tensors
+from dialeval_plugin.models.folders import check_weights
+from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS, JsonTokenizer
+
+from .exported import (
+    ENCODER,
+    TOKENIZER_FILE,
+    ExportedRuntime,
+    Graph,
+    HeadFile,
+    cached_export,
+    check_choice,
+    find_export,
+    open_graph,
+    require,
+)
+from .runtime import ExportedBackend, Precision, Runtime, RuntimeChoice, fastest_exact
 
 if TYPE_CHECKING:
     # torch is imported only where it runs the model, or writes an export.
@@ -28,7 +50,7 @@ def open_runtime(
 ) -> Runtime:
     """Open what runs the model in a folder; the first time that a backend needs an export, it is made in the user's cache.
 
-    Models over the bundled encoder need none, see `packaged`.
+    Models over the bundled encoder need none, see `open_packaged`.
 
     Args:
         folder: of the model.
@@ -62,3 +84,53 @@ def open_runtime(
         export = cached_export(folder, backend)
         write_export(load(RuntimeChoice(device="cpu")), folder, export, backend, calibration())
     return ExportedRuntime.read(export, head, choice.dtype)
+
+
+GRAPHS = Path(__file__).with_name("graphs")
+WEIGHTS_FILE = "weights.json"
+"""By each graph's name the weights that it is given; one whose name ends in `TRANSPOSED` is given with its axes swapped."""
+TRANSPOSED = ".T"
+_WINDOW_FILE = "sentence_bert_config.json"
+SUFFIXES: dict[ExportedBackend, str] = {"onnx": ".onnx", "openvino": ".inputs.onnx"}
+
+_SPECIAL_TOKENS = {**dict.fromkeys(SPECIAL_TOKENS), "cls_token_id": 101, "sep_token_id": 102, "pad_token_id": 0}
+"""Of the bundled encoder, whose `tokenizer.json` is checked by its hash."""
+
+
+class _Lengths(TypedDict):
+    """What an encoder's files say of how many tokens it reads."""
+
+    max_seq_length: NotRequired[int]
+    max_position_embeddings: NotRequired[int]
+
+
+def open_packaged(folder: Path, backend: ExportedBackend, dtype: Precision, head: HeadFile | None) -> ExportedRuntime | None:
+    """Open what runs a model over the bundled encoder; None where there is no graph of the model's encoder, or of its head."""
+    encoder = base_of(folder) or folder
+    if backend not in SUFFIXES or not (encoder / ROUNDED_FILE).exists():
+        return None
+    needed = checked_model_file(GRAPHS / WEIGHTS_FILE, dict[str, list[str]])
+    functions = {} if head is None else {name.partition(".")[2]: name for name in needed if name.startswith(f"{head.kind}.")}
+    if head is not None and not functions:
+        return None
+    check_weights(folder)
+
+    def opened(name: str, path: Path, weight_of: Callable[[str], np.ndarray | None]) -> Graph:
+        given_weights = {}
+        for wanted in needed[name]:
+            if (weight := weight_of(wanted.removesuffix(TRANSPOSED))) is None:
+                raise ModelLoadError(f"{path}: the tensor {wanted!r} is missing. Copy the model folder again.")
+            given_weights[wanted] = np.asarray(weight.T if wanted.endswith(TRANSPOSED) else weight, dtype=np.float32, order="C")
+        return open_graph(GRAPHS / f"{name}{SUFFIXES[backend]}", backend, dtype, given_weights)
+
+    weights = encoder_weights(folder)
+    # Each is taken out, so that it is not kept beside its copy with swapped axes.
+    graphs = {ENCODER: opened(ENCODER, folder, lambda name: weights.pop(name, None))}
+    if head is not None:
+        path = head.folder / head.name
+        tensors = read_tensors(path)
+        graphs |= {function: opened(name, path, tensors.get) for function, name in functions.items()}
+    window, config = (checked_model_file(folder / name, _Lengths) for name in (_WINDOW_FILE, "config.json"))
+    longest = window.get("max_seq_length") or config["max_position_embeddings"]
+    tokenizer = JsonTokenizer.read(encoder / TOKENIZER_FILE, _SPECIAL_TOKENS)
+    return ExportedRuntime(graphs, tokenizer, longest, head, backend, dtype)

@@ -106,11 +106,11 @@ class VectorCache:
         """Embed texts in one pass, of which those of `shared` are looked up first and kept."""
         keys = [tuple(ids) for ids in shared]
         fresh = [key for key in dict.fromkeys(keys) if key not in self._vectors]
-        found = self._runtime.embed([*fresh, *others])
+        vectors = self._runtime.embed([*fresh, *others])
         if len(self._vectors) + len(fresh) > self.SIZE:
             self._vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
-        self._vectors |= zip(fresh, found, strict=False)
-        return np.stack([self._vectors[key] for key in keys]), found[len(fresh) :]
+        self._vectors |= zip(fresh, vectors, strict=False)
+        return np.stack([self._vectors[key] for key in keys]), vectors[len(fresh) :]
 
 
 def unit(vectors: VectorArray) -> VectorArray:

@@ -51,8 +51,8 @@ class TorchRuntime:
     def run(self, function: str, *arrays: np.ndarray) -> tuple[VectorArray, ...]:
         """See `Runtime`."""
         with torch.inference_mode():
-            found = getattr(self.head, function)(*(self._to_tensor(array) for array in arrays))
-        return tuple(map(_to_array, found))
+            results = getattr(self.head, function)(*(self._to_tensor(array) for array in arrays))
+        return tuple(map(_to_array, results))
 
     def table(self, name: str) -> np.ndarray:
         """See `Runtime`."""

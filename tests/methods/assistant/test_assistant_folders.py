@@ -16,7 +16,7 @@ from dialeval_plugin.core.signature import GOLDEN_FILE
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.pretrained.catalogue import export, golden_items, open_scorer, verify, write_golden
-from dialeval_plugin.training.percentiles import write_percentiles
+from dialeval_plugin.training.people import write_percentiles
 from tests.refusals import refused
 
 EXAMPLES = mini.read_examples("test")[:6]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dialeval_plugin.core.files import to_json, write_text
-from dialeval_plugin.methods.assistant.defects import DEFECTS
-from dialeval_plugin.methods.assistant.features import HEADS
+from dialeval_plugin.methods.assistant.features import DEFECTS, HEADS
 from dialeval_plugin.methods.assistant.spoiling import LEFT_OPEN
 from dialeval_plugin.methods.assistant.training import AssistantSources, KnownAnswer, RatedAnswer, _spoiled_texts, train
 from tests.refusals import refused

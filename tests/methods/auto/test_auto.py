@@ -13,8 +13,7 @@ from dialeval_plugin import score
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
 from dialeval_plugin.core.scorer import percentile_settings
-from dialeval_plugin.methods.auto.register import Opening, opening_of, register_of
-from dialeval_plugin.methods.auto.scorer import AutoScorer
+from dialeval_plugin.methods.auto.scorer import AutoScorer, Opening, opening_of, register_of
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from tests.cli.running import run, write_rows
 from tests.refusals import refused

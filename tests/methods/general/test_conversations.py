@@ -10,8 +10,8 @@ import pytest
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.identity import LeakIndex
 from dialeval_plugin.methods.general.conversations import Conversation, Pair, by_corpus, conversation, read_conversations
+from dialeval_plugin.methods.general.model import GeneralRecipe
 from dialeval_plugin.methods.general.objective import SamplingPlan, quotas
-from dialeval_plugin.methods.general.recipes import GeneralRecipe
 from dialeval_plugin.methods.general.signals import NEGATIVES
 from tests.refusals import refused
 

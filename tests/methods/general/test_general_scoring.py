@@ -12,12 +12,12 @@ from dialeval_plugin import load_metric
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.percentiles import PercentileTable, write_table
-from dialeval_plugin.core.scorer import NOT_BLAMED, percentile_settings
+from dialeval_plugin.core.scorer import NO_WEAKNESS, percentile_settings
 from dialeval_plugin.methods.general.judging import TOKENS_CUT, GeneralConfig, GeneralJudge, GeneralJudgement
 from dialeval_plugin.methods.general.mixing import Mixing
 from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.novelty import NOVELTY, NOVELTY_WEIGHT
-from dialeval_plugin.methods.general.scorer import BLAMES, GeneralScorer
+from dialeval_plugin.methods.general.qualities import NOVELTY, NOVELTY_WEIGHT
+from dialeval_plugin.methods.general.scorer import WEAKNESS_TEXT, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refused
 from tests.tiny.models import write_tiny_general
@@ -226,7 +226,7 @@ def test_an_explanation_shows_the_columns_of_the_score(scorer: GeneralScorer) ->
     (row,) = scorer.score([example]).rows()
     (said,) = scorer.explain([example])
     shown = ", ".join(f"{name} {row[name]:.2f}" for name in (*QUALITIES, NOVELTY))
-    assert said.removesuffix(f" ({shown})") in {*BLAMES.values(), NOT_BLAMED}
+    assert said.removesuffix(f" ({shown})") in {*WEAKNESS_TEXT.values(), NO_WEAKNESS}
 
 
 def judge_as(monkeypatch: pytest.MonkeyPatch, **log_odds: float) -> str:
@@ -244,7 +244,7 @@ def judge_as(monkeypatch: pytest.MonkeyPatch, **log_odds: float) -> str:
     return ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
 
 
-@pytest.mark.parametrize("head", list(BLAMES)[:4])
+@pytest.mark.parametrize("head", list(WEAKNESS_TEXT)[:4])
 @pytest.mark.parametrize(("weight", "log_odds", "is_blamed"), [(1.0, -2.0, True), (1.0, 2.0, False), (-1.0, 2.0, False)])
 def test_what_pulls_down_most_is_blamed_if_it_is_below_even(
     head: str,
@@ -258,18 +258,18 @@ def test_what_pulls_down_most_is_blamed_if_it_is_below_even(
     """One head alone has a weight; a high one that pulls down by a weight below 0 is not blamed."""
     scorer = with_weights(tiny_general, tmp_path, **{head: weight})
     shown = judge_as(monkeypatch, **{head: log_odds})
-    assert scorer.explain([examples()[0]]) == [f"{BLAMES[head] if is_blamed else NOT_BLAMED} ({shown})"]
+    assert scorer.explain([examples()[0]]) == [f"{WEAKNESS_TEXT[head] if is_blamed else NO_WEAKNESS} ({shown})"]
 
 
 def test_a_repetition_is_blamed_where_nothing_pulls_down_more(tiny_general: Path, tmp_path: Path) -> None:
     (said,) = with_weights(tiny_general, tmp_path).explain([Example.from_texts(["At the market."], "At the market.")])
-    assert said.startswith(f"{BLAMES[NOVELTY]} (")
+    assert said.startswith(f"{WEAKNESS_TEXT[NOVELTY]} (")
     assert said.endswith(f", {NOVELTY} 0.00)")
 
 
 @pytest.mark.parametrize(
     ("fit", "of_people", "blamed"),
-    [(-0.5, 0.999999, BLAMES["fit"]), (-0.5, 1e-6, NOT_BLAMED), (0.5, 0.999999, NOT_BLAMED)],
+    [(-0.5, 0.999999, WEAKNESS_TEXT["fit"]), (-0.5, 1e-6, NO_WEAKNESS), (0.5, 0.999999, NO_WEAKNESS)],
 )
 def test_a_head_is_blamed_for_what_it_says_less_than_of_people(
     fit: float, of_people: float, blamed: str, tiny_general: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

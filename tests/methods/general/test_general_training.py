@@ -13,8 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.methods.general.conversations import Conversation, GeneralSources, conversation
-from dialeval_plugin.methods.general.model import TrainedGeneral
-from dialeval_plugin.methods.general.recipes import GeneralRecipe
+from dialeval_plugin.methods.general.model import GeneralRecipe, TrainedGeneral
 from dialeval_plugin.methods.general.signals import NEGATIVES
 from dialeval_plugin.methods.general.training import GeneralTrainingOptions, train
 from dialeval_plugin.training.history import read_history

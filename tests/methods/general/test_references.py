@@ -11,16 +11,16 @@ from scipy.special import logit
 
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.scorer import NOT_BLAMED
+from dialeval_plugin.core.scorer import NO_WEAKNESS
 from dialeval_plugin.methods.general.mixing import OFFSET, Mixing
-from dialeval_plugin.methods.general.references import (
+from dialeval_plugin.methods.general.qualities import (
     REFERENCE_SIMILARITY,
     REFERENCE_WEIGHT,
     USUAL_SIMILARITY,
     nearest_similarity,
     reference_log_odds,
 )
-from dialeval_plugin.methods.general.scorer import BLAMES, GeneralScorer
+from dialeval_plugin.methods.general.scorer import WEAKNESS_TEXT, GeneralScorer
 from dialeval_plugin.methods.general.signals import QUALITIES
 from tests.refusals import refusal
 
@@ -88,7 +88,7 @@ def test_a_response_unlike_its_references_is_blamed_for_it(
 ) -> None:
     _, scorer = scorers
     monkeypatch.setattr(scorer, "_mixing", Mixing(dict.fromkeys((*QUALITIES, OFFSET), 0.0)))
-    for similarity, blamed in ((0.1, BLAMES[REFERENCE_SIMILARITY]), (USUAL_SIMILARITY + 0.01, NOT_BLAMED)):
+    for similarity, blamed in ((0.1, WEAKNESS_TEXT[REFERENCE_SIMILARITY]), (USUAL_SIMILARITY + 0.01, NO_WEAKNESS)):
         monkeypatch.setattr(scorer, "_reference_similarity", lambda examples, like=similarity: np.full(len(examples), like))
         (said,) = scorer.explain(EXAMPLES[:1])
         assert said.startswith(f"{blamed} (")

@@ -10,8 +10,14 @@ import pytest
 from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn
 from dialeval_plugin.core.errors import ModelLoadError
-from dialeval_plugin.methods.general.acceptance import Acceptance
-from dialeval_plugin.methods.general.repairs import N_FOLDS, answered_turns, is_repair, learn, read_logs
+from dialeval_plugin.methods.general.acceptance_training import (
+    N_FOLDS,
+    answered_turns,
+    is_clarification_request,
+    learn,
+    read_logs,
+)
+from dialeval_plugin.methods.general.qualities import Acceptance
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from tests.cli.running import names, run, write_rows
 from tests.refusals import refusal
@@ -19,12 +25,12 @@ from tests.refusals import refusal
 
 @pytest.mark.parametrize("text", ["What?", "huh", "I just told you that.", "That makes no sense.", "Are you a bot?"])
 def test_who_asks_back_or_complains_repairs(text: str) -> None:
-    assert is_repair(text)
+    assert is_clarification_request(text)
 
 
 @pytest.mark.parametrize("text", ["What a nice day!", "Who is your favourite singer?", "Thanks, that helps.", "I am okay."])
 def test_who_goes_on_does_not(text: str) -> None:
-    assert not is_repair(text)
+    assert not is_clarification_request(text)
 
 
 def chat(id: str, *texts: str) -> Conversation:

@@ -34,8 +34,8 @@ from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.models.manifest import unfinished, write_manifest
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
-from .acceptance import Acceptance
 from .judging import GENERAL_FOLDER
+from .qualities import Acceptance
 from .scorer import GeneralScorer
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ _REPAIR = re.compile(
 )
 
 
-class Answered(NamedTuple):
+class AnsweredTurn(NamedTuple):
     """A chatbot's turn that a person answered."""
 
     response: str
@@ -83,36 +83,36 @@ class Answered(NamedTuple):
     """Names of the log and of the conversation."""
 
 
-def is_repair(text: str) -> bool:
+def is_clarification_request(text: str) -> bool:
     """Whether a person's turn asks back, complains, or says that the turn before it was repeated, wrong or off the topic.
 
     Found by English phrases. Many of what it finds are none, and it finds few of all: it is good for averages over thousands.
 
     Example:
-        >>> [is_repair(text) for text in ("What?", "I just told you that.", "What a nice day!")]
+        >>> [is_clarification_request(text) for text in ("What?", "I just told you that.", "What a nice day!")]
         [True, True, False]
     """
     return _REPAIR.search(text) is not None
 
 
-def answered_turns(log: str, conversations: Sequence[Conversation]) -> list[Answered]:
+def answered_turns(log: str, conversations: Sequence[Conversation]) -> list[AnsweredTurn]:
     """Return every turn of an assistant that a user's turn follows, blank ones left out."""
     return [
-        Answered(turn.text, not is_repair(answer.text), f"{log} {one.id}")
+        AnsweredTurn(turn.text, not is_clarification_request(answer.text), f"{log} {one.id}")
         for one in conversations
         for turn, answer in itertools.pairwise(turn for turn in one.turns if not is_blank(turn.text))
         if turn.speaker == ASSISTANT and answer.speaker == USER
     ]
 
 
-def sampled(answered: Sequence[Answered], seed: str) -> list[Answered]:
+def sampled(answered: Sequence[AnsweredTurn], seed: str) -> list[AnsweredTurn]:
     """Return all turns that were answered with a repair, and of the others `N_ACCEPTED` times as many, in a seeded order."""
     repaired = [one for one in answered if not one.is_accepted]
     accepted = [one for one in answered if one.is_accepted]
     generator = random.Random(seed)
-    found = repaired + generator.sample(accepted, min(len(accepted), N_ACCEPTED * len(repaired)))
-    generator.shuffle(found)
-    return found
+    turns = repaired + generator.sample(accepted, min(len(accepted), N_ACCEPTED * len(repaired)))
+    generator.shuffle(turns)
+    return turns
 
 
 def learn(
@@ -125,7 +125,7 @@ def learn(
             than `N_FOLDS` conversations.
     """
     answered = {name: answered_turns(name, conversations) for name, conversations in logs.items()}
-    turns = [one for name, found in answered.items() for one in sampled(found, f"{seed} {name}")]
+    turns = [one for name, of_log in answered.items() for one in sampled(of_log, f"{seed} {name}")]
     accepted = np.array([one.is_accepted for one in turns], dtype=bool)
     n_repairs, n_conversations = int((~accepted).sum()), len({one.conversation for one in turns if not one.is_accepted})
     if n_repairs < MIN_REPAIRS or n_conversations < N_FOLDS or accepted.sum() < MIN_REPAIRS:
@@ -148,8 +148,8 @@ def learn(
     weights = fitted.coef_[0] / scaler.scale_
     record = {
         "turns": {
-            name: {"answered": len(found), "repairs": sum(not one.is_accepted for one in found)}
-            for name, found in answered.items()
+            name: {"answered": len(of_log), "repairs": sum(not one.is_accepted for one in of_log)}
+            for name, of_log in answered.items()
         },
         "learnt_from": len(turns),
         "auroc": float(roc_auc_score(accepted, held_out)),
@@ -170,14 +170,14 @@ def read_logs(paths: Sequence[Path], reported: Mapping[str, Sequence[Item]]) -> 
         if (name := path.name.partition(".")[0]) in logs:
             raise InputError(f"{path}: there are two logs named {name}. Rename one.")
         source = Source(str(path))
-        found = [one for one in source.conversations() if isinstance(one, Conversation)]
+        chats = [one for one in source.conversations() if isinstance(one, Conversation)]
         for problem in source.malformed:
             logger.warning("malformed, left out: %s", problem)
-        logs[name] = leave_out_leaks(found, index, lambda one: [[turn.text for turn in one.turns]], f"{name} conversations")
+        logs[name] = leave_out_leaks(chats, index, lambda one: [[turn.text for turn in one.turns]], f"{name} conversations")
     return logs
 
 
-def teach(
+def teach_acceptance(
     model: str | None,
     logs: Mapping[str, Sequence[Conversation]],
     output: Path,
@@ -198,7 +198,7 @@ def teach(
         learnt = learn(logs, scorer.embedded_responses, seed=seed)
         shutil.copytree(scorer.folder, copy, ignore=ignored, dirs_exist_ok=True)
         learnt.save(copy)
-        talked = (opening_key(turn.text for turn in one.turns) for found in logs.values() for one in found)
-        GENERAL_FOLDER.write_training_dialogues(copy, {*GENERAL_FOLDER.training_dialogues(copy), *talked})
+        openings = (opening_key(turn.text for turn in one.turns) for conversations in logs.values() for one in conversations)
+        GENERAL_FOLDER.write_training_dialogues(copy, {*GENERAL_FOLDER.training_dialogues(copy), *openings})
         write_manifest(copy)
     return learnt
