@@ -1,4 +1,4 @@
-"""The scores of responses by the conversations that they are from, the worst conversation first."""
+"""Table of conversations with the scores of their responses, the worst conversation first."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from dialeval_plugin.core.scores import Scores
 from .tables import Format, Table, TableRow, named_column
 
 N_SHOWN = 20
-"""Conversations that the terminal is shown."""
+"""Number of conversations shown in the terminal."""
 
 _FORMATS: dict[str, Format] = {".csv": "csv", ".json": "json"}
 
 
 class ConversationTable:
-    """A row a conversation, made while scores pass: its mean, and its worst turn with the turn's score.
+    """Table with one row per conversation, built as scores arrive: mean, worst turn, and the score of that turn.
 
-    Sorted by the mean, the worst first, then by the worst turn, then as they were read; those without a score stand last. The
-    responses of one conversation follow each other. Without a file no more than the worst `N_SHOWN` are kept.
+    Rows are sorted by mean, worst first, then by worst turn, then in reading order; conversations without a score come last.
+    All responses of a conversation must arrive together. Without `path`, only the worst `N_SHOWN` rows are kept.
 
     Args:
-        path: CSV or JSON, by its name.
-        input: the file or URL that is scored.
+        path: file to write; its name ends in .csv or .json.
+        input: file or URL that is scored.
 
     Raises:
-        InputError: the file is no CSV or JSON by its name, or is the input.
+        InputError: `path` has another suffix, or is the input.
     """
 
     def __init__(self, path: Path | None = None, input: str = "") -> None:
@@ -43,13 +43,13 @@ class ConversationTable:
         self._sign, self._has_others = 1, False
 
     def check(self, item: Item | None) -> None:
-        """Refuse a file of the table where an item that is scored is no turn of a conversation."""
+        """Raise InputError if a file is wanted and the item is not a turn of a conversation."""
         is_turn = item is not None and item.origin is not None and item.origin.message is not None
         if self.path is not None and not is_turn:
             raise InputError(f"{self.path}: what is scored are no turns of conversations. Leave --by-conversation out.")
 
     def add(self, scores: Scores) -> None:
-        """Take the next scores; see `check`."""
+        """Add the next scores; raises as `check`."""
         self._settings = {"main": scores.main, "orientation": scores.orientation, "signature": str(scores.signature)}
         self._sign = 1 if scores.orientation == "higher" else -1
         for item, value in zip(scores.items, scores.values, strict=True):
@@ -63,7 +63,6 @@ class ConversationTable:
             self._turns.append((item.origin.message, value))
 
     def _finish(self) -> None:
-        """Make the row of the conversation whose turns were added last."""
         scored = [(value, number) for number, value in self._turns if value is not None]
         if self._turns:
             row: TableRow = {"conversation": self._id, "n_turns": len(self._turns), "n_scored": len(scored)}
@@ -80,7 +79,7 @@ class ConversationTable:
         self._turns = []
 
     def report(self) -> Table | None:
-        """Return the table of the worst conversations, None of a single one or of none, and write the file of all."""
+        """Write all rows to the file, and return the table of the worst ones; None for a single conversation or other items."""
         self._finish()
         rows = [row for _, row in sorted(self._rows, key=lambda one: one[0])]
         figures = [named_column(name, 0) for name in ("n_turns", "n_scored")]

@@ -1,7 +1,7 @@
-"""Agreement of evaluators with people as one table: every coefficient of every evaluator, with ceilings and ranks.
+"""Agreement of evaluators with people as one table: coefficients of every evaluator, with ceilings and ranks.
 
-`dialeval meta-eval` makes `EvaluatorScores` of score files, `dialeval rescore` of lm-eval's result files. For both
-`evaluate_agreement` computes the statistics, and `report_table` shows them.
+`dialeval meta-eval` reads `EvaluatorScores` from score files, `dialeval rescore` from lm-eval's result files. For both,
+`evaluate_agreement` computes the statistics and `report_table` shows them.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ DETECTABLE = (
 )
 
 LOW_CEILING = 0.3
-"""A ceiling below what Cohen (1988) calls a medium correlation is said in words: the best metric there is would look poor."""
+"""Ceiling below which a warning is printed: under Cohen's (1988) medium correlation, even the best metric looks poor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorScores(ScoredRatings):
     """Scores of an evaluator and ratings of the same responses or dialogues; higher scores are better.
 
-    `words` are those of the responses or dialogues; `unscored` counts the rows without a score by reason.
+    `words` are the word counts of the responses or dialogues; `unscored` counts the rows without a score by reason.
     """
 
     evaluator: str
@@ -66,48 +66,48 @@ class EvaluatorScores(ScoredRatings):
     level: LevelOrSystem
     ids: Sequence[str]
     raters: Mapping[str, Sequence[float]]
-    """Each rater's answer by id, of all rated rows, scored or not; () where they are not known."""
+    """Ratings of all rated rows by id, one per rater, scored or not; () where they are unknown."""
     people: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Who gave these answers, in the same order, by id; none of an id where it is not known."""
+    """Names of the raters in the same order, by id; an id without known names is missing."""
     words: Sequence[int] | None
     unscored: Mapping[str, int] = field(default_factory=dict)
     sign: float = 1.0
-    """-1 where the evaluator's own scores are better the lower they are."""
+    """-1 for an evaluator whose lower scores are better."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """What is computed for all evaluators alike."""
+    """Settings shared by all evaluators."""
 
     coefficients: Sequence[str] = DEFAULT_COEFFICIENTS
     by_system: bool = False
-    """Compare the systems' means instead of rows."""
+    """Compare means of systems instead of rows."""
     average_by: AverageBy = "none"
     tied_groups: TiedGroups = "zero"
-    """Value of a group in which people differ and an evaluator does not, see `level_correlations`."""
+    """Treatment of groups in which people differ and the evaluator does not, see `level_correlations`."""
     within_range: Range | None = None
     threshold: float | None = None
-    """Where ratings are 0 or 1: the accuracy of calling a response good from this score on, as one more statistic."""
+    """For ratings of 0 or 1: add the accuracy of calling a response good if its score reaches this threshold."""
     choices: bool = False
     """Add the gain in ratings from filtering by scores, and from choosing one of several responses to an item."""
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
     permutations: int = 1000
-    """Permutations of each pair of evaluators, for p-values and ranks; 0 for neither."""
+    """Permutations for each pair of evaluators, for p-values and ranks; 0 omits both."""
     alpha: float = 0.05
-    """Level of significance of the ranks, after Holm's correction."""
+    """Significance level of the ranks, after Holm's correction."""
     min_coverage: float = 0.8
-    """A coefficient is withheld where a smaller share of the rated rows has a score."""
+    """Smallest share of rated rows with a score; below it, a coefficient is withheld."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether coefficients are over all rows, as the raters' own agreement is."""
+        """Whether coefficients are over all rows, as the agreement between raters is."""
         return not self.by_system and self.average_by == "none" and self.within_range is None
 
 
 class HumanCeiling(NamedTuple):
-    """A coefficient among people; None where no row has two raters or it is undefined.
+    """Coefficients between one rater and the mean of the others, and between the means of two halves of the raters.
 
-    Between one rater and the mean of the others, and between the means of two halves of the raters.
+    None if no row has two raters or the coefficient is undefined.
     """
 
     leave_one_out: float | None = None
@@ -127,23 +127,23 @@ class AgreementResult:
     unscored: Mapping[str, int]
     is_withheld: bool = False
     is_clustered: bool = True
-    """Whether it is known which rows belong to one dialogue."""
+    """Whether the dialogue of each row is known."""
     ceiling: HumanCeiling = field(default_factory=HumanCeiling)
     pearson_ceiling: float | None = None
-    """The highest value to expect of any metric with the mean of the raters; of Pearson's correlation only."""
+    """Highest expected correlation of any metric with the mean of the raters; for Pearson's correlation only."""
     share_of_ceiling: Estimate | None = None
-    """Pearson's correlation by that ceiling, which is the disattenuated correlation."""
+    """Disattenuated correlation: Pearson's correlation divided by that ceiling."""
     if_unscored: tuple[float | None, float | None] = (None, None)
-    """The statistic if the unscored rows contradicted the ratings, and if they agreed: a sensitivity range, no bound."""
+    """Statistic if the unscored rows contradicted the ratings, and if they agreed: a sensitivity range, not a bound."""
     rank: int | None = None
-    """Rank of the evaluator's cluster among those of the same data."""
+    """Rank of the evaluator's cluster among evaluators of the same data."""
     p_value: float | None = None
-    """Against the best evaluator, after Holm's correction; None for that one itself."""
+    """P-value against the best evaluator, after Holm's correction; None for the best evaluator."""
     detectable: float | None = None
-    """Difference from the first evaluator of the same rank that such rows show four times in five; None for that one itself."""
+    """Difference from the first evaluator of the same rank that would be found with 80 % power; None for the first one."""
     lengths: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(_LENGTHS))
-    """Spearman's correlations with the number of words, of scores, of ratings, and of the scores among responses that people
-    rate the same; None where the texts are not known."""
+    """Spearman's correlations of the word count with scores, ratings, and scores among responses of equal rating; None
+    where the texts are unknown."""
 
     @property
     def value(self) -> float | None:
@@ -152,17 +152,17 @@ class AgreementResult:
 
     @property
     def n_rated(self) -> int:
-        """Rows that the statistic could rest on."""
+        """Number of rows with a rating."""
         return self.estimate.n_scored + self.estimate.n_unscored
 
 
 def evaluate_agreement(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
-    """Return every coefficient of every evaluator; InputError where it needs what the judgements do not have."""
+    """Return every coefficient of every evaluator; raises InputError if the judgements lack data that an option needs."""
     return [result for cell in by_cell(judgements) for result in _of_cell(cell, options)]
 
 
 def by_cell(judgements: Sequence[EvaluatorScores]) -> list[list[EvaluatorScores]]:
-    """Return those of one quality of one data set together."""
+    """Group the judgements by data set, quality and level."""
     cells: dict[tuple[str, str, str], list[EvaluatorScores]] = {}
     for one in judgements:
         cells.setdefault((one.dataset, one.quality, one.level), []).append(one)
@@ -170,7 +170,6 @@ def by_cell(judgements: Sequence[EvaluatorScores]) -> list[list[EvaluatorScores]
 
 
 def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
-    """The results on one quality of one data set."""
     level = "system" if options.by_system else judgements[0].level
     raters = {id: answers for one in judgements for id, answers in one.raters.items()}
     ceilings, rankings, pearson_ceiling = {}, {}, None
@@ -179,10 +178,10 @@ def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> l
     estimates = [_estimates(one, level, options) for one in judgements]
     table = side_by_side(judgements, options)
     for name in options.coefficients:
-        # Means of systems, averages of groups and a range of ratings are not what the raters are compared on.
+        # The agreement between raters is not comparable with means of systems, means of groups, or a range of ratings.
         if options.is_plain:
             ceilings[name] = human_ceiling(list(raters.values()), name, seed=options.bootstrap.seed)
-        # Evaluators that are averaged over different groups are not ranked.
+        # Evaluators averaged over different groups are not ranked.
         is_fair = options.tied_groups == "zero" or not any(_n_groups(of[name], "tied") for of in estimates)
         if len(judgements) > 1 and options.permutations and is_fair:
             measure, seed = Measure(name, level, options.average_by), options.bootstrap.seed
@@ -228,7 +227,7 @@ def _of_cell(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> l
 
 
 def human_ceiling(raters: Sequence[Sequence[float]], coefficient: str, *, seed: int = 0) -> HumanCeiling:
-    """Return how well people reach a coefficient; `raters` holds each rater's answer for each row, () where not known."""
+    """Return coefficients among people; `raters` holds the ratings of each row, () where they are unknown."""
     if not any(len(answers) > 1 for answers in raters):
         return HumanCeiling()
     bootstrap = Bootstrap(rounds=0, seed=seed)
@@ -242,8 +241,8 @@ SideBySide: TypeAlias = tuple[list[str], dict[str, list[float | None]], RatingTa
 
 
 def side_by_side(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> SideBySide:
-    """Return the ids of all rows, each evaluator's scores in their order, and the ratings within the range asked for."""
-    # Every id with where it stands: not all evaluators need to have been run on the same rows.
+    """Return the ids of all rows, the scores of each evaluator in that order, and the ratings within the requested range."""
+    # Evaluators may have been run on different rows.
     rows: dict[str, tuple[EvaluatorScores, int]] = {}
     for one in judgements:
         for row, id in enumerate(one.ids):
@@ -266,7 +265,7 @@ def side_by_side(judgements: Sequence[EvaluatorScores], options: ReportOptions) 
 
 
 def difference_of(table: SideBySide, measure: Measure, a: str, b: str) -> Resampled | None:
-    """Return the difference of two evaluators' coefficients as it is resampled; None where either is undefined."""
+    """Return the resampled difference of two evaluators' coefficients; None if either is undefined."""
     _, scores, rated = table
     try:
         return resampled_difference(Paired(**vars(rated), scores_a=scores[a], scores_b=scores[b]), measure)
@@ -275,7 +274,6 @@ def difference_of(table: SideBySide, measure: Measure, a: str, b: str) -> Resamp
 
 
 def _detectable(table: SideBySide, measure: Measure, options: ReportOptions, first: str, evaluator: str) -> float | None:
-    """The smallest difference from the first evaluator of the same rank that such rows would show."""
     pilot = None if first == evaluator else difference_of(table, measure, first, evaluator)
     bootstrap = replace(options.bootstrap, confidence=1 - options.alpha)
     smallest = None if pilot is None else detectable_difference(pilot, bootstrap=bootstrap)
@@ -303,7 +301,7 @@ def _estimates(one: EvaluatorScores, level: LevelOrSystem, options: ReportOption
 
 
 def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None, str]:
-    """Rank, p-value against the best, and the best one of the same rank."""
+    """Return the rank, the p-value against the best evaluator, and the best evaluator of the same rank."""
     values: dict[str, float] = {}
     for (a, b), comparison in ranking.comparisons.items():
         values |= {name: value for name, value in ((a, comparison.value_a), (b, comparison.value_b)) if value is not None}
@@ -318,7 +316,6 @@ def _place(ranking: Ranking, evaluator: str) -> tuple[int | None, float | None, 
 
 
 def _accuracy(one: EvaluatorScores, threshold: float, bootstrap: Bootstrap) -> Estimate:
-    """Share of the rated rows whose score is on the rating's side of the threshold."""
     rated = [(row, rating) for row, rating in enumerate(one.ratings) if rating is not None]
     if wrong := [rating for _, rating in rated if rating not in {0.0, 1.0}]:
         raise InputError(
@@ -331,13 +328,13 @@ def _accuracy(one: EvaluatorScores, threshold: float, bootstrap: Bootstrap) -> E
 
 
 def _n_groups(estimate: Estimate, kind: str) -> int | None:
-    """Groups of a kind, "tied" or "undefined"; None of what is no mean over groups."""
+    """Return the number of "tied" or "undefined" groups; None if the estimate is not a mean over groups."""
     is_mean = getattr(estimate, "average_by", "none") != "none" and estimate.value is not None
     return getattr(estimate, f"n_{kind}_groups") if is_mean else None
 
 
 def report_table(results: Sequence[AgreementResult], options: ReportOptions) -> Table:
-    """Return the results as a table: data, qualities and statistics in their order, the best evaluator of each first."""
+    """Return the results as a table by data set, quality and statistic, the best evaluator first."""
     rows = [_row(result) for result in _ordered(results)]
     columns = [
         *(_text_column(name) for name in ("dataset", "quality") if len({row[name] for row in rows}) > 1),
@@ -438,7 +435,7 @@ _OPTIONAL = {
     "length_bias": named_column("length_bias", title="length bias"),
     "n_tied_groups": TableColumn("groups", _groups),
 }
-"""Columns that are shown where some row has a value in them."""
+"""Columns shown only if a row has a value in them."""
 
 
 def _notes(results: Sequence[AgreementResult], options: ReportOptions) -> list[str]:

@@ -1,4 +1,4 @@
-"""A forest plot: each evaluator's coefficient with its interval, a panel a data set, and how far people agree themselves."""
+"""Forest plots: the coefficient of each evaluator with its interval, one panel per data set, and the agreement among people."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _READ = ("dataset", "quality", "level", "statistic", "evaluator", "value", "ci_l
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One data set and quality.
+    """Panel for one data set and quality.
 
     Attributes:
-        title: with the number of scored rows, of several evaluators from the least to the most.
-        intervals: by evaluator; None where it is undefined or withheld.
-        people: one person against the others, and half the people against the rest, as far as they are known.
+        title: data set and number of scored rows, as a range if evaluators differ.
+        intervals: coefficient by evaluator; None if it is undefined or withheld.
+        people: known coefficients among people: one rater against the others, and half of the raters against the rest.
     """
 
     title: str
@@ -40,10 +40,9 @@ class Panel:
 
 
 def read_panels(paths: Sequence[Path], statistic: str) -> list[Panel]:
-    """Read what `dialeval meta-eval --format json` wrote, one or more files, of which later ones add rows.
+    """Read files written by `dialeval meta-eval --format json`; rows of later files are added to those of earlier ones.
 
-    Raises:
-        InputError: a file is none of those, or nobody computed the statistic.
+    Raises InputError if a file has another format, or the statistic is in none.
     """
     cells: dict[tuple[str, ...], dict[str, Mapping[str, Any]]] = {}
     known: set[str] = set()
@@ -62,7 +61,7 @@ def read_panels(paths: Sequence[Path], statistic: str) -> list[Panel]:
 
 
 def _panel(cell: Sequence[str], cells: Sequence[Sequence[str]], rows: Mapping[str, Mapping[str, Any]]) -> Panel:
-    # What all panels have in common is in none of their titles.
+    # Titles omit what all panels have in common.
     titles = (describe_set(cell[0]).title, *cell[1:])
     first, *others = [title for place, title in enumerate(titles) if len({other[place] for other in cells}) > 1] or titles[:1]
     counts = sorted({row["n_scored"] for row in rows.values() if row["n_scored"]}) or [0]
@@ -76,9 +75,9 @@ def _interval(row: Mapping[str, Any]) -> ValueInterval | None:
 
 
 def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
-    """Draw a panel a data set; evaluators in the order of their means over the panels that all of them have, the best on top.
+    """Draw one panel per data set, evaluators sorted by their means over the panels that all of them have, the best on top.
 
-    One that is undefined everywhere is left out.
+    Evaluators whose coefficient is undefined everywhere are left out.
     """
     names = list(dict.fromkeys(name for panel in panels for name, one in panel.intervals.items() if one is not None))
     if not names:
@@ -94,7 +93,7 @@ def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
     ends += [value for panel in panels for value in panel.people]
     low, high = min(0.0, *ends), max(0.0, *ends)
     margin = 0.04 * (high - low or 1.0)
-    n_columns = -(-len(panels) // -(-len(panels) // 4))  # at most four, and rows of equal lengths
+    n_columns = -(-len(panels) // -(-len(panels) // 4))  # at most four, in rows of equal length
     n_rows = -(-len(panels) // n_columns)
     longest = max(map(len, names))
     figure = new_figure(0.075 * longest + 2.3 * n_columns, n_rows * (0.28 * len(names) + 0.75) + 0.5)

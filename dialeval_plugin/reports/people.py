@@ -1,4 +1,4 @@
-"""Comparison with single people: the alternative annotator test, and each person as a row of the table."""
+"""Comparison with individual people: the alternative annotator test, and each person as a row of the table."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def label_table(
     people: Mapping[str, Sequence[str]],
     **beside: Any,
 ) -> LabelTable:
-    """Return the answers of raters by id as columns: a column a person where all are named, else one a place in the lists.
+    """Return ratings by id as columns: one per person if all are named, else one per position in the lists.
 
-    `beside` are other fields of the table.
+    `beside` holds other fields of the table.
     """
     has_people = all(len(people.get(id, ())) == len(answers.get(id, ())) for id in ids)
     width = max((len(answers.get(id, ())) for id in ids), default=0)
@@ -63,7 +63,7 @@ def label_table(
 def alternative_annotator_tests(
     judgements: Sequence[EvaluatorScores], *, epsilon: float, calibration: Calibration | None = None, bootstrap: Bootstrap
 ) -> list[AlternativeAnnotatorTest]:
-    """Return the test of each evaluator on each quality; raises as the test."""
+    """Return the test of each evaluator on each quality; raises as `alternative_annotator_test`."""
     has_several = len({one.quality for one in judgements}) > 1
     tests = []
     for one in judgements:
@@ -75,14 +75,14 @@ def alternative_annotator_tests(
 
 
 def with_tests(table: Table, tests: Sequence[AlternativeAnnotatorTest], notes: Sequence[str] = ()) -> Table:
-    """Return the table with notes and verdicts below it, and what to know of these; the whole tests are in its JSON."""
+    """Return the table with notes, verdicts and cautions below it; its JSON has the complete tests."""
     notes = [*notes, *(one.verdict for one in tests), *dict.fromkeys(caution for one in tests for caution in one.cautions)]
     whole = {"alternative_annotator_tests": [one.to_dict() for one in tests]} if tests else {}
     return replace(table, notes=[*table.notes, *notes], settings={**table.settings, **whole})
 
 
 def evaluate_people(judgements: Sequence[EvaluatorScores], options: ReportOptions) -> list[AgreementResult]:
-    """Return every coefficient of every evaluator and every person; InputError where no two people rated enough."""
+    """Return every coefficient of every evaluator and person; raises InputError if fewer than two people rated enough rows."""
     if not options.is_plain:
         raise InputError(
             "--people: compares people with evaluators row by row. Leave out --by-system, --average-by and --within."
@@ -114,7 +114,7 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
     everyone: dict[str, OptionalNumbers] = {**scores, **{name: _given(table.labels[:, of]) for name, of in people.items()}}
 
     def target(*names: str) -> RatingTable:
-        """Mean of the people who are not named, on the rows that the named people have rated."""
+        """Return the mean ratings of the unnamed people, on the rows that the named people rated."""
         places = [people[name] for name in names if name in people]
         if not places:
             return rated

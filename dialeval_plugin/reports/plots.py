@@ -1,6 +1,6 @@
-"""The plots of the papers: vectors before and after disentangling, training curves, accuracy over thresholds, distributions.
+"""Plots of the papers: vectors before and after disentangling, training curves, accuracy by threshold, distributions.
 
-Each function takes numbers and returns a matplotlib figure; `write_figure` writes it. matplotlib is imported where it is used.
+Each function takes numbers and returns a matplotlib figure; `write_figure` writes it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 _MADE_BY = {"png": "Software", "svg": "Date", "pdf": "CreationDate"}
-"""Metadata of each format that differ from run to run or version to version."""
+"""Metadata of each format that differ between runs or versions."""
 DOTS_PER_INCH = 150
 BLUE, PURPLE, GREY = "#4477aa", "#aa3377", "#777777"
 GREEN, ORANGE = "#228833", "#ee7733"
-"""Colours of good and of bad responses, and of nothing else."""
+"""Colours of good and of bad responses only."""
 CONTEXT, POSITIVE, NEGATIVE = 0, 1, 2
 PERPLEXITY = 30.0
 MAX_TICKS = 10
-"""Most epochs that have a tick each."""
+"""Largest number of epochs with a tick each."""
 _KINDS = {CONTEXT: ("context", BLUE, "*"), POSITIVE: ("positive", GREEN, "o"), NEGATIVE: ("adversarial", ORANGE, "^")}
 _CLASS_COLOURS = {"positive": GREEN, "adversarial": ORANGE, "random": PURPLE}
 _LINES = ((BLUE, "-"), (PURPLE, "-."), ("#66aacc", ":"), ("#997700", (0, (5, 1))), (GREY, (0, (3, 1, 1, 1, 1, 1))))
-"""Colours that say nothing of good and bad, and differ without colour too."""
+"""Neutral colours, with line styles that differ in black and white too."""
 _LOSSES, _ACCURACIES = ("loss", "training_loss"), ("triplet_accuracy", "accuracy", "auroc")
 _LABELS = {"loss": "validation loss"}
 _WEIGHT_COLOURS = {"response": BLUE, "context and response": PURPLE, "facts and response": GREY}
@@ -51,9 +51,9 @@ _WEIGHT_COLOURS = {"response": BLUE, "context and response": PURPLE, "facts and 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Representations of contexts and of their responses, of shape (n, width), with two columns of shape (n,).
+    """Representations of contexts and responses, shape (n, width), with two columns of shape (n,).
 
-    `kinds` are CONTEXT, POSITIVE or NEGATIVE; `contexts` the number of the context that each is or belongs to.
+    `kinds` are CONTEXT, POSITIVE or NEGATIVE; `contexts` numbers the context of each row.
     """
 
     values: FloatArray
@@ -61,7 +61,7 @@ class Vectors:
     contexts: IntArray
 
     def triplet_accuracy(self) -> float:
-        """Share of (context, positive, adversarial) in which the positive response is nearer by cosine (DRE, section 5)."""
+        """Share of (context, positive, adversarial) triplets whose positive response is nearer by cosine (DRE, section 5)."""
         unit = self.values / np.linalg.norm(self.values, axis=1, keepdims=True)
         hits, total = 0, 0
         for number in np.unique(self.contexts):
@@ -74,7 +74,7 @@ class Vectors:
 
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """Return an empty figure, sizes in inches, that opens no window; MissingPrerequisite without matplotlib."""
+    """Return an empty figure, with sizes in inches, that opens no window; raises MissingPrerequisite without matplotlib."""
     figure: Figure = optional("matplotlib.figure", "a plot").Figure(figsize=(width, height), layout="constrained")
     if title:
         figure.suptitle(title, fontsize=11)
@@ -82,7 +82,7 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 
 def check_format(path: Path) -> str:
-    """Return the format that the suffix of `path` names; InputError where it names none."""
+    """Return the format that the suffix of `path` names; raises InputError if it names none."""
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
         raise InputError(f"{path}: plots are written as PNG, SVG or PDF. End the name in .png, .svg or .pdf.")
@@ -90,7 +90,7 @@ def check_format(path: Path) -> str:
 
 
 def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the suffix names, the same bytes each time, whole or not at all."""
+    """Write a figure atomically in the format that the suffix names; equal figures give equal bytes."""
     from matplotlib import rc_context
 
     format = check_format(path)
@@ -102,9 +102,9 @@ def write_figure(figure: Figure, path: Path) -> None:
 def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int = 4, seed: int = 0, title: str = "") -> Figure:
     """Draw some contexts with their responses before and after disentangling (SLIDE figure 2, DRE figure 5).
 
-    One t-SNE (van der Maaten and Hinton 2008, cosine distances, PCA as its start) is fitted to all vectors of a row, and
-    each panel shows one of the first contexts. Distances in such a picture are not those of the vectors; the triplet
-    accuracy in the titles is of the vectors themselves. `normal` are the encoder's, `disentangled` contexts and robust parts.
+    One t-SNE per row of panels (van der Maaten and Hinton 2008; cosine distances, started from a PCA) is fitted to all vectors;
+    each panel shows one of the first contexts. Distances in the plot are not distances of the vectors, but the triplet accuracy
+    in the titles is computed from the vectors. `normal` has encoder vectors, `disentangled` contexts and robust parts.
     """
     if len(normal.values) < 12:
         raise InputError(f"t-SNE: {len(normal.values)} vectors are too few. Give contexts with at least 12 texts in all.")
@@ -131,10 +131,10 @@ def disentangling_figure(normal: Vectors, disentangled: Vectors, *, n_shown: int
 
 
 def training_figure(history: Sequence[HistoryRow], *, title: str = "") -> Figure:
-    """Draw for each stage the loss, and below it the accuracy on validation data where it has one (DRE figures 3 and 4).
+    """Draw the loss of each stage, and below it the accuracy on validation data if available (DRE figures 3 and 4).
 
-    The loss is that on validation data where it was measured, else that of training; the accuracy the triplet accuracy, else
-    the classification accuracy, else the AUROC, in per cent.
+    The loss is the validation loss if it was measured, else the training loss; the accuracy is the first available one of
+    triplet accuracy, classification accuracy and AUROC, in per cent.
     """
     stages = list(dict.fromkeys(row.stage for row in history))
     figure = new_figure(max(3.4 * len(stages), 4.5), 5.0, title)
@@ -162,10 +162,10 @@ def training_figure(history: Sequence[HistoryRow], *, title: str = "") -> Figure
 def threshold_figure(
     panels: Mapping[str, tuple[Sequence[float], Sequence[float]]], marked: Mapping[str, float], *, title: str = ""
 ) -> Figure:
-    """Draw accuracy over all thresholds: of positive and of negative responses, and the mean of both (DRE figure 6).
+    """Draw accuracy by threshold: of positive responses, of negative responses, and their mean (DRE figure 6).
 
-    A response counts as positive from the threshold on. `panels` hold the scores of positive and of negative responses by
-    title, higher for positive; `marked` the thresholds that the model uses.
+    A response whose score reaches the threshold counts as positive. `panels` has the scores of positive and of negative
+    responses by title, higher for positive; `marked` the thresholds that the model uses.
     """
     figure = new_figure(max(3.6 * len(panels), 4.5), 3.6, title)
     all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -188,10 +188,10 @@ def threshold_figure(
 
 
 def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str, title: str = "") -> Figure:
-    """Draw the scores of each class as histogram and Gaussian kernel density (thesis figure 7.2).
+    """Draw the scores of each class as a histogram and a Gaussian kernel density (thesis figure 7.2).
 
-    The kernel's width is Scott's rule on each class, which holds a score at least; one whose scores are all the same has no
-    density. Classes that are no kinds of responses are levels of a rating, from dark to bright.
+    The bandwidth follows Scott's rule in each class. Every class needs a score; one whose scores are all equal has no density.
+    Classes that are not kinds of responses are levels of a rating, from dark to bright.
     """
     figure = new_figure(6.4, 3.9, title)
     axes = figure.subplots()
@@ -215,10 +215,10 @@ def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str, t
 def cascade_figure(
     curves: Mapping[str, Sequence[tuple[float, float]]], *, label: str = "Spearman's rho", title: str = ""
 ) -> Figure:
-    """Draw how a coefficient grows with the share of rows about which the large model is asked, a line for each judge.
+    """Draw a coefficient by the share of rows sent to the large model, one line per judge.
 
-    The dots at both ends are the small model alone and the fusion that always asks, with a thin line between them: where a
-    curve runs along it, a call gains as much wherever it is spent.
+    The dots at both ends are the small model alone and the fusion that always calls the large model. Where a curve follows the
+    thin line between them, each call gains the same.
     """
     figure = new_figure(6.4, 4.3, title)
     axes = figure.subplots()
@@ -240,9 +240,9 @@ def cascade_figure(
 def means_figure(
     means: Mapping[str, HasInterval], *, label: str, whole: float | None = None, times: Sequence[datetime] = (), title: str = ""
 ) -> Figure:
-    """Draw the mean of each group with its interval: over `times` where there are some, else a line a group, the first on top.
+    """Draw the mean of each group with its interval: over `times` if given, else one line per group, the first on top.
 
-    A thin line is the mean of all, `whole`. A group that has no interval is a dot without one.
+    The thin line is the mean of all rows, `whole`. A group without an interval is a dot.
     """
     figure = new_figure(6.4, 3.6 if times else 0.9 + 0.3 * len(means), title)
     axes = figure.subplots()
@@ -274,10 +274,10 @@ def means_figure(
 
 
 def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
-    """Draw the weights of a regression, one bar an indicator (figure 6.2).
+    """Draw the weights of a regression, one bar per indicator (figure 6.2).
 
-    Columns and rating are on [0, 1], so weights can be compared; the sign of `qnli` and `rte` depends on the label whose
-    probability they are.
+    Columns and rating are in [0, 1], so weights are comparable; the signs of `qnli` and `rte` depend on the label whose
+    probability they give.
     """
     figure = new_figure(7.0, 1.8 + 0.3 * len(regression.features), title or f"fitted on {regression.n_rows} responses")
     from matplotlib.patches import Patch
@@ -290,7 +290,7 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.8)
-    # Room for the numbers beside the longest bars.
+    # Room for the numbers next to the longest bars.
     axes.margins(x=0.15)
     axes.set_xlabel("weight, with indicators and rating on [0, 1]")
     axes.spines[["top", "right"]].set_visible(False)
@@ -321,7 +321,6 @@ def _class_colours(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _add_legend(figure: Figure, axes: Axes, *, columns: int | None = None) -> None:
-    """One below all panels, of what is in one of them."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns or len(labels), frameon=False, fontsize=9)
 
@@ -330,6 +329,6 @@ def _tsne(values: FloatArray, seed: int) -> FloatArray:
     from sklearn.manifold import TSNE
 
     perplexity = min(PERPLEXITY, (len(values) - 1) / 3)
-    # One job: with several, sums in another order give another picture.
+    # Several jobs sum in another order, which changes the picture.
     model = TSNE(2, perplexity=perplexity, metric="cosine", init="pca", random_state=seed, n_jobs=1)
     return np.asarray(model.fit_transform(values.astype(np.float32)), dtype=np.float64)

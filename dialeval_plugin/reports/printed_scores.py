@@ -1,6 +1,6 @@
-"""Printed output of `dialeval score`: a summary, the distribution of the scores, and the worst responses.
+"""Printed output of `dialeval score`: summary, distribution of scores, and worst responses.
 
-Texts come from files that others wrote: no control character of theirs reaches a terminal.
+Texts come from users' files, so no control characters are printed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dialeval_plugin.terminal.plain_text import one_line
 N_BINS = 10
 _LONGEST_BAR = 50
 _MOST_SIGNS = 4
-"""Characters a column of a terminal, combining accents included; a longer text is cut before it is measured."""
+"""Characters per terminal column, combining accents included; longer texts are cut before they are measured."""
 
 
 class Bars(NamedTuple):
-    """Histogram: number of rows (bins,) between edges (bins + 1,)."""
+    """Histogram: number of rows, shape (bins,), between edges, shape (bins + 1,)."""
 
     column: str
     counts: np.ndarray
@@ -35,7 +35,7 @@ class Bars(NamedTuple):
 
 
 class WorstRow(NamedTuple):
-    """A row that is shown; its percentile is None where there are none."""
+    """Row to show; its percentile is None if percentiles are unavailable."""
 
     percentile: float | None
     score: float
@@ -43,12 +43,12 @@ class WorstRow(NamedTuple):
 
 
 def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) -> str:
-    """Return a line for people, what was out of scope or left out of the input, and a line for whoever repeats the run.
+    """Return the summary, the rows that were out of scope or left out, and the short signature, which identifies the run.
 
     Args:
-        meta: what belongs to all rows, as it lies beside a file of scores.
-        interval: of the mean, as text; "" where there is none.
-        n_clusters: conversations that it rests on.
+        meta: metadata of all rows, as stored next to a file of scores.
+        interval: interval of the mean, as text; "" if there is none.
+        n_clusters: number of conversations behind the interval.
     """
     mean = "no score" if meta["mean"] is None else f"mean {meta['mean']:.4f}"
     over = f" {interval}" if interval else ""
@@ -67,7 +67,7 @@ def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) ->
 
 
 def bar_range(values: Sequence[float], score_range: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of a distribution: those of the range, extended to values beyond it."""
+    """Return the ends of the histogram: those of the range, extended to values beyond it."""
     low, high = score_range
     low = min(values) if not math.isfinite(low) else min(low, *values)
     high = max(values) if not math.isfinite(high) else max(high, *values)
@@ -75,7 +75,7 @@ def bar_range(values: Sequence[float], score_range: tuple[float, float]) -> tupl
 
 
 def drawn_bars(bars: Bars) -> str:
-    """Return a title and a line a bar."""
+    """Return a title and one line per bar."""
     ends = [f"{edge:.4g}" for edge in bars.edges.tolist()]
     width, longest = max(map(len, ends)), int(bars.counts.max())
     title = "percentile among good responses" if bars.column == PERCENTILE else bars.column
@@ -93,9 +93,9 @@ def drawn_bars(bars: Bars) -> str:
 def drawn_rows(
     rows: Sequence[WorstRow], explanations: Sequence[str] = (), *, n_scored: int, has_percentiles: bool, width: int = 80
 ) -> str:
-    """Return of each row percentile, score, id, the turn before the response, and the response; then why.
+    """Return for each row its percentile, score, id, last turn before the response, and response, then the explanation.
 
-    Texts are cut to `width` columns of a terminal, explanations are not. Of a dialogue its last two turns are shown.
+    Texts are cut to `width` terminal columns, explanations are not. For a dialogue, the last two turns are shown.
     """
     head = "percentile, score, id" if has_percentiles else "score, id"
     lines = [f"worst {len(rows)} of {n_scored} ({head}):"]
@@ -109,14 +109,13 @@ def drawn_rows(
 
 
 def _last_two(item: Item) -> list[tuple[str, str]]:
-    """The last turn of the context, where there is one, and the response."""
     turns = (*item.context, item.response) if isinstance(item, Example) else item.turns
     texts = [" ".join(one_line(turn.text).split()) for turn in turns[-2:]]
     return list(zip("><"[-len(texts) :], texts, strict=True))
 
 
 def cut(text: str, width: int) -> str:
-    r"""Return a text as one line of at most `width` columns of a terminal, in which the wide characters of East Asia take two.
+    r"""Return a text as one line of at most `width` terminal columns; wide East Asian characters take two.
 
     Example:
         >>> cut("one\ntwo three", 10), cut("三個字", 6), cut("三個字", 5)

@@ -1,4 +1,4 @@
-"""Reliability of ratings, before a metric is compared with them: `dialeval meta-eval` without scores."""
+"""Reliability of ratings, before comparing a metric with them: `dialeval meta-eval` without scores."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class RatingFinding:
     level: Level
     reliability: Reliability
     agreement: Estimate | None
-    """Agreement with the other qualities; None where no other is rated, or the dialogues of rows are not known."""
+    """Agreement with the other qualities; None if no other is rated or the dialogues of rows are unknown."""
     repeated: RepeatedItems | None
-    """None where the file has no texts."""
+    """None if the file has no texts."""
     components: VarianceComponents | None
-    """Variance components; None where they cannot be separated, as where every row has one rating."""
+    """None if the components cannot be separated, such as with one rating per row."""
     is_clustered: bool
-    """Whether it is known which rows belong to one dialogue."""
+    """Whether the dialogue of each row is known."""
 
     @property
     def decision(self) -> str | None:
@@ -63,7 +63,7 @@ class RatingFinding:
 
     @property
     def verdict(self) -> str | None:
-        """Warning where the interval of the ceiling is low or includes 0; None otherwise."""
+        """Warning if the interval of the ceiling is low or includes 0, else None."""
         ceiling = self.reliability.ceiling_of_mean
         if ceiling.ci_low is None or ceiling.ci_high is None:
             return None
@@ -78,10 +78,7 @@ class RatingFinding:
 
 
 def examine(items: Sequence[RatedItem], wanted: Sequence[str], bootstrap: Bootstrap) -> list[RatingFinding]:
-    """Return a finding on each quality asked for, or on all; `items` are of one level.
-
-    InputError: nothing is rated, or not a quality that is asked for.
-    """
+    """Return a finding on each requested quality, or on all; raises InputError if there are no such ratings."""
     rated = qualities(items)
     if not rated:
         raise InputError("meta-eval: nothing is rated there. Name a file that has ratings with --ratings.")
@@ -118,7 +115,7 @@ def examine(items: Sequence[RatedItem], wanted: Sequence[str], bootstrap: Bootst
 
 
 def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Table:
-    """Return the findings as a table, a row a quality, with what they mean below."""
+    """Return the findings as a table with one row per quality, and their interpretation below."""
     rows = [_row(finding) for finding in findings]
     columns = [
         *(named_column(name, is_number=False) for name in ("level", "quality")),
@@ -189,6 +186,6 @@ _TITLES = {
     "ceiling_of_mean": "its ceiling",
     "quality_agreement": "qualities agree",
 }
-"""Titles of the columns with an interval, which are shown where some row has a value in them."""
+"""Titles of columns with intervals, shown only if a row has a value in them."""
 
 _REPEATED = TableColumn("same text, apart", lambda row: f"{row['n_repeated_apart']}/{row['n_repeated']}")

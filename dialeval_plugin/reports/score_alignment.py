@@ -1,4 +1,4 @@
-"""Alignment of scores and ratings by id: what does not match is refused, not left out in silence."""
+"""Alignment of scores and ratings by id; unmatched ids are an error."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Label = TypeVar("Label")
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedScores:
-    """Options of how scores and ratings are aligned.
+    """Options for aligning scores and ratings.
 
     Attributes:
-        ratings: file or name of a corpus; None where the files of scores have the ratings.
-        qualities: names, or `ALL`; without any, the one that stands for overall quality, or all where none does.
-        level: "turn" or "dialogue"; needed where the ratings have both.
-        columns: of the score files; see `score_files.read_score_file`.
-        rating_column: of the score files, where they have the ratings.
-        raters: columns of single raters of one quality, in the file that has the ratings.
-        lower: evaluators whose lower scores are better; `dialeval score` has said so itself.
-        human: how one rating is made of several; see `raters.AGGREGATIONS`.
-        is_partial: compare the rows that both sides have, and say how many are left out, instead of refusing.
+        ratings: file or name of a corpus; None if the score files have the ratings.
+        qualities: names, or `ALL`; if empty, the quality "overall", or all qualities if there is none of that name.
+        level: "turn" or "dialogue"; needed if the ratings have both.
+        columns: score columns; see `score_files.read_score_file`.
+        rating_column: column of the score files that has the ratings.
+        raters: columns of the individual raters of one quality, in the file that has the ratings.
+        lower: evaluators whose lower scores are better; files of `dialeval score` state this themselves.
+        human: aggregation of several ratings into one; see `raters.AGGREGATIONS`.
+        is_partial: compare the rows that both sides have and report the number of the others, instead of an error.
     """
 
     ratings: str | None = None
@@ -51,7 +51,7 @@ class AlignedScores:
 def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
     """Read score files and align them with the ratings, evaluators in the order given.
 
-    InputError: a file is malformed, two evaluators have one name, an id is on one side only, or a quality is not rated.
+    Raises InputError if a file is malformed, evaluators share a name, an id is on one side only, or a quality is not rated.
     """
     shared = None if how.ratings is None else rated_items(how.ratings, how.level, how.qualities, how.raters)
     aligned: list[EvaluatorScores] = []
@@ -86,7 +86,7 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
 
 
 def rated_items(source: str, level: Level | None, wanted: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
-    """Read the ratings of a level; raises as `read_rated_items`, and InputError where there are both levels or not the one."""
+    """Read the ratings of one level; raises as `read_rated_items`, and InputError if the level is missing or ambiguous."""
     return _of_level(read_rated_items(source, wanted, raters), level, source)
 
 
@@ -103,7 +103,6 @@ def _of_level(items: Sequence[RatedItem], level: Level | None, source: str) -> l
 
 
 def _placed(column: ScoreColumn, items: Sequence[RatedItem]) -> ScoreColumn:
-    """Give scores in file order the ids of the rated items."""
     if len(column.scores) != len(items):
         raise InputError(
             f"{column.source}: has {len(column.scores)} scores in file order, but there are {len(items)} ratings at "
@@ -118,7 +117,6 @@ def _placed(column: ScoreColumn, items: Sequence[RatedItem]) -> ScoreColumn:
 
 
 def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores) -> list[RatedItem]:
-    """The rated items that have a row in the column."""
     rated = {item.id for item in items}
     extra = [id for id in column.scores if id not in rated]
     missing = [item.id for item in items if item.id not in column.scores]
@@ -148,7 +146,7 @@ def _qualities(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScor
 
 
 def asked_qualities(wanted: Sequence[str], rated: Sequence[str]) -> list[str]:
-    """Return the qualities that are asked for by name, or by `ALL`; InputError names one that is not rated."""
+    """Return the requested qualities, all for `ALL`; raises InputError for one that is not rated."""
     if list(wanted) == [ALL]:
         return list(rated)
     for name in wanted:
@@ -158,7 +156,6 @@ def asked_qualities(wanted: Sequence[str], rated: Sequence[str]) -> list[str]:
 
 
 def _overall(rated: Sequence[str]) -> list[str]:
-    """The quality that stands for all, where there is one, else all of them."""
     return [name for name in rated if name.casefold() == "overall"] or list(rated)
 
 
@@ -192,7 +189,7 @@ def _judgements(
 
 
 def known_labels(values: Sequence[Label | None]) -> list[Label] | None:
-    """Return the labels, or None where a row has none: half of them would tell two kinds of rows apart."""
+    """Return the labels, or None if a row has none: partial labels would separate two kinds of rows."""
     present = [value for value in values if value is not None]
     return present if len(present) == len(values) else None
 
@@ -200,7 +197,7 @@ def known_labels(values: Sequence[Label | None]) -> list[Label] | None:
 def scores_by_rating(
     data: str, scores: Path, column: str | None = None, quality: str | None = None
 ) -> tuple[str, dict[str, list[float]]]:
-    """Return the name of a score, and its values by the level of a rating, a mean of raters counting for the nearest one."""
+    """Return the name of a score, and its values by rating level; means of several raters are rounded to a level."""
     items = read_rated_items(data, [quality] if quality else ())
     rated = qualities(items)
     if quality is None:
@@ -226,16 +223,16 @@ def scores_by_rating(
 
 
 FUSED, SMALL = "slide", "small"
-"""Columns of `slide`: the fused score, and the score without the large model."""
+"""Columns of the `slide` scorer: fused score, and score without the large model."""
 
 
 def cascade_curves(data: str, files: Sequence[Path], quality: str | None = None) -> dict[str, list[CascadePoint]]:
-    """Return the curve of each file, by its name, over the rows that have both scores and a rating.
+    """Return the curve of each file by file name, over the rows that have both scores and a rating.
 
     Raises:
-        InputError: a file has no column `slide` or `small`, its ids are not those of `data`, or several qualities are rated
-            and none is named.
-        StatisticUndefined: there are too few rows, or all scores or ratings are the same.
+        InputError: a file has no column `slide` or `small`, its ids are not those of `data`, or several qualities are rated and
+            none is named.
+        StatisticUndefined: there are too few rows, or all scores or ratings are equal.
     """
     how = AlignedScores(ratings=data, qualities=(quality,) if quality else (), columns=(FUSED, SMALL))
     curves = {}

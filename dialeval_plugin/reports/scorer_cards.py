@@ -1,7 +1,7 @@
 """Descriptions of scorers and their options, from their classes alone: no model is loaded.
 
-To import every scorer takes seconds, for torch and the packages behind the baselines. So what a list shows of ours is kept in
-`scorers.json`, which a test compares with the classes; scorers of others are imported.
+Importing every scorer takes seconds, for torch and the packages behind the baselines. `scorers.json` therefore stores the cards
+of our own scorers, and a test compares it with the classes; only scorers of other packages are imported.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _WIDTH = 100
 
 @dataclasses.dataclass(frozen=True)
 class ScorerCard:
-    """A scorer without its options.
+    """Description of a scorer without its options.
 
     Attributes:
-        name: by which it is loaded.
-        summary: what it computes, one line; empty where nobody wrote it.
-        needs: what must be there beside a response and its context, for its default options; see `Scorer.needs`.
-        packaged_model: model of this installation that it takes where none is named; None where it has none.
-        levels: what it can score.
-        range: ends of the score for its default options; None where there is no end, or where nobody wrote it.
-        orientation: whether higher or lower is better.
-        citation: BibTeX of the paper; empty where there is none.
-        declared_by: the package that brings it; None where it was registered in this process.
-        problem: why it cannot be loaded; None where nothing is known against it.
+        name: name by which it is loaded.
+        summary: its description in one line; empty if undocumented.
+        needs: requirements in addition to a response and its context, for its default options; see `Scorer.needs`.
+        packaged_model: installed model that it uses by default; None if there is none.
+        levels: levels that it can score.
+        range: ends of the score range for its default options; None for an end that is open or undocumented.
+        orientation: "higher" or "lower", whichever is better.
+        citation: BibTeX entry of the paper; empty if there is none.
+        declared_by: package that provides it; None if it was registered in this process.
+        problem: reason why it cannot be loaded; None if none is known.
     """
 
     name: str
@@ -61,7 +61,7 @@ class ScorerCard:
     problem: str | None = None
 
     def lines(self) -> list[str]:
-        """Description and needs as lines of text."""
+        """Return the description and requirements as lines of text."""
         low, high = ("" if end is None else f"{end:g}" for end in self.range)
         extent = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else "any number"
         models = [f"packaged model {self.packaged_model}"] if self.packaged_model is not None else []
@@ -77,16 +77,16 @@ class ScorerCard:
 
 @dataclasses.dataclass(frozen=True)
 class OptionCard:
-    """An option of a scorer.
+    """Option of a scorer.
 
     Attributes:
-        name: as it is given.
-        type: in words, with its bounds.
-        default: the value without it; as text where JSON has no such value.
+        name: name of the option.
+        type: type as text, with bounds.
+        default: default value; as text if JSON has no such type.
         is_required: whether there is no default.
-        choices: the words that are allowed; empty where any is.
+        choices: allowed values; empty if unrestricted.
         bounds: `ge`, `gt`, `le`, `lt` of a number.
-        description: of its method's documentation; empty where nobody wrote it.
+        description: from the docstring of the scorer; empty if undocumented.
     """
 
     name: str
@@ -98,19 +98,19 @@ class OptionCard:
     description: str
 
     def lines(self) -> list[str]:
-        """The option for people."""
+        """Return the option as lines of text."""
         value = "needed" if self.is_required else f"default {_typed(self.default)}"
         head = f"    {self.name}: {self.type or 'anything'}; {value}"
         return [head, *textwrap.wrap(self.description, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)]
 
 
 def scorer_cards() -> list[ScorerCard]:
-    """The cards of all scorers by name; one that cannot be imported has a card that says why."""
+    """Return the cards of all scorers by name; a scorer that cannot be imported has a card with the reason."""
     return [scorer_card(name) for name in scorer_names()]
 
 
 def scorer_card(name: str) -> ScorerCard:
-    """The card of one scorer; an InputError where there is none of this name."""
+    """Return the card of one scorer; raises InputError if the name is unknown."""
     declared = declaration(name)
     package = None if declared is None or declared.dist is None else declared.dist.name
     try:
@@ -138,7 +138,7 @@ def _card(name: str, package: str | None, fields: Mapping[str, Any]) -> ScorerCa
 
 
 def option_cards(factory: Callable[..., Any]) -> list[OptionCard] | None:
-    """The options of a scorer's class or function, or of a dataclass of options, in their order; None where it takes any."""
+    """Return the options of a scorer's class or function, or of a dataclass of options; None if any option is accepted."""
     kinds = option_kinds(factory)
     if kinds is None:
         return None
@@ -157,17 +157,16 @@ def option_cards(factory: Callable[..., Any]) -> list[OptionCard] | None:
 
 
 def _typed(value: Any) -> str:
-    """A default as it is typed on a command line."""
+    """Return a default as typed on a command line."""
     return str(value).lower() if value is None or isinstance(value, bool) else str(value) or "empty"
 
 
 def _as_text(value: Any) -> str:
-    """A default as an option's text: several names with commas."""
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
 def _documented(factory: Callable[..., Any]) -> dict[str, str]:
-    """Option to its description, from the sections of the docstrings of a class and of the dataclass of its options."""
+    """Return descriptions of options, from the docstrings of a class and of the dataclass of its options."""
     options = getattr(getattr(factory, "__init__", None), "__wrapped__", None)
     kinds = [base for kind in (factory, options) for base in getattr(kind, "__mro__", (kind,))]
     texts: dict[str, str] = {}
@@ -179,9 +178,9 @@ def _documented(factory: Callable[..., Any]) -> dict[str, str]:
 
 
 def of_class(factory: Any) -> dict[str, Any]:
-    """Return the fields of a card from a class or function; an infinite end of a range is None."""
+    """Return the fields of a card from a class or function; an infinite end of a range becomes None."""
     fields = {name: getattr(factory, name, getattr(Scorer, name)) for name in _ATTRIBUTES}
-    # An instance's property says nothing of the class.
+    # A property has no value in the class.
     fields |= {name: getattr(Scorer, name) for name, value in fields.items() if isinstance(value, property)}
     ends = [float(end) if math.isfinite(end) else None for end in fields["range"]]
     return {**fields, "range": ends, "summary": (inspect.getdoc(factory) or "").strip().partition("\n")[0]}

@@ -1,4 +1,4 @@
-"""Reports on a small model: its vectors before and after disentangling, its scores by class, SLIDE's Table 1."""
+"""Reports on a small model: vectors before and after disentangling, scores by class, and SLIDE's Table 1."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ COLUMNS = ("slm", "slm_probability", "slm_distance")
 
 
 def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vectors, Vectors]:
-    """Return the encoder's vectors of contexts and responses, and those of contexts and robust parts.
-
-    Sets without adversarial responses are left out.
-    """
+    """Return vectors of contexts and responses, then of contexts and robust parts, of sets with both kinds of responses."""
     full = [item for item in sets if item.positive and item.adversarial]
     if not full:
         raise InputError("plot: no context has positive and adversarial responses. Give a file in DailyDialog++'s layout.")
@@ -41,7 +38,7 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
     contexts, responses = _embed(model, full)
     with torch.inference_mode():
         parts = model.head.disentangle(contexts[torch.tensor(owners, device=contexts.device)], responses)
-        # The head treats a context alike beside whichever response; the last of them stands for all.
+        # The head gives a context the same vector for every response, so the last one is as good as any.
         last_rows = {owner: row for row, owner in enumerate(owners)}.values()
         heads = torch.stack([parts.context[row] for row in last_rows])
     labels = np.array([*[CONTEXT] * len(full), *kinds])
@@ -54,7 +51,7 @@ def vectors(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[Vector
 def scores_by_class(
     sets: Sequence[ResponseSet], slm: str | None = None, columns: Sequence[str] = COLUMNS
 ) -> dict[str, dict[str, list[float]]]:
-    """Return by column its scores of positive, adversarial and random responses; a class without any is left out."""
+    """Return by column the scores of positive, adversarial and random responses; classes without scores are left out."""
     if unknown := [name for name in columns if name not in COLUMNS]:
         raise unknown_name(f"plot: the small model has no column {unknown[0]!r}", unknown[0], COLUMNS)
     examples = [(example, name) for item in sets for example, name in zip(item.examples(), item.kinds, strict=True)]
@@ -72,7 +69,7 @@ def scores_by_class(
 def threshold_panels(
     sets: Sequence[ResponseSet], slm: str | None = None, *, where: str
 ) -> tuple[dict[str, tuple[list[float], list[float]]], dict[str, float]]:
-    """Return what `plots.threshold_figure` draws: positive and adversarial scores by column, and the known thresholds."""
+    """Return the input of `plots.threshold_figure`: positive and adversarial scores by column, and the known thresholds."""
     panels, marked, known = {}, {}, _thresholds(slm)
     for column, classes in scores_by_class(sets, slm).items():
         if not {"positive", "adversarial"} <= set(classes):
@@ -87,32 +84,31 @@ def threshold_panels(
 
 
 def model_title(slm: str | None, counted: str) -> str:
-    """Return the heading of a plot: the model's name, and what was counted on."""
+    """Return the title of a plot: the name of the model, and the counts behind the plot."""
     return f"{resolve(SLM.find(slm)).name}: {counted}"
 
 
 def leak_note(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
-    """Say how many contexts the model knows from its training: on those it looks better than it is."""
+    """Return the number of contexts that the model was trained or validated on, where its accuracy is too optimistic."""
     known = TrainedSmallModel.load(SLM.find(slm)).training_contexts
     return f"{len(sets)} contexts, {len(trained_on(known, sets))} of them were in training or validation"
 
 
 class RuleAccuracy(NamedTuple):
-    """Accuracy of a rule by one column of the small model's scores on positive and adversarial responses."""
+    """Accuracy of a rule that classifies positive and adversarial responses by one score column of the small model."""
 
     name: str
     column: str
     hits: list[float]
-    """1 for a response that it is right about, 0 for another; in the order of the responses."""
+    """1 for a correctly classified response, else 0, in the order of the responses."""
     accuracy: Mapping[str, Estimate]
-    """Accuracy in [0, 1] of positive, of adversarial and of all responses ("overall"); intervals resample contexts."""
+    """Accuracy in [0, 1] by "positive", "adversarial" and "overall"; intervals resample contexts."""
 
 
 def classify(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[list[RuleAccuracy], list[str]]:
     """Classify the positive and adversarial responses of `sets` by distance, by probability, by both, and by the paper's rule.
 
-    Returns:
-        The rules, and the context of each response, as a key.
+    Returns the rules, and a key of the context of each response.
     """
     folder, known = resolve(SLM.find(slm)), _thresholds(slm)
     if not known:
@@ -132,7 +128,7 @@ def classify(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[list[
         (f"SLM (both, >= {POSITIVE_FROM})", "slm", POSITIVE_FROM),
     ):
         values = scores.columns[column]
-        # An unscored response is no hit: leaving it out would flatter the classifier.
+        # An unscored response is an error: leaving it out would flatter the classifier.
         calls = [None if v is None else (v <= threshold if column == "slm_distance" else v >= threshold) for v in values]
         hits = [float(call == label) for call, label in zip(calls, labels, strict=True)]
         accuracy = {}
@@ -144,10 +140,7 @@ def classify(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[list[
 
 
 def classification_table(sets: Sequence[ResponseSet], slm: str | None = None) -> str:
-    """Return what `classify` finds, in percent; below stand the differences that the ablation asks for and the leak check.
-
-    Overall accuracy is the mean over all responses.
-    """
+    """Return a table of the rules of `classify` in per cent, their differences in the ablation, and the leak check."""
     rules, clusters = classify(sets, slm)
     lines = [f"{'':24}{'positive':>22}{'adversarial':>22}{'overall':>22}"]
     for rule in rules:
@@ -163,7 +156,7 @@ def _cell(mean: Estimate) -> str:
 
 
 def _thresholds(slm: str | None) -> Mapping[str, float]:
-    """Thresholds from training, by column; that of the distance is negated, as its scores are."""
+    """Return thresholds from training by column; the distance threshold is negated."""
     return dict(SLM_FOLDER.read_settings(resolve(SLM.find(slm)))["thresholds"])
 
 

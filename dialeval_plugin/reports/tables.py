@@ -1,7 +1,7 @@
-"""A table for people (terminal, Markdown, LaTeX) and for programs (CSV, JSON), from the same rows.
+"""Tables for people (terminal, Markdown, LaTeX) and for programs (CSV, JSON) from the same rows.
 
-People get rounded figures, several to a column where they belong together; programs get every value under a name of its own,
-unrounded, and null or nothing where there is none.
+Tables for people have rounded figures, several to a column if they belong together; programs get each value unrounded under its
+own name, and null or an empty field for a missing value.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _LATEX = str.maketrans(
 
 
 class TableColumn(NamedTuple):
-    """A column for people."""
+    """Column of a table for people."""
 
     title: str
     text: Callable[[TableRow], str]
     is_number: bool = True
-    """Numbers are aligned to the right."""
+    """Whether the column is aligned to the right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows with the same names in each, how people are shown them, and what is to be said below."""
+    """Rows with equal names, the columns shown to people, and notes below the table."""
 
     rows: Sequence[TableRow]
     columns: Sequence[TableColumn]
     notes: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that all rows share; in JSON only."""
+    """Settings that all rows share; only in JSON."""
 
     def render(self, format: str) -> str:
-        r"""Return the table as text that ends in a line break; InputError where there is no such format.
+        r"""Return the table as text that ends in a line break; raises InputError for an unknown format.
 
         Example:
             >>> table = Table([{"name": "a_b", "value": 0.5}], [named_column("name", is_number=False)])
@@ -75,23 +75,23 @@ class Table:
         return (_text if format == "text" else _latex)(head, lines, is_number, self.notes)
 
     def cells(self) -> tuple[list[str], list[list[str]], list[bool]]:
-        """Titles, rows of cells, and which columns are numbers, as people are shown them."""
+        """Return titles, rows of cells, and whether each column has numbers, as shown to people."""
         lines = [[one_line(column.text(row)) for column in self.columns] for row in self.rows]
         return [one_line(column.title) for column in self.columns], lines, [column.is_number for column in self.columns]
 
     def print(self) -> None:
-        """Print the table for people: drawn where that is a terminal, else as `render("text")` has it."""
+        """Print the table: with borders in a terminal, else like `render("text")`."""
         head, lines, is_number = self.cells()
         print_table(self.render("text"), head, lines, is_number=is_number, notes=self.notes)
 
 
 def named_column(name: str, decimals: int = 3, *, title: str | None = None, is_number: bool = True) -> TableColumn:
-    """Return the column of one name in the rows, whose numbers have a fixed number of decimals."""
+    """Return a column with the values of one name, numbers with a fixed number of decimals."""
     return TableColumn(title or name, lambda row: figure(row[name], decimals), is_number)
 
 
 def interval_column(title: str, value: str, prefix: str, decimals: int = 3, *, missing: str = "undefined") -> TableColumn:
-    """Return the column "value [low, high]" of the name `value` and of `ci_low`, `ci_high` and `is_rough` after a prefix."""
+    """Return a column "value [low, high]" from `value` and from `ci_low`, `ci_high` and `is_rough` with a prefix."""
 
     def text(row: TableRow) -> str:
         if row[value] is None:
@@ -103,7 +103,7 @@ def interval_column(title: str, value: str, prefix: str, decimals: int = 3, *, m
 
 
 def figure(value: CellValue, decimals: int = 3) -> str:
-    """Write a number with a fixed number of decimals, and a text as it is.
+    """Format a number with a fixed number of decimals; text stays unchanged.
 
     Example:
         >>> figure(0.12345), figure("undefined"), figure(None)
@@ -113,7 +113,7 @@ def figure(value: CellValue, decimals: int = 3) -> str:
 
 
 def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:
-    """Return a CSV file whose texts are one line each and no formulas; numbers stay numbers, what a row lacks is empty."""
+    """Return CSV whose texts are one line each and never formulas; numbers stay numbers, missing values are empty."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
@@ -125,9 +125,9 @@ def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], is_number: Sequence[bool] | None = None) -> str:
-    """Return a table in Markdown, without a line break at its end; columns of numbers are aligned to the right.
+    """Return a Markdown table without a final line break; columns of numbers are aligned to the right.
 
-    No cell is a link, an image, or the end of its row.
+    Cells are escaped: none contains a link, an image or a column separator.
     """
     rule = ["---:" if number else "---" for number in is_number or [False] * len(head)]
     lines = [list(map(for_markdown, head)), rule, *(list(map(for_markdown, row)) for row in rows)]
