@@ -1,1 +1,1 @@
-"""Asking large language models and reading what they answer; which host runs them is not known here."""
+"""Requests to large language models and parsing of their answers, independent of the host that runs them."""

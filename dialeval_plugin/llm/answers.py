@@ -1,8 +1,8 @@
-"""Ask a language model each request once, and count: a run that is repeated pays for its failures only.
+"""A cache of language models' answers: a repeated run pays only for the requests that failed.
 
-Answers are kept in a SQLite file with a write-ahead log, each in a transaction of its own as it comes: processes and threads
-may share the file, and a process that is killed loses only what was being asked. A power cut may take the newest answers, never
-the file; in exchange no batch of a local model waits for the disk.
+They are in a SQLite file with a write-ahead log, each committed as it arrives. Processes and threads may share the file.
+A killed process loses only its pending requests. A power cut may also lose the newest answers, because no batch of a local
+model waits for the disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 ANSWERS_VARIABLE = "DIALEVAL_ANSWERS"
 REQUEST_VERSION = 2
-"""Part of every key. Raise it when a backend turns the same request into something else, so that old answers do not count."""
+"""Part of every key. Increase it when a backend changes how it sends a request, so that old answers are not used."""
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x6469616C
 """Marks the file as ours in SQLite's header ("dial")."""
@@ -37,18 +37,18 @@ BUSY_SECONDS = 60.0
 
 RequestKind: TypeAlias = Literal["generate", "sample", "loglikelihood"]
 CHARACTERS_PER_TOKEN = 4
-"""Estimate for English text, where no tokenizer is at hand."""
+"""Estimate for English text, for models without a tokenizer."""
 _NEVER_ASKED = Unscored(Reason.API_ERROR, "not asked")
 
 Asked = TypeVar("Asked", language_model.Request, language_model.Continuation)
 
 
 class AnswersNotWritable(InputError):
-    """The file of answers cannot be opened, made or written; nothing is wrong with what is in it."""
+    """The file of answers cannot be opened, created or written; its contents are not at fault."""
 
 
 def default_path() -> Path:
-    """The file that `DIALEVAL_ANSWERS` names, else `answers.sqlite` in the user's cache."""
+    """Return the file that `DIALEVAL_ANSWERS` names, else `answers.sqlite` in the user's cache."""
     if value := os.environ.get(ANSWERS_VARIABLE):
         return Path(value).expanduser()
     import pooch
@@ -57,7 +57,7 @@ def default_path() -> Path:
 
 
 def open_default() -> AnswerCache | None:
-    """Open the file at `default_path`; None, and a warning, where nobody named one and the user's cache cannot be written."""
+    """Open the file at `default_path`; warn and return None if the variable is not set and the user's cache is not writable."""
     path = default_path()
     try:
         return AnswerCache(path)
@@ -68,31 +68,30 @@ def open_default() -> AnswerCache | None:
     return None
 
 
-@functools.cache
+@functools.cache  # a run that loads several models warns once
 def _warn_of_no_cache(path: Path, problem: str) -> None:
-    """Say it once: a run may load several models."""
     advice = f"The run goes on and keeps no answers; name a file with {ANSWERS_VARIABLE} to keep them."
     logger.warning("%s: cannot be written (%s). %s", path, problem, advice)
 
 
 def request_key(identity: str, kind: RequestKind, prompt: str, **parameters: object) -> str:
-    """The name of a request to the model of this identity: a hash of everything that may move its answer."""
+    """Return the key of a request to the model of this identity: a hash of everything that may change its answer."""
     parts = [REQUEST_VERSION, identity, kind, prompt, sorted(parameters.items())]
     return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
 
 
 class AnswerCache:
-    """A SQLite file of answers, which is made with its folder.
+    """A SQLite file of answers, created with its folder.
 
     Raises:
-        InputError: the file is something else, was written by a later release, or cannot be written.
+        InputError: the file is not such a file, was written by a later release, or cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with _clear_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            # People's dialogues are nobody else's; SQLite gives the files that it lays beside the same mode.
+            # Dialogues are private; SQLite gives the files that it writes next to this one the same mode.
             path.touch(mode=0o600)
             with contextlib.closing(self.connect()) as connection:
                 self._prepare(connection)
@@ -106,14 +105,14 @@ class AnswerCache:
             yield CacheSession(self.path, connection)
 
     def connect(self) -> sqlite3.Connection:
-        """Open the file in autocommit mode: every statement is a transaction."""
+        """Open the file in autocommit mode."""
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the table, or check that it is ours, in one transaction: two processes may start at the same time."""
-        # It fails where the file can only be read, which is better known before anything is asked and paid for.
+        # One transaction, because two processes may start at the same time. It fails on a read-only file before any request is
+        # paid for.
         connection.execute("BEGIN IMMEDIATE")
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -131,20 +130,20 @@ class AnswerCache:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            # For this SQLite does not wait. Another process is about to say the same, or whoever opens the file next does.
+            # SQLite does not wait here. Another process is setting the same mode, or the next one that opens the file will.
             if "locked" not in str(error):
                 raise
 
 
 class CacheSession:
-    """The answers in an open file. A row whose checksum is wrong was not written by us, or was damaged since."""
+    """The answers in an open file. Rows with a wrong checksum are damaged and dropped."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
         self._connection = connection
 
     def read(self, keys: Sequence[str]) -> dict[str, language_model.Text | float]:
-        """The answers that are kept, by key."""
+        """Return the stored answers by key."""
         answers: dict[str, language_model.Text | float] = {}
         n_dropped = 0
         query = "SELECT key, answers.value, checksum FROM answers WHERE key IN (SELECT value FROM json_each(?))"
@@ -161,8 +160,8 @@ class CacheSession:
         return answers
 
     def write(self, key: str, answer: language_model.Text | float) -> None:
-        """Keep an answer, in the place of one that could not be read."""
-        # JSON has no minus infinity, the log of a probability of 0: null stands for it.
+        """Store an answer; it replaces an earlier one of the same key."""
+        # JSON has no minus infinity, the log of a probability of 0: null represents it.
         plain = None if answer == -math.inf else answer
         value = json.dumps(plain, ensure_ascii=True, allow_nan=False, default=asdict)
         with _clear_errors(self._path):
@@ -174,7 +173,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        # Other errors of SQLite are about what it found in the file.
+        # Other errors of SQLite are about the contents of the file.
         kind = AnswersNotWritable if isinstance(error, (sqlite3.OperationalError, OSError)) else InputError
         raise kind(
             f"{path}: cannot be used for answers ({error}). What is in it stays; mend this and repeat the command, "
@@ -188,21 +187,21 @@ def _checksum(key: object, value: object) -> str:
 
 @dataclass(slots=True)
 class Usage:
-    """Counts of the requests to a language model so far, each distinct one once."""
+    """Counts of the distinct requests to a language model so far."""
 
     n_asked: int = 0
     """Requests that reached the model."""
     n_cached: int = 0
-    """Requests that were answered from the cache instead."""
+    """Requests answered from the cache instead."""
     n_failed: int = 0
     """Requests that reached the model and have no answer."""
     prompt_tokens: int = 0
     """Tokens of the prompts that reached the model."""
     is_estimate: bool = False
-    """Whether tokens were estimated from characters, because the model's tokenizer was not at hand."""
+    """Whether tokens were estimated from characters, because the model's tokenizer was not available."""
 
     def __str__(self) -> str:
-        """One line for people.
+        """Return the counts on one line.
 
         Example:
             >>> print(Usage(n_asked=3, n_cached=9, n_failed=1, prompt_tokens=1200, is_estimate=True))
@@ -211,7 +210,7 @@ class Usage:
         return f"{self.estimate()}, {self.n_failed} failed"
 
     def estimate(self) -> str:
-        """One line for people before anything is asked."""
+        """Return the counts on one line, without failures: the result of a dry run."""
         tokens = f"{self.prompt_tokens} prompt tokens"
         if self.is_estimate:
             tokens = f"about {tokens} (at {CHARACTERS_PER_TOKEN} characters a token)"
@@ -221,12 +220,10 @@ class Usage:
 
 
 class CachedLanguageModel:
-    """A language model that is asked each request once, and counts.
+    """A language model that receives each distinct request once, with counts of its requests.
 
-    An `Unscored` is no answer: it is not kept, and the request is made again the next time. Neither is a blank text, which is
-    what hosts return where a server sends none, nor a text in which the request finds no verdict.
-
-    Without a `cache` answers are not kept, and counted all the same.
+    An `Unscored`, a blank text (hosts return one when a server sends none) and a text without a verdict are not kept: the next
+    run makes these requests again. Without a `cache` no answers are kept, but requests are counted.
     """
 
     def __init__(self, model: language_model.LanguageModel, cache: AnswerCache | None) -> None:
@@ -236,13 +233,13 @@ class CachedLanguageModel:
 
     @property
     def identity(self) -> str:
-        """The model's own."""
+        """Identity of the model."""
         return self.model.identity
 
     def generate(
         self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None
     ) -> list[language_model.Text | Unscored]:
-        """Continue each prompt; equal requests are asked once, and a rerun asks for those that failed only."""
+        """Return the continuation of each prompt; equal requests are made once."""
         keys = [_key_of(self.identity, request) for request in requests]
         texts = [request.prompt for request in requests]
         return self._look_up(keys, texts, requests, self.model.generate, on_answer)
@@ -250,7 +247,7 @@ class CachedLanguageModel:
     def loglikelihood(
         self, pairs: Sequence[language_model.Continuation], *, on_answer: language_model.NumberListener | None = None
     ) -> list[float | Unscored]:
-        """Log probability of each continuation after its context; equal pairs are asked once."""
+        """Return the log probability of each continuation after its context; equal pairs are requested once."""
         keys = [
             request_key(self.identity, "loglikelihood", context, continuation=continuation) for context, continuation in pairs
         ]
@@ -258,7 +255,7 @@ class CachedLanguageModel:
 
     @contextlib.contextmanager
     def dry_run(self) -> Iterator[None]:
-        """Ask the model nothing within, and only count what it would be asked; the count is forgotten in the end."""
+        """Count the requests of this block without making them; its end resets the counts."""
         model = self.model
         self.model = DryRunLanguageModel(model)
         try:
@@ -274,7 +271,6 @@ class CachedLanguageModel:
         ask: Callable[..., Sequence[Any]],
         on_answer: Callable[[int, Any], None] | None,
     ) -> list[Any]:
-        """Return the answers that the cache has, and the model's to the rest; equal keys are one request."""
         places = {key: place for place, key in enumerate(keys)}
         with contextlib.nullcontext() if self.cache is None else self.cache.session() as session:
             stored = session.read(list(places)) if session else {}
@@ -302,7 +298,7 @@ class CachedLanguageModel:
 
 
 def _is_kept(request: language_model.Request | language_model.Continuation, answer: Any) -> bool:
-    """Whether an answer is one for good: a text with a verdict, or a number that is the log of a probability."""
+    """Whether an answer is a text with a verdict or a log probability."""
     if isinstance(request, language_model.Request):
         return bool(language_model.text_of(answer).strip()) and not isinstance(request.read(answer), Unscored)
     return bool(answer < math.inf)
@@ -317,9 +313,9 @@ def _key_of(identity: str, request: language_model.Request) -> str:
 
 
 class DryRunLanguageModel:
-    """A model that is never asked: inside a `CachedLanguageModel` it counts what a run would ask.
+    """A model that gives no answers: in a `CachedLanguageModel` it counts the requests that a run would make.
 
-    The tokenizer of `model` counts; `identity` is the name where somebody else asks the model.
+    The tokenizer of `model` counts tokens; `identity` names the model if another program runs it.
     """
 
     def __init__(self, model: language_model.LanguageModel | None = None, *, identity: str = "") -> None:
@@ -327,17 +323,17 @@ class DryRunLanguageModel:
         self.identity = identity if model is None else model.identity
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
-        """Tokens of all prompts; None where the model does not say."""
+        """Return the tokens of all prompts; None if the model does not count them."""
         return language_model.count_tokens(self.model, prompts)
 
     def generate(
         self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None
     ) -> list[language_model.Text | Unscored]:
-        """No answer to any."""
+        """Return a failure per request."""
         return [_NEVER_ASKED] * len(requests)
 
     def loglikelihood(
         self, pairs: Sequence[language_model.Continuation], *, on_answer: language_model.NumberListener | None = None
     ) -> list[float | Unscored]:
-        """No answer to any."""
+        """Return a failure per pair."""
         return [_NEVER_ASKED] * len(pairs)

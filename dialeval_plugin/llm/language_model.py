@@ -1,7 +1,7 @@
-"""What a method needs of a language model, whichever host runs it.
+"""The interface between methods and language models, independent of the host that runs them.
 
-A scorer that prompts one makes requests in `prepare` and reads the answers in `finish`. In between it asks the model itself,
-or, where the model under test is lm-eval's, the host does: a task calls both.
+A scorer makes requests in `prepare` and reads the answers in `finish`. In between it prompts the model itself; if the model
+under test is the judge, an lm-eval task calls both and lm-eval prompts the model.
 """
 
 from __future__ import annotations
@@ -21,69 +21,70 @@ from dialeval_plugin.core.scores import Reason, Row, Unscored
 
 @dataclass(frozen=True, slots=True)
 class CutAnswer:
-    """A text that ends where its tokens were used up, and not where the model had come to an end."""
+    """An answer truncated by the limit on its tokens."""
 
     text: str
 
 
 MORE_ROOM = "Give the model more room with max_gen_toks=... in llm_args"
 Text: TypeAlias = str | CutAnswer
-"""A model's answer, whole or cut."""
+"""A model's answer, complete or truncated."""
 TextListener: TypeAlias = Callable[[int, Text], None]
 NumberListener: TypeAlias = Callable[[int, float], None]
 Continuation: TypeAlias = tuple[str, str]
-"""A prompt and a text whose probability behind it is asked for."""
+"""A prompt, and a text whose probability after it is requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt to be continued."""
+    """A prompt for a model to continue."""
 
     prompt: str
     max_tokens: int
-    """Longest answer."""
+    """Maximum length of the answer."""
     stop: tuple[str, ...] = ()
     """The answer ends before the first of these."""
     temperature: float = 0.0
-    """0 takes the likeliest token; above it answers are drawn."""
+    """0 selects the most likely token; above 0 answers are sampled."""
     sample: int = 0
-    """Number of a drawn answer; where a backend takes a seed, each number has another."""
+    """Number of a sampled answer; backends that take a seed use a different one for each number."""
     form: str = ""
-    """JSON schemas of the answer's parts by their names, as a JSON object; none where the answer is a free text."""
+    """JSON object of the JSON schema of each named part of the answer; empty for free text."""
     read: Callable[[Text | Unscored], Any] = field(default=lambda answer: answer, compare=False, repr=False)
-    """Gives the verdict of an answer. One without a verdict is not kept, and where it was cut it is asked for once more."""
+    """Returns the verdict of an answer. Answers without one are not kept; a truncated one is requested once more."""
 
 
 def rating_form(scales: Mapping[str, tuple[float, float]], *, is_whole: bool = False) -> str:
-    """The `form` of a request that asks for a number on each of these scales; some servers take no blank in a name."""
+    """Return the `form` of a request for a number on each of these scales; some servers refuse spaces in a name."""
     kind, number = ("integer", int) if is_whole else ("number", float)
     ends = {name.replace(" ", "_"): {"minimum": number(low), "maximum": number(high)} for name, (low, high) in scales.items()}
     return json.dumps({name: {"type": kind, **schema} for name, schema in ends.items()})
 
 
 def label_form(name: str, labels: Sequence[str]) -> str:
-    """The `form` of a request that asks for one of these labels."""
+    """Return the `form` of a request for one of these labels."""
     return json.dumps({name: {"type": "string", "enum": list(labels)}})
 
 
 class Question(NamedTuple):
-    """Quality and scale that a request asks about."""
+    """Quality and scale of a requested rating."""
 
     quality: str
     scale: tuple[float, float]
     """Lowest and highest answer."""
     words: tuple[str, ...] = ()
-    """The answers, where they are words, from 0 upwards on the scale."""
+    """Labels of the scale's values from 0 upwards; empty if answers are numbers."""
 
 
 class AskedPrompt(str):
-    """The text of a prompt, and what it asks of which item: stored verdicts are found by that, and not by the wording."""
+    """A prompt with its item and question, by which stored verdicts are looked up; the wording does not matter."""
 
     item: Item
     question: Question | None
+    """None if the answer is not a rating."""
 
     def __new__(cls, text: str, item: Item, question: Question | None) -> AskedPrompt:
-        """Make the text; `question` is None where the answer is no rating."""
+        """Return the text with its item and question."""
         self = super().__new__(cls, text)
         self.item, self.question = item, question
         return self
@@ -93,28 +94,28 @@ class AskedPrompt(str):
 
 
 class LanguageModel(Protocol):
-    """A model that continues texts and says how likely a continuation is.
+    """A model that continues texts and computes the probability of a continuation.
 
-    A request that fails for good is an `Unscored` in its place; the others are not affected. `on_answer`, where it is given,
-    is called once with the place of each request and its answer, as soon as the answer is there and in any order; it is not
-    called for a failure. Whoever keeps answers uses it, so that a run that is killed loses only what was being asked.
+    A request that fails permanently gives an `Unscored` in its place; the others are not affected. `on_answer` is called once
+    for each other request, in any order, with its place and its answer as soon as that arrives. A cache uses it to keep the
+    answers of a run that is killed.
     """
 
     @property
     def identity(self) -> str:
-        """The model and its revision, for a signature."""
+        """Model and revision, for a signature."""
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> Sequence[Text | Unscored]:
-        """Continue each prompt."""
+        """Return the continuation of each prompt."""
 
     def loglikelihood(
         self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
-        """Natural log of the probability of each continuation after its context."""
+        """Return the natural log of the probability of each continuation after its context."""
 
 
 def notify_listener(answers: list[Any], on_answer: Callable[[int, Any], None] | None) -> list[Any]:
-    """Return the answers, after the listener has heard of each that is no failure."""
+    """Return the answers after calling the listener with each that is not a failure."""
     for place, answer in enumerate(answers if on_answer else ()):
         if on_answer and not isinstance(answer, Unscored):
             on_answer(place, answer)
@@ -122,13 +123,13 @@ def notify_listener(answers: list[Any], on_answer: Callable[[int, Any], None] | 
 
 
 def count_tokens(model: LanguageModel | None, prompts: Sequence[str]) -> int | None:
-    """Tokens of all prompts as the model is sent them; None where it has no method of this name, or no tokenizer at hand."""
+    """Return the tokens of all prompts as sent to the model; None if it has no such method or no tokenizer."""
     count: Callable[[Sequence[str]], int | None] | None = getattr(model, "count_tokens", None)
     return count(prompts) if count is not None else None
 
 
 def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval model") -> LanguageModel:
-    """Return `llm` where it can be asked by the scorer of this name; a message says which `kind` of model would do."""
+    """Return `llm` if it can be prompted; errors name the scorer and the `kind` of model that it needs."""
     if llm is None:
         raise MissingPrerequisite(
             f"{scorer}: asks a large language model, and no llm is given. Pass llm='hf', llm_args='pretrained=MODEL' ({kind})."
@@ -142,10 +143,7 @@ def require_language_model(llm: object, scorer: str, *, kind: str = "any lm-eval
 
 
 def reader(read: Callable[..., Any], *arguments: object) -> Callable[[Text | Unscored], Any]:
-    """Make the `read` of a `Request` from a function that is told whether a text was cut; each answer is read once.
-
-    `arguments` are the function's arguments behind the text.
-    """
+    """Make the `read` of a `Request` from a function, called as `read(text, *arguments, is_cut=...)` once per answer."""
 
     @functools.cache
     def read_once(answer: Text | Unscored) -> Any:
@@ -162,12 +160,12 @@ def reader(read: Callable[..., Any], *arguments: object) -> Callable[[Text | Uns
 
 
 def text_of(answer: Text) -> str:
-    """The text of an answer, whole or cut."""
+    """Return the text of an answer, complete or truncated."""
     return answer.text if isinstance(answer, CutAnswer) else answer
 
 
 def cut_at_stop(answer: str, stop: Sequence[str]) -> str:
-    r"""Cut a continuation before the first stop string; some servers leave it in, or take only so many of them.
+    r"""Return a continuation up to its first stop string; some servers leave it in, or accept only a few stop strings.
 
     Example:
         >>> cut_at_stop("4\nBecause", ["\n\n", "\n"])
@@ -182,20 +180,20 @@ class Pending:
 
     item: Item
     requests: tuple[Request, ...] | tuple[Continuation, ...] = ()
-    """All texts or all continuations; none where the item has its row already."""
+    """All `Request` or all `Continuation`; empty if the item already has its row."""
     row: Row = field(default_factory=dict)
-    """Columns known before, as a small model's, or the reason why there is no score."""
+    """Columns known already, such as a small model's, or the reason why there is no score."""
 
 
 class PromptingScorer(Scorer):
-    """A scorer that is made of what a language model answers."""
+    """A scorer that reads its columns from the answers of a language model."""
 
     needs: ClassVar[tuple[str, ...]] = ("llm",)
     prompts_llm_itself: ClassVar[bool] = True
     llm: LanguageModel
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """A blank response, or a dialogue of blank turns."""
+        """Return a reason for a blank response or a dialogue of blank turns."""
         is_empty = isinstance(item, Dialogue) and all(is_blank(turn.text) for turn in item.turns)
         return Unscored(Reason.EMPTY_INPUT, "no turn has a visible character") if is_empty else super().unscorable(item)
 
@@ -205,18 +203,18 @@ class PromptingScorer(Scorer):
 
     @abstractmethod
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
-        """Return the row of an item, from the answer to each of its requests, or the `Unscored` in its place."""
+        """Return the row of an item from the answer to each of its requests, an `Unscored` if that failed."""
 
     @abstractmethod
     def questions(self) -> Sequence[Question | None]:
-        """Return the question of each request of an item, in their order; None where it is no rating."""
+        """Return the question of each request of an item, in order; None if its answer is not a rating."""
 
     @abstractmethod
     def verdicts(self) -> Mapping[str, Question]:
-        """Return the columns that hold the language model's verdicts and nothing else, as they can be stored."""
+        """Return the question of each column that contains verdicts of the language model only, as they can be stored."""
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Ask for all items of the window in one call."""
+        """Score all items of the window with one call of the model."""
         prepared = self.prepare(items)
         questions = self.questions()
         answers = iter(self._ask([request for pending in prepared for request in _asking(pending, questions)]))
@@ -234,13 +232,12 @@ class PromptingScorer(Scorer):
 
 
 def judge_of(scorer: Scorer) -> PromptingScorer | None:
-    """Return what of a scorer asks a language model, itself or its judge; None where nothing does."""
+    """Return the scorer or its judge, whichever prompts a language model; None if neither does."""
     return next((one for one in (scorer, getattr(scorer, "llm", None)) if isinstance(one, PromptingScorer)), None)
 
 
 def _asking(pending: Pending, questions: Sequence[Question | None]) -> Iterator[Request | Continuation]:
-    """The requests of an item, whose prompts say what they ask."""
-    for request, question in zip(pending.requests, questions, strict=False):  # an item that has its row already asks nothing
+    for request, question in zip(pending.requests, questions, strict=False):  # an item that has its row makes no requests
         if isinstance(request, Request):
             yield replace(request, prompt=AskedPrompt(request.prompt, pending.item, question))
         else:

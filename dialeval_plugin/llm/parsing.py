@@ -1,14 +1,14 @@
-r"""Reads a rating or a label out of what a language model answered.
+r"""Parsing of ratings and labels in the answers of language models.
 
-A verdict is what stands where the prompt asked for it:
+A verdict is one of these:
 
-- behind its name: "Score: 4", `{"score": 4}`, "<score>4</score>", "[RESULT] 4", "\boxed{4}"; of several the last one. Without
-  any of these, a sentence that says it: "The score is 4", "I would rate it a 4".
-- without its name: the whole answer, its first or its last line, or how it begins ("4. It fits.", "Yes, because ...").
+- after its name: "Score: 4", `{"score": 4}`, "<score>4</score>", "[RESULT] 4", "\boxed{4}"; the last of several. Without any of
+  these, a sentence that states it: "The score is 4", "I would rate it a 4".
+- without a name: the whole answer, its first or last line, or its beginning ("4. It fits.", "Yes, because ...").
 
-Anything else is `Unscored` with the reason, and never 0 or the middle of the scale: numbers in prose, negations and conditions
-("to get a 5", "not positive"), a last name without a verdict ("Score: N/A"), two places that disagree, another scale than the
-prompt's, and a verdict that the answer takes back. Reasoning, quotations and repeated lines of the prompt are not read.
+Anything else is `Unscored` with the reason, never 0 or the middle of the scale: numbers in prose, negations and conditions
+("to get a 5", "not positive"), a last name without a verdict ("Score: N/A"), two verdicts that disagree, another scale than the
+prompt's, and a verdict that the answer takes back. Reasoning, quotations and repeated lines of the prompt are ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dialeval_plugin.core.scores import Reason, Unscored
 from .reasoning import split_reasoning
 
 logger = logging.getLogger(__name__)
-"""Shows each answer that cannot be read, in full, at level DEBUG: `dialeval score --show-unparsed`."""
+"""Logs each answer without a verdict, in full, at level DEBUG: `dialeval score --show-unparsed`."""
 
 Scale: TypeAlias = tuple[float, float]
 """Lowest and highest rating."""
@@ -42,20 +42,19 @@ def parse_rating(
     content: Sequence[str] = (),
     is_cut: bool = False,
 ) -> float | Unscored:
-    """Read the one number of `answer`, or say why there is none.
+    """Return the rating in `answer`, or the reason why there is none.
 
-    A number behind `label` goes before one behind "overall score", that before one behind "score" or "rating". "4/5" and
-    "4 out of 5" count where the second number is the top of the scale. A percentage counts on a scale from 0 to 1.
+    A number after `label` takes precedence over one after "overall score", that over one after "score" or "rating". "4/5" and
+    "4 out of 5" count if the second number is the top of the scale. A percentage counts on a scale from 0 to 1.
 
     Args:
-        answer: what the model said.
+        answer: the model's answer.
         scale: lowest and highest rating.
-        label: what the prompt asks for, as "Engagingness".
-        label_only: whether no other name counts, as where a prompt shows several scores.
-        prompt: cut out where the model repeats it.
-        content: what is judged, text by text as it stands in the prompt. A sentence that the model repeats from it is none
-            of its own.
-        is_cut: whether the model was stopped by a limit of tokens. Then only a verdict with something behind it counts.
+        label: name of the rating in the prompt, such as "Engagingness".
+        label_only: whether no other name counts, for prompts that show several scores.
+        prompt: removed where the model repeats it.
+        content: the judged texts as they are in the prompt. A sentence that the model repeats from them does not count.
+        is_cut: whether the answer was truncated by a limit on tokens. Then only a verdict with text after it counts.
 
     Example:
         >>> parse_rating("Engagingness: 0.8", (0, 1), label="Engagingness"), parse_rating("10 out of 10", (1, 5)).reason.value
@@ -86,9 +85,9 @@ def parse_rating(
 def parse_label(
     answer: str, labels: Sequence[str], *, prompt: str | None = None, content: Sequence[str] = (), is_cut: bool = False
 ) -> str | Unscored:
-    """Read which of `labels` the `answer` gives, or say why it gives none.
+    """Return the one of `labels` in `answer`, in any case, or the reason why there is none.
 
-    The other arguments are as for `parse_rating`; the case of `labels` does not matter.
+    The other arguments are as for `parse_rating`.
 
     Example:
         >>> parse_label("Predicted: positive", ("positive", "negative")), parse_label("No, it is not.", ("yes", "no"))
@@ -106,27 +105,23 @@ def parse_label(
 
 @dataclass(frozen=True)
 class _Form:
-    """Pattern of a number or a label, and of the names that head it."""
-
     what: str
-    """Its name in messages, and the group of `value` that holds it."""
+    """Number or label: the name in messages, and of the group in `value`."""
     names: tuple[str, ...]
-    """Patterns of what it may be headed by, best first."""
+    """Patterns of the names in its headings, best first."""
     value: str
     """Pattern of the verdict itself."""
 
     @functools.cached_property
     def verdict(self) -> re.Pattern[str]:
-        """The verdict, with nothing behind it that makes it something else."""
         return re.compile(rf"{_OPENING}{self.value}{_FOLLOWING}")
 
     def meaning(self, match: re.Match[str]) -> float | str:
-        """Return the value of a verdict, so that "4" and "4.0" are one."""
+        # "4" and "4.0" are the same verdict.
         return _float(match["number"]) if self.what == "number" else match["label"]
 
     @functools.cached_property
     def heading(self) -> re.Pattern[str]:
-        """A name, and the sign that a verdict follows it."""
         return _heading(self.names)
 
 
@@ -135,9 +130,9 @@ _form = functools.lru_cache(maxsize=64)(_Form)
 
 class _Heading(NamedTuple):
     row: int
-    """Which row of names it belongs to; 0 is the best."""
+    """Row of names that it belongs to; 0 is the best."""
     before: str
-    """The word before the name, as "naturalness" in "naturalness score"."""
+    """Word before the name, such as "naturalness" in "naturalness score"."""
     note: str
     """Text in parentheses after the name."""
     start: int
@@ -147,7 +142,7 @@ class _Heading(NamedTuple):
 class _Verdict(NamedTuple):
     match: re.Match[str]
     scales: list[tuple[str | None, str]]
-    """Ends of the scales that the answer names; the lower one may be missing."""
+    """Ends of the scales in the answer; the lower end may be missing."""
 
 
 def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str], *, is_cut: bool) -> _Verdict | Unscored:
@@ -182,7 +177,7 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
 
 
 def _hide_quotations(text: str, form: _Form, known: frozenset[str]) -> str:
-    """Hide quotations of verdicts, and whole texts of the content."""
+    """Hide quotations of verdicts, and texts of the content that are quoted whole."""
     text = _QUOTATION.sub(lambda match: HIDDEN * len(match[0]) if _is_quoted_verdict(match[0], form) else match[0], text)
     for quotation in known:
         if len(quotation.split()) > _FEW_WORDS and quotation in text and not form.verdict.fullmatch(quotation):
@@ -190,18 +185,18 @@ def _hide_quotations(text: str, form: _Form, known: frozenset[str]) -> str:
     return text
 
 
-# Where a verdict stands.
+# Places of a verdict.
 
 
 def _heading(names: Iterable[str]) -> re.Pattern[str]:
-    """The pattern of a name and the sign behind it; group i is the name of row i, the last group a note in parentheses."""
+    """Return a pattern of a name and the sign after it; group i is the name of row i, the last group a note in parentheses."""
     rows = "|".join(f"({row})" for row in names)
-    # Quotation marks around a name are those of JSON; "<score>" and "[result]" are names too.
+    # JSON puts quotation marks around a name; "<score>" and "[result]" are headings too.
     return re.compile(rf"(?<![\w/])(?:{rows})(?:[\"']? ?(\([^()\n]*\))? ?[:=]\s*|>\s*|\]:?\s*)")
 
 
 def _names(text: str, heading: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """The matches of a pattern of `_heading`; a name before a closing bracket is one behind an opening bracket only."""
+    """Yield matches of a `_heading` pattern; a name before a closing bracket needs the opening bracket."""
     for match in heading.finditer(text):
         opening = {">": "<", "]": "["}.get(match[0].rstrip(" \n:")[-1])
         if opening is None or text[match.start() - 1 : match.start()] == opening:
@@ -217,7 +212,7 @@ def _headings(text: str, form: _Form) -> Iterator[_Heading]:
 
 
 def _best(text: str, form: _Form, headings: Sequence[_Heading]) -> list[_Heading]:
-    """The headings of the best row of names that occurs, without those that are titles."""
+    """Return the headings of the best row of names that occurs, without titles."""
     pairs = zip(headings, [*headings, None][1:], strict=True)
     verdicts = [heading for heading, after in pairs if not _is_title(text, form, heading, after)]
     row = min((heading.row for heading in verdicts), default=0)
@@ -225,17 +220,15 @@ def _best(text: str, form: _Form, headings: Sequence[_Heading]) -> list[_Heading
 
 
 def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.Match[str] | None]:
-    """The verdict behind the last of equal headings, None where none can be read; of different headings each one's.
-
-    "Naturalness score: 3. Coherence score: 5" answers two questions.
-    """
+    """Return the verdict after the last of equal headings, or after each of different ones; None if there is none."""
     named = [form.verdict.match(text, heading.end) for heading in headings]
+    # "Naturalness score: 3. Coherence score: 5" answers two questions.
     questions = {heading.before for heading, match in zip(headings, named, strict=True) if match}
     return named if len(questions) > 1 else named[-1:]
 
 
 def _scales(text: str, matches: Sequence[re.Match[str]], headings: Sequence[_Heading]) -> Iterator[tuple[str | None, str]]:
-    """The ends of the scales that an answer names: in parentheses beside its verdict, or in words anywhere."""
+    """Yield the ends of the scales in an answer: in parentheses next to its verdict, or as text anywhere."""
     notes = (_RANGE.fullmatch(heading.note.strip("() ")) for heading in headings)
     behind = (_RANGE_BEHIND.match(text, match.end()) for match in matches)
     for scale in filter(None, (*notes, *behind)):
@@ -245,14 +238,14 @@ def _scales(text: str, matches: Sequence[re.Match[str]], headings: Sequence[_Hea
 
 
 def _is_title(text: str, form: _Form, heading: _Heading, after: _Heading | None) -> bool:
-    """Whether a heading stands over prose or another heading, as in "Coherence: It fits the context. Rating: 4"."""
+    """Whether prose or another heading follows a heading, as in "Coherence: It fits the context. Rating: 4"."""
     if after is None or form.verdict.match(text, heading.end):
         return False
     return heading.end == after.start or len(text[heading.end : after.start].partition("\n")[0].split()) > _FEW_WORDS
 
 
 def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> Iterator[re.Match[str]]:
-    """The verdicts that are the whole answer, begin it, or stand alone on its last line."""
+    """Yield the verdicts that are the whole answer, begin it, or are alone on its last line."""
     for start in sorted({0, text.rfind("\n") + 1}):
         end = text.find("\n", start) if "\n" in text[start:] else len(text)
         is_all = end - start == len(text)
@@ -261,7 +254,7 @@ def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> 
         if match is None:
             continue
         is_alone = not text[match.end() : end].strip(_EDGES)
-        # In "2. Engagingness: 1" the first number is the line's.
+        # In "2. Engagingness: 1" the first number counts the lines.
         if (
             form.what == "number"
             and form.heading.match(text, match.end() + 2)
@@ -270,7 +263,7 @@ def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> 
             continue
         if is_cut and not (is_alone and end < len(text)):
             continue
-        # What repeats a line of the content is nobody's verdict, and "1. The response ..." begins a list.
+        # A repeated line of the content is not a verdict, and "1. The response ..." begins a list.
         is_other = text[prefix.end() if prefix else start : end].strip(_EDGES) in known or (
             not prefix and _LIST.match(text, start)
         )
@@ -280,7 +273,7 @@ def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> 
 
 
 def _statements(text: str, form: _Form, known: frozenset[str]) -> Iterator[re.Match[str]]:
-    """The numbers that sentences state: "The score is 4", "I would rate it a 4"."""
+    """Yield the numbers in sentences such as "The score is 4" and "I would rate it a 4"."""
     if form.what != "number" or not form.names:
         return
     lead = rf"(?<!\w)(?:(?:{'|'.join(form.names)}) (?:is|of)|{_I_RATE}(?P<object>[^.!?\n]{{0,80}}?)) "
@@ -297,7 +290,6 @@ def _statements(text: str, form: _Form, known: frozenset[str]) -> Iterator[re.Ma
 
 
 def _is_quoted_verdict(quotation: str, form: _Form) -> bool:
-    """Whether a quotation contains a verdict or a scale, which is not the judge's."""
     return any(pattern.search(quotation) for pattern in (form.heading, _STATEMENT, _SCALE))
 
 
@@ -310,29 +302,29 @@ _LABEL_NAMES = (
     r"predict(?:ion|ed)(?: label| class)?|label|class(?:ification)?|category|verdict|judgment|judgement|answer|result",
 )
 VERDICT_NAMES = (*_RATING_NAMES, *_LABEL_NAMES)
-"""Patterns of all that a verdict may be headed by, in lower case."""
+"""Patterns of all names in headings of a verdict, in lower case."""
 
 _I_RATE = r"\bi(?:'d|'ll| would| will)? (?:rate|give|score|assign|award|say|choose)\b"
 _STATEMENT = re.compile(rf"{_I_RATE}|\b(?:score|rating|grade|verdict|answer) (?:is|of) ")
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:because|since|as|given|due)\b")
 _NEAR = 200
-"""Characters around a statement in which a condition is looked for."""
+"""Characters around a statement that are searched for a condition."""
 _SECOND_NUMBER = re.compile(r"\b(?:an?|or|be|but|to) \d")
 _ANY_NAME = re.compile(r"[\s{\"'(-]*(?:response|output) ?[\"']? ?:\s*")
-"""Heading of an answer that is nothing but the verdict: some models write "Response: 4"."""
+"""Heading of an answer that is only the verdict: some models write "Response: 4"."""
 _FEW_WORDS = 3
-"""Words that may stand in the place of a verdict, as "not applicable", or be shared by chance; more are a sentence."""
+"""Maximum words of a text that replaces a verdict ("not applicable") or is shared by chance; more are a sentence."""
 _WORD_BEFORE = re.compile(r"(\w+) \Z")
 _SENTENCE = re.compile(r"(?:[^.!?\n]|\.(?=\d))+[.!?]*")
 _LIST = re.compile(r"[\s*>-]*\(?1[.)] ?(?!because)(?=\w)")
 _FIRST_OF_LIST = re.compile(r"\(?1[.)] (?=[-+.]?\d)(?!.*\n\(?2[.)])", re.DOTALL)
-"""The number of a task before the answer to it: "1. 4.0"."""
+"""Number of a task before the answer to it: "1. 4.0"."""
 _QUOTATION = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^\n]{1,200}?'(?!\w)")
 _EDGES = " \t\n\"'()[]{}<>.,;!*"
 HIDDEN = "\ufffd"
-"""Stands for what is not the judge's own."""
+"""Replaces text that does not come from the judge."""
 
-# What a verdict looks like.
+# Patterns of a verdict and the text around it.
 
 _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NUMERAL = rf"(?:[-+]?(?:[1-9]\d{{0,2}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+)|\b(?:{'|'.join(_NAMES)})\b)"
@@ -347,7 +339,7 @@ _FOLLOWING = (
     r"(?=\s*\Z|\n|\.(?!\d)|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]"
     r"| (?:because|since|as|for|given|due|with|on|overall|here|the|this|it)\b)"
 )
-"""Text allowed after a verdict. Not: another number, a word that it counts, a question mark, a condition."""
+"""Text allowed after a verdict. Not allowed: another number, a noun that it counts, a question mark, a condition."""
 _RANGE = re.compile(r"(?P<low>\d+(?:\.\d+)?) ?(?:-|–|to) ?(?P<high>\d+(?:\.\d+)?)")
 _RANGE_BEHIND = re.compile(rf" ?\( ?{_RANGE.pattern}\b[^()\n]*\)")
 _SCALE = re.compile(
@@ -355,7 +347,7 @@ _SCALE = re.compile(
     rf"|(?<![\d.])({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL}) scale\b"
     r"|(?<!\d)(\d+)[- ]point scale\b|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
 )
-"""Another way to name a scale: "on a scale of 1 to 10", "a 1-10 scale", "a 10-point scale", `"max": 10`."""
+"""Scales as text: "on a scale of 1 to 10", "a 1-10 scale", "a 10-point scale", `"max": 10`."""
 _CONDITION = re.compile(
     r"\b(?:not|no|never|neither|cannot|if|unless|but|however|would|could|should|might|may|need(?:s|ed)?|instead|rather|than"
     r"|more|less|user|human|says?|said|to (?:get|deserve|earn|reach|receive|merit|achieve))\b|n't\b|\?"
@@ -381,9 +373,9 @@ def _float(text: str) -> float:
     return float(text.replace(",", "" if is_thousands else "."))
 
 
-# What is taken out of an answer before it is read.
+# Text that is removed from an answer before it is parsed.
 
-# A response may say "Rat**ing: 5", which is no heading to a judge that quotes it, and must not become one here.
+# A judge may quote "Rat**ing: 5" from a response. It is not a heading there, and must not become one here.
 _EMPHASIS = "|".join(
     rf"(?<![{mark}])(?:(?<![^\W_]){run}|{run}(?![{mark}]|[^\W_]))"
     for mark, run in (("*`", "[*`]+"), ("~", "~~+"), ("_", "__+"))
@@ -391,7 +383,7 @@ _EMPHASIS = "|".join(
 _NOISE = (
     (re.compile(r"```\w*"), " "),
     (re.compile(rf"(?=[*`~_])(?:{_EMPHASIS})"), ""),
-    # LaTeX's frame is what models that were trained on sums put their answer into.
+    # Models trained on mathematics put their answer into this LaTeX frame.
     (re.compile(r"\\boxed ?\{ ?(?:\\text ?\{)?([^{}\n]*)\}+"), r"\nanswer: \1\n"),
     (re.compile(r"\[/?inst\]"), " "),
     (re.compile(r"[^\S\n]{2,}|[^\S\n ]"), " "),
@@ -399,13 +391,13 @@ _NOISE = (
 )
 _LOOK_ALIKES = str.maketrans("：﹕＝／％．，−’‘“”„«»", '::=/%.,-\'\'"""""', "\ufe0f\u20e3")
 _MAX_LENGTH = 20_000
-"""Characters of an answer that is read, without its reasoning. A verdict needs a few hundred, and reading takes time."""
+"""Maximum characters of an answer without its reasoning. A verdict needs a few hundred, and longer texts are slow to parse."""
 _ECHO_LENGTH = 40
-"""A line of the prompt that is shorter may be the answer: SLIDE's prompt shows "Engagingness: 1"."""
+"""A shorter line that the prompt contains too may be the answer: SLIDE's prompt shows "Engagingness: 1"."""
 
 
 def readable(answer: str, prompt: str | None = None, *, is_cut: bool = False) -> str | Unscored:
-    """The answer as it is read: without reasoning, echo and markup, in lower case and with one blank between words."""
+    """Return the answer without reasoning, repeated prompt and markup, in lower case, with one space between words."""
     reply = split_reasoning(_without_echo(answer, prompt) if prompt else answer)
     text = _clean(reply.text)
     if not text and (reply.is_open or is_cut):
@@ -421,7 +413,7 @@ def readable(answer: str, prompt: str | None = None, *, is_cut: bool = False) ->
 def _clean(text: str) -> str:
     if not text.isascii():
         text = "".join(map(_plain, text)).translate(_LOOK_ALIKES)
-    # Folding case here, and not in each pattern: there a dotless i would pass for an i, which is not the word.
+    # Case is folded here, not by the patterns, which would match a dotless i with an i.
     text = text.casefold()
     for pattern, replacement in _NOISE:
         text = pattern.sub(replacement, text)
@@ -430,7 +422,7 @@ def _clean(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _plain(character: str) -> str:
-    """Digits of all scripts as 0 to 9; what is invisible is left out."""
+    """Return digits of all scripts as 0 to 9, and invisible characters as ""."""
     if character.isdecimal():
         return str(unicodedata.decimal(character))
     return "" if unicodedata.category(character) == "Cf" else character
@@ -438,12 +430,12 @@ def _plain(character: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _cleaned(content: tuple[str, ...]) -> frozenset[str]:
-    # Criteria and samples ask about the same content.
+    # Cached, because the requests of all criteria and samples have the same content.
     return frozenset(_clean(text).strip(_EDGES) for text in content) - {""}
 
 
 def _without_echo(answer: str, prompt: str) -> str:
-    """Cut out the prompt: whole, its last lines at the start of the answer, or its longer lines anywhere."""
+    """Remove the prompt: all of it, its last lines at the start of the answer, or its longer lines anywhere."""
     whole = prompt.strip()
     answer = (answer.replace(whole, " ") if whole else answer).lstrip()
     rest = whole
@@ -452,7 +444,7 @@ def _without_echo(answer: str, prompt: str) -> str:
     if "\n" in rest:
         answer = answer[len(rest) :]
     known = {line.strip() for line in whole.splitlines() if len(line.strip()) >= _ECHO_LENGTH}
-    # Something has to stand in its place: what follows is not what the heading before it shows.
+    # HIDDEN keeps the text after a removed line apart from a heading before it.
     return "\n".join(HIDDEN if line.strip() in known else line for line in answer.splitlines())
 
 
@@ -462,7 +454,7 @@ def _any_heading(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def has_heading(text: str, names: tuple[str, ...] = ()) -> bool:
-    """Whether an answer that consists of `text` has the heading of a verdict, or one of these names.
+    """Whether `text`, as an answer, contains the heading of a verdict or one of these names.
 
     Example:
         >>> has_heading("Final score ** : 5"), has_heading("Influence degree = 1"), has_heading("a good score")
@@ -472,11 +464,11 @@ def has_heading(text: str, names: tuple[str, ...] = ()) -> bool:
 
 
 def unread(reason: Reason, problem: str, answer: str) -> Unscored:
-    """Return why an answer has no verdict, with its beginning; the log has all of it."""
+    """Return why an answer has no verdict, with its beginning; the log gets all of it."""
     logger.debug("unread answer (%s): %r", reason.value, answer)
     return Unscored(reason, f"{problem}: {shortened(answer)}")
 
 
 def shortened(answer: str) -> str:
-    """An answer as messages show it."""
+    """Return an answer as messages show it."""
     return repr(answer if len(answer) <= 80 else answer[:77] + "...")

@@ -1,6 +1,6 @@
-"""Separates what a model says from the reasoning that it wrote before: one table of markups, for judges and for chat logs.
+"""Separation of a model's reply from its reasoning: one table of markups, for judges and for chat logs.
 
-A chat template may open the reasoning in the prompt, so that a reply only closes it; a reply that is cut may only open it.
+A chat template may open the reasoning in the prompt, so that a reply only closes it; a truncated reply may only open it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 _NAME = r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|analysis|reflection|scratchpad)"
 _MARKUPS = (
-    # Tags of most models, brackets of Mistral's, triangles of Kimi's.
+    # Tags of most models, brackets of Mistral, triangles of Kimi.
     (rf"<{_NAME}>", rf"</{_NAME}>"),
     (r"\[think\]", r"\[/think\]"),
     ("◁think▷", "◁/think▷"),
@@ -23,17 +23,17 @@ _MARKUPS = (
 )
 """Patterns of the start and of the end of reasoning."""
 
-# Open WebUI's. Other such blocks are what somebody says, so that their end alone is no end of reasoning.
+# Open WebUI. Other such blocks are part of a reply, so the end of a block alone does not end reasoning.
 _DETAILS = re.compile(r'<details\b[^<>]{0,200}\btype="reasoning"[^<>]{0,200}>.*?(</details>|\Z)', re.DOTALL)
 
 _MARK = re.compile(
     rf"(?P<start>{'|'.join(start for start, _ in _MARKUPS)})|{'|'.join(end for _, end in _MARKUPS)}", re.IGNORECASE
 )
 
-# OpenAI's harmony: messages with a channel, of which "final" is what the user reads.
+# OpenAI's harmony: each message has a channel, and the user reads "final".
 _CHANNEL = re.compile(r"<\|channel\|>(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>", re.IGNORECASE)
 _WITHOUT_TOKENS = re.compile(r"\A\s*analysis(?:(?=[A-Z\W]).*assistantfinal|(?=[A-Z]).*)", re.DOTALL)
-"""The same where a server has decoded the text and left the special tokens out."""
+"""Harmony from a server that decoded the text without its special tokens."""
 _AFTER_END = re.compile(
     r"(?:<\|(?:im_end|eot_id|end|endoftext|end_of_text|return|call|start)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>).*",
     re.DOTALL,
@@ -45,14 +45,14 @@ class Reply(NamedTuple):
     """A model's reply without its reasoning."""
 
     text: str
-    """Without reasoning, and without end tokens and what follows them."""
+    """Without reasoning, end tokens and the text after them."""
     has_reasoning: bool
     is_open: bool
-    """Whether the reply ends before its reasoning does."""
+    """Whether the reply ends within its reasoning."""
 
 
 def split_reasoning(text: str) -> Reply:
-    """Separate a model's reply from its reasoning.
+    """Return a model's reply without its reasoning.
 
     Example:
         >>> split_reasoning("<think>Turn 2 fits.</think>4"), split_reasoning("[THINK]Turn 3").is_open
@@ -80,7 +80,7 @@ def split_reasoning(text: str) -> Reply:
         elif start is None:
             parts.append(text[place : mark.start()])
             start = mark.start()
-    # In the middle of a line an opening tag alone is one that somebody writes about.
+    # An opening tag alone in the middle of a line is only mentioned.
     is_open = start is not None and text[:start].rstrip(" \t")[-1:] in ("", "\n")
     if not is_open:
         parts.append(text[place if start is None else start :])
