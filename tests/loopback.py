@@ -62,6 +62,11 @@ def text_reply(body: Mapping[str, Any], text: str) -> Reply:
     return Reply({"choices": [{"index": 0, **choice}]})
 
 
+def chat_reply(content: object, finish: str = "stop") -> Reply:
+    """A chat completion, and what ended it."""
+    return Reply({"choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content}}]})
+
+
 @contextmanager
 def serve(rule: Callable[[dict[str, Any]], Reply]) -> Iterator[Loopback]:
     """Serve until the block ends; `rule` makes the reply to the body of a request, in a thread of its own."""

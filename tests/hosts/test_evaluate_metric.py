@@ -246,11 +246,6 @@ def test_a_combination_takes_rows_without_the_optional_columns(given: dict[str, 
     assert rows.compute() == expected
 
 
-def test_the_host_combines_it_with_another_metric(metric: DialogueMetric) -> None:
-    result = evaluate.combine({"first": metric, "second": load_metric("slide", bias=1.0)}).compute(**ROWS)
-    assert result["second_slide"] == pytest.approx(result["first_slide"] + 1)
-
-
 def test_chat_messages_are_turns_and_responses(metric: DialogueMetric) -> None:
     """TRIAL section 8, 11: no door took `role` and `content`."""
     asked = [SYSTEM, CHAT, {"role": "assistant", "content": [{"type": "text", "text": "ho"}]}, CHAT]

@@ -29,7 +29,6 @@ from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import dstc10
-from dialeval_plugin.corpora.registry import read_items
 from dialeval_plugin.hosts.evaluate.metric import DialogueMetric, load_metric, metric_names
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.leaderboard.exports import FORMATS
@@ -309,50 +308,7 @@ def test_every_coefficient_is_that_of_the_scores(
             assert figure == pytest.approx(direct, abs=1e-9)
 
 
-# Baselines and SLIDE's small model, on embedded and published sets
-
-
-BLEU = pytest.param("bleu", marks=pytest.mark.real_data)
-
-
-@pytest.mark.parametrize("variant", ["slm", "slm_probability", "slm_distance", BLEU])
-def test_coefficients_intervals_and_counts_are_those_of_the_scorer(
-    variant: str, tiny_slm: Path, request: pytest.FixtureRequest
-) -> None:
-    name, dataset, options = "slide", "mini", {"slm": str(tiny_slm), "variant": variant}
-    if variant == "bleu":
-        request.getfixturevalue("data_dir")
-        name, dataset, options = "bleu", "tu", {"n": 1}
-    examples = mini.read_examples("test") if dataset == "mini" else dstc10.read(dataset)
-    scores = load_scorer(name, **options).score(examples)
-    # A distance is turned round by the host's adapter: in result files higher is better.
-    sign = -1 if scores.orientation == "lower" else 1
-    expected = correlations(
-        [sign * value for value in scores.values if value is not None],
-        [mean_rating(example, mini.QUALITY if dataset == "mini" else "Overall") for example in examples],
-        clusters=[context_key(example) for example in examples],
-    )
-    task = f"dstc10_dialog_{dataset}"
-    found = metrics(evaluate(DialogueMetricLM(name, **options), task), task)
-    for printed, coefficient in COEFFICIENTS.items():
-        assert found[printed] == pytest.approx(expected[coefficient].value, abs=1e-9)
-        # The host's side sorts its rows before it resamples, so the bounds differ by the luck of the draw.
-        assert found[f"{printed}_ci_low"] == pytest.approx(expected[coefficient].ci_low, abs=0.05)
-    assert (found["n_scored"], found["n_unscored"]) == (360 if dataset == "tu" else len(examples), 0)
-
-
-def test_the_command_line_scores_with_bleu(tmp_path: Path) -> None:
-    data, output = tmp_path / "in.jsonl", tmp_path / "scores.jsonl"
-    rows = (("Good day to you.", ["Good day!", "Hello."]), ("Who are you?", []), ("Hello.", ["Hello."]))
-    lines = [json.dumps({"context": ["Hi."], "response": said, "references": references}) for said, references in rows]
-    data.write_text("\n".join(lines), encoding="utf-8")
-    arguments = ["score", str(data), "--scorer", "bleu", "--option", "n=2", "--output", str(output), "--max-unscored", "0.5"]
-    done = CliRunner().invoke(app, arguments)
-    assert (done.exit_code, "bleu_2: mean" in done.output, "2 of 3 scored" in done.output) == (0, True, True), done.output
-    written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert [row["bleu_2"] for row in written] == list(Bleu(2).score(read_items(data)).values)
-    assert [row["n_references_equal"] for row in written] == [0.0, None, 1.0]
-    assert written[1]["unscored"] == "needs_references"
+# Baselines on published sets
 
 
 @pytest.mark.real_data

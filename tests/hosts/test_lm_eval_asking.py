@@ -30,7 +30,7 @@ from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.streams.summary import RunningSummary
-from tests.loopback import Loopback, Reply, prompt_of, serve, serving, text_reply
+from tests.loopback import Loopback, Reply, chat_reply, prompt_of, serve, serving, text_reply
 from tests.refusals import refused
 from tests.requests_for import requests_for, samples_for
 from tests.streams.scored import score_file
@@ -99,11 +99,9 @@ def test_a_notebook_whose_event_loop_runs_is_answered(concurrent: int) -> None:
         assert asyncio.run(cell(server)) == [f"re: {prompt}" for prompt in PROMPTS[:2]]
 
 
-@CONCURRENT
-def test_a_reply_without_a_text_is_an_empty_answer(concurrent: int) -> None:
-    message = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": None}}
-    with serve(lambda _: Reply({"choices": [message]})) as server:
-        assert ask(server, ["a"], "local-chat-completions", num_concurrent=concurrent) == [""]
+def test_a_reply_without_a_text_is_an_empty_answer() -> None:
+    with serve(lambda _: chat_reply(None)) as server:
+        assert ask(server, ["a"], "local-chat-completions", num_concurrent=4) == [""]
 
 
 FAILURES: dict[str, tuple[Reply, str]] = {
@@ -127,8 +125,7 @@ def test_a_request_that_fails_for_good_costs_no_other_its_answer(name: str, conc
     assert len(pauses) == 2
 
 
-@CONCURRENT
-def test_a_request_that_fails_once_is_repeated(concurrent: int, pauses: list[float]) -> None:
+def test_a_request_that_fails_once_is_repeated(pauses: list[float]) -> None:
     seen: set[str] = set()
 
     def once(body: dict[str, Any]) -> Reply:
@@ -138,7 +135,7 @@ def test_a_request_that_fails_once_is_repeated(concurrent: int, pauses: list[flo
         return Reply({}, 503) if is_first and prompt in PROMPTS[2:4] else echo(body)
 
     with serve(once) as server:
-        answers = ask(server, PROMPTS, num_concurrent=concurrent)
+        answers = ask(server, PROMPTS, num_concurrent=4)
     assert answers == [f"re: {prompt}" for prompt in PROMPTS]
     assert len(server.asked) == 14
 
@@ -158,14 +155,13 @@ def test_a_reply_that_does_not_come_in_time_is_a_failure() -> None:
     assert answers == ["re: a", failed("TimeoutError"), "re: b"]
 
 
-@CONCURRENT
 @pytest.mark.parametrize("status", [400, 401, 422])
 def test_a_request_that_is_refused_is_not_repeated_and_does_not_count_as_a_server_that_is_down(
-    status: int, concurrent: int, pauses: list[float]
+    status: int, pauses: list[float]
 ) -> None:
     prompts = [f"too long {index}" for index in range(MAX_FAILURES_IN_A_ROW + 2)]
     with serve(lambda body: Reply({}, status) if "long" in prompt_of(body) else echo(body)) as server:
-        answers = ask(server, [*prompts, "a"], num_concurrent=concurrent)
+        answers = ask(server, [*prompts, "a"], num_concurrent=4)
     assert answers == [*[failed(f"HTTP {status}")] * len(prompts), "re: a"]
     assert len(server.asked) == len(prompts) + 1
     assert pauses == []
@@ -219,9 +215,8 @@ def test_an_error_of_the_one_who_keeps_answers_is_not_a_failure_of_the_server(pa
     def full(place: int, answer: str) -> None:
         raise InputError("answers.sqlite: the disk is full.")
 
-    for concurrent in (1, 4):
-        with serve(echo) as server, refused("answers.sqlite: the disk is full."):
-            model(server, num_concurrent=concurrent).generate(requests_for(["a"], stop=["\n"]), on_answer=full)
+    with serve(echo) as server, refused("answers.sqlite: the disk is full."):
+        model(server).generate(requests_for(["a"], stop=["\n"]), on_answer=full)
     assert pauses == []
 
 
@@ -230,18 +225,16 @@ def test_an_error_of_the_one_who_keeps_answers_is_not_a_failure_of_the_server(pa
 
 @pytest.mark.long
 @BOTH_KINDS
-@CONCURRENT
-def test_d25_the_timeout_holds_for_a_whole_reply_that_drips(kind: str, concurrent: int) -> None:
+def test_d25_the_timeout_holds_for_a_whole_reply_that_drips(kind: str) -> None:
     def dripping(body: dict[str, Any]) -> Reply:
         return Reply({"choices": []}, pause=0.5) if prompt_of(body) == "drip" else echo(body)
 
     with serve(dripping) as server, lasting(1, 4):
-        answers = ask(server, ["a", "drip", "b"], kind, num_concurrent=concurrent, timeout=1, max_retries=1)
+        answers = ask(server, ["a", "drip", "b"], kind, num_concurrent=1, timeout=1, max_retries=1)
     assert answers == ["re: a", failed("TimeoutError"), "re: b"]
 
 
-@CONCURRENT
-def test_d25_the_timeout_holds_for_headers_that_drip(concurrent: int) -> None:
+def test_d25_the_timeout_holds_for_headers_that_drip() -> None:
     is_over = threading.Event()
 
     class Dripping(socketserver.BaseRequestHandler):
@@ -255,7 +248,7 @@ def test_d25_the_timeout_holds_for_headers_that_drip(concurrent: int) -> None:
 
     with serving(Dripping) as url:
         with lasting(1, 4):
-            answers = ask(Loopback(url), ["a"], num_concurrent=concurrent, timeout=1, max_retries=1)
+            answers = ask(Loopback(url), ["a"], num_concurrent=1, timeout=1, max_retries=1)
         is_over.set()
     assert answers == [failed("TimeoutError")]
 
@@ -278,10 +271,8 @@ def test_d25_a_reply_is_measured_as_it_is_decompressed(pauses: list[float]) -> N
     """A MiB of gzip may hold a GiB."""
     bomb = gzip.compress(b" " * (MAX_REPLY_BYTES + 1))
     assert len(bomb) < MAX_REPLY_BYTES / 100
-    for concurrent in (1, 4):
-        with serve(lambda body: Reply(bomb, headers={"Content-Encoding": "gzip"})) as server:
-            answers = model(server, num_concurrent=concurrent, max_retries=1).generate(requests_for(["a"]))
-        assert answers == [failed("ReplyTooLong: the reply has more than 16777216 bytes")]
+    with serve(lambda body: Reply(bomb, headers={"Content-Encoding": "gzip"})) as server:
+        assert ask(server, ["a"], max_retries=1) == [failed("ReplyTooLong: the reply has more than 16777216 bytes")]
 
 
 SENT = [{"error": {"message": "overloaded", "key": "sk-aaaaaaaaaaaaaaaaaaaa"}}, [{"error": "overloaded"}]]
@@ -289,12 +280,11 @@ SENT = [{"error": {"message": "overloaded", "key": "sk-aaaaaaaaaaaaaaaaaaaa"}}, 
 
 @pytest.mark.parametrize("sent", SENT)
 @BOTH_KINDS
-@CONCURRENT
 def test_d25_an_error_in_the_place_of_an_answer_is_a_failure(
-    sent: object, kind: str, concurrent: int, pauses: list[float], caplog: pytest.LogCaptureFixture
+    sent: object, kind: str, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     with serve(lambda body: Reply(sent) if prompt_of(body) == PROMPTS[5] else echo(body)) as server:
-        answers = ask(server, PROMPTS, kind, num_concurrent=concurrent, max_retries=3)
+        answers = ask(server, PROMPTS, kind, num_concurrent=4, max_retries=3)
     expected: list[object] = [f"re: {prompt}" for prompt in PROMPTS]
     expected[5] = failed("ErrorReply: the server sent an error in the place of an answer")
     assert answers == expected
@@ -304,18 +294,14 @@ def test_d25_an_error_in_the_place_of_an_answer_is_a_failure(
 
 
 @BOTH_KINDS
-@CONCURRENT
-def test_d25_an_answer_beside_an_empty_error_counts(kind: str, concurrent: int) -> None:
+def test_d25_an_answer_beside_an_empty_error_counts(kind: str) -> None:
     with serve(lambda body: Reply({**echo(body).body, "error": None})) as server:
-        assert model(server, kind, num_concurrent=concurrent).generate(requests_for(["a"])) == ["re: a"]
+        assert model(server, kind, num_concurrent=4).generate(requests_for(["a"])) == ["re: a"]
 
 
-@CONCURRENT
-def test_d25_an_error_in_the_place_of_log_probabilities_is_a_failure(
-    concurrent: int, tmp_path: Path, pauses: list[float]
-) -> None:
+def test_d25_an_error_in_the_place_of_log_probabilities_is_a_failure(tmp_path: Path, pauses: list[float]) -> None:
     folder = write_random_language_model(tmp_path)
-    given = {"num_concurrent": concurrent, "max_retries": 2, "tokenizer_backend": "huggingface", "tokenizer": folder}
+    given = {"num_concurrent": 4, "max_retries": 2, "tokenizer_backend": "huggingface", "tokenizer": folder}
     with serve(lambda body: Reply({"error": "overloaded"})) as server:
         answers = model(server, **given).loglikelihood([("a", " Yes")])
     assert answers == [failed("ErrorReply: the server sent an error in the place of an answer")]
@@ -341,12 +327,11 @@ def test_d25_a_resumed_run_asks_again_where_an_error_came(tmp_path: Path, pauses
 # What is sent
 
 
-@CONCURRENT
 @BOTH_KINDS
-def test_a_model_is_sent_the_whole_prompt_which_is_one_user_message_to_a_chat_model(kind: str, concurrent: int) -> None:
+def test_a_model_is_sent_the_whole_prompt_which_is_one_user_message_to_a_chat_model(kind: str) -> None:
     prompt = 'Context:\nPerson A: Hi! "quoted" {braces}\nPerson B: ¿Qué?\n\nScore:'
     with serve(echo) as server:
-        model(server, kind, num_concurrent=concurrent).generate(requests_for([prompt], max_tokens=7, stop=["\n\n"]))
+        model(server, kind, num_concurrent=4).generate(requests_for([prompt], max_tokens=7, stop=["\n\n"]))
     (body,) = server.asked
     if "chat" in kind:
         assert body["messages"] == [{"role": "user", "content": prompt}]
@@ -357,19 +342,17 @@ def test_a_model_is_sent_the_whole_prompt_which_is_one_user_message_to_a_chat_mo
     assert (body["model"], body["max_tokens"], body["temperature"], body["stop"]) == ("judge", 7, 0.0, stop)
 
 
-@CONCURRENT
-def test_a_continued_text_ends_at_every_stop_string_and_a_server_is_sent_one_at_least(concurrent: int) -> None:
+def test_a_continued_text_ends_at_every_stop_string_and_a_server_is_sent_one_at_least() -> None:
     with serve(lambda body: text_reply(body, "4 #5 because")) as server:
-        judge = model(server, num_concurrent=concurrent)
+        judge = model(server, num_concurrent=4)
         assert judge.generate(requests_for(["a"])) == ["4 #5 because"]
         assert judge.generate(requests_for(["a"], stop=["#1", "#2", "#3", "#4", "#5"])) == ["4 "]
     assert server.asked[0]["stop"] == ["<|endoftext|>"]
 
 
-@CONCURRENT
-def test_each_sample_has_a_seed_of_its_own(concurrent: int) -> None:
+def test_each_sample_has_a_seed_of_its_own() -> None:
     with serve(lambda body: text_reply(body, f"{body['prompt']} {body['seed']}")) as server:
-        judge = model(server, num_concurrent=concurrent, seed=100)
+        judge = model(server, num_concurrent=4, seed=100)
         handed: dict[int, str] = {}
         requests = samples_for(["a", "b"], n_samples=3, temperature=0.7, first_sample=2)
         samples = judge.generate(requests, on_answer=handed.__setitem__)
@@ -379,15 +362,14 @@ def test_each_sample_has_a_seed_of_its_own(concurrent: int) -> None:
     assert {body["temperature"] for body in server.asked[:6]} == {0.7}
 
 
-@CONCURRENT
-def test_missing_log_probabilities_are_an_error_and_not_a_row(concurrent: int) -> None:
+def test_missing_log_probabilities_are_an_error_and_not_a_row() -> None:
     message = (
         "gives no log probabilities of a prompt's text. Use a prompt that asks for words, or a model that gives them: "
         "hf, vllm, or local-completions where the server echoes the prompt and llm_args names a tokenizer."
     )
     with serve(echo) as server:
         for kind in KINDS:
-            judge = model(server, kind, num_concurrent=concurrent)
+            judge = model(server, kind, num_concurrent=4)
             with refused(f"llm {judge.identity}: {message}"):
                 judge.loglikelihood([("a", " Yes")])
 

@@ -17,7 +17,6 @@ from dialeval_plugin.hosts.lm_eval.samplers import (
     ResponseBM25Sampler,
 )
 from dialeval_plugin.hosts.lm_eval.tasks.ratings import dstc10_dataset
-from tests.refusals import refused
 
 SAMPLERS = (RandomSampler, ContextBM25Sampler, ResponseBM25Sampler, ContextResponseBM25Sampler)
 
@@ -72,13 +71,6 @@ def test_whole_dialogues_can_be_examples(use_tiny_data: Path) -> None:
     documents = list(dstc10_dataset(dataset="fd")["test"])
     for kind in SAMPLERS:
         assert len(kind(documents).set_rnd(1).sample(n=2, eval_doc=documents[0])) == 2
-
-
-def test_too_few_other_dialogues_are_an_error(documents: list[dict[str, Any]]) -> None:
-    with refused(
-        "few-shot examples: 11 were asked for, but the other dialogues of the set have 10. Ask for fewer (--num_fewshot)."
-    ):
-        RandomSampler(documents).sample(n=11, eval_doc=documents[0])
 
 
 def test_other_documents_of_the_same_number_are_indexed_anew(documents: list[dict[str, Any]]) -> None:

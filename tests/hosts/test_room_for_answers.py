@@ -19,12 +19,12 @@ from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
 from tests.loopback import Loopback, Reply, prompt_of, serve
+from tests.loopback import chat_reply as reply
 from tests.refusals import refused
 from tests.requests_for import requests_for
 from tests.tiny.language_models import write_random_language_model, write_rating_language_model
 
 Body = dict[str, Any]
-CONCURRENT = pytest.mark.parametrize("concurrent", [1, 4])
 EXAMPLES = [Example.from_texts(["Hi."], "Hello."), Example.from_texts(["Hi."], "No.")]
 REASONING = "The conversation is between 2 individuals, and the second"
 
@@ -35,10 +35,6 @@ def chat(server: Loopback, **arguments: object) -> LmEvalLanguageModel:
 
 def loaded(kind: str, **arguments: object) -> LmEvalLanguageModel:
     return load_language_model(kind, ",".join(f"{name}={value}" for name, value in arguments.items()))
-
-
-def reply(content: object, finish: str = "stop") -> Reply:
-    return Reply({"choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content}}]})
 
 
 def reasoning_before(verdict: str, n_tokens: int = 400) -> Callable[[Body], Reply]:
@@ -53,9 +49,8 @@ def rooms(server: Loopback) -> list[int]:
 # A cut answer is asked for once more
 
 
-@CONCURRENT
 def test_an_answer_that_was_cut_before_its_verdict_is_asked_for_once_more(
-    concurrent: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def rule(body: Body) -> Reply:
         # One answer is cut behind its verdict, and has no need to be asked for again.
@@ -64,7 +59,7 @@ def test_an_answer_that_was_cut_before_its_verdict_is_asked_for_once_more(
 
     with serve(rule) as server:
         for _ in range(2):
-            model = CachedLanguageModel(chat(server, num_concurrent=concurrent), AnswerCache(tmp_path / "answers.sqlite"))
+            model = CachedLanguageModel(chat(server, num_concurrent=4), AnswerCache(tmp_path / "answers.sqlite"))
             judge = LlmChiang(model, criteria="coherence", n_samples=3)
             assert judge.score(EXAMPLES).values == (4.0, 2.0)
     assert rooms(server) == [64] * 6 + [TOKENS_WHEN_CUT] * 3
@@ -75,11 +70,10 @@ def test_an_answer_that_was_cut_before_its_verdict_is_asked_for_once_more(
     ]
 
 
-@CONCURRENT
 @pytest.mark.parametrize("content", [REASONING, "", None, "<think>\n4"])
-def test_what_is_cut_twice_has_no_score_and_says_what_to_do(content: str | None, concurrent: int) -> None:
+def test_what_is_cut_twice_has_no_score_and_says_what_to_do(content: str | None) -> None:
     with serve(lambda body: reply(content, "length")) as server:
-        scores = PromptedJudge(chat(server, num_concurrent=concurrent)).score(EXAMPLES[:1])
+        scores = PromptedJudge(chat(server, num_concurrent=4)).score(EXAMPLES[:1])
     assert rooms(server) == [32, TOKENS_WHEN_CUT]
     assert scores.unscored[0].reason is Reason.TRUNCATED
     assert scores.unscored[0].detail.endswith(". Give the model more room with max_gen_toks=... in llm_args")
@@ -128,11 +122,10 @@ def test_max_gen_toks_holds_for_every_request_of_every_judge(name: str) -> None:
 # What a reply holds
 
 
-@CONCURRENT
-def test_of_a_reply_in_parts_the_text_is_the_answer_and_the_thinking_is_not(concurrent: int) -> None:
+def test_of_a_reply_in_parts_the_text_is_the_answer_and_the_thinking_is_not() -> None:
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Could be a 1."}]}
     with serve(lambda body: reply([thought, {"type": "text", "text": "Rating: "}, {"type": "text", "text": "3"}])) as server:
-        assert chat(server, num_concurrent=concurrent).generate(requests_for(["a"])) == ["Rating: 3"]
+        assert chat(server, num_concurrent=4).generate(requests_for(["a"])) == ["Rating: 3"]
 
 
 def test_anthropics_replies_are_read_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +163,7 @@ def openai(body: Body) -> Reply:
     return Reply({"error": {"message": error, "type": "invalid_request_error", "code": "unsupported_parameter"}}, 400)
 
 
-@CONCURRENT
+@pytest.mark.parametrize("concurrent", [1, 4])
 def test_what_a_server_refuses_is_renamed_or_left_out_from_then_on(concurrent: int, caplog: pytest.LogCaptureFixture) -> None:
     with serve(openai) as server:
         model = chat(server, num_concurrent=concurrent, max_retries=1)
@@ -192,23 +185,21 @@ REFUSALS: list[tuple[int, object]] = [
 ]
 
 
-@CONCURRENT
 @pytest.mark.parametrize(("status", "refusal"), REFUSALS)
-def test_other_servers_refuse_in_other_words(status: int, refusal: object, concurrent: int) -> None:
+def test_other_servers_refuse_in_other_words(status: int, refusal: object) -> None:
     with serve(lambda body: Reply(refusal, status) if "stop" in body else reply("4")) as server:
-        assert chat(server, num_concurrent=concurrent, max_retries=1).generate(requests_for(["a"])) == ["4"]
+        assert chat(server, num_concurrent=4, max_retries=1).generate(requests_for(["a"])) == ["4"]
     assert [sorted(body) for body in server.asked] == [
         ["max_tokens", "messages", "model", "seed", "stop", "temperature"],
         ["max_tokens", "messages", "model", "seed", "temperature"],
     ]
 
 
-@CONCURRENT
-def test_a_parameter_that_is_refused_again_and_any_other_refusal_are_failures(concurrent: int) -> None:
+def test_a_parameter_that_is_refused_again_and_any_other_refusal_are_failures() -> None:
     too_large = "'max_tokens' is too large: 7. This model supports at most 5 completion tokens."
     for message, n_asked in ((too_large, 1), ("unknown field 'stop'", 2)):
         with serve(lambda body, message=message: Reply({"error": message}, 400)) as server:  # type: ignore[misc]
-            (answer,) = chat(server, num_concurrent=concurrent, max_retries=1).generate(requests_for(["a"], max_tokens=7))
+            (answer,) = chat(server, num_concurrent=4, max_retries=1).generate(requests_for(["a"], max_tokens=7))
         assert answer == Unscored(Reason.API_ERROR, "HTTP 400")
         assert len(server.asked) == n_asked
 

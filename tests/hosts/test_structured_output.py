@@ -24,11 +24,11 @@ from dialeval_plugin.methods.judging.criterion_judges import GEval, LlmChiang
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.methods.slide.dre import DreScorer
 from tests.loopback import Loopback, Reply, prompt_of, serve
+from tests.loopback import chat_reply as reply
 from tests.refusals import refused
 from tests.requests_for import requests_for
 
 Body = dict[str, Any]
-CONCURRENT = pytest.mark.parametrize("concurrent", [1, 4])
 ONE = [Example.from_texts(["Do you like tea?"], "Yes, black tea.")]
 MORE_ROOM = "Give the model more room with max_gen_toks=... in llm_args"
 
@@ -36,10 +36,6 @@ MORE_ROOM = "Give the model more room with max_gen_toks=... in llm_args"
 def chat(server: Loopback, **arguments: object) -> LmEvalLanguageModel:
     given = {"model": "m", "base_url": server.chat, "structured_output": True, **arguments}
     return load_language_model("local-chat-completions", ",".join(f"{name}={value}" for name, value in given.items()))
-
-
-def reply(content: object, finish: str = "stop") -> Reply:
-    return Reply({"choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content}}]})
 
 
 def number(kind: str, low: float, high: float) -> Body:
@@ -106,16 +102,15 @@ KINDS: dict[str, tuple[Callable[[LanguageModel], object], Mapping[str, object], 
 }
 
 
-@CONCURRENT
 @pytest.mark.parametrize("name", KINDS)
-def test_every_judge_asks_for_its_verdict_as_json_and_reads_it(name: str, concurrent: int) -> None:
+def test_every_judge_asks_for_its_verdict_as_json_and_reads_it(name: str) -> None:
     judge, values, verdict, formats = KINDS[name]
     with serve(answering(values)) as server:
-        assert judge(chat(server, num_concurrent=concurrent)) == verdict
+        assert judge(chat(server, num_concurrent=4)) == verdict
         prompts = sorted(server.prompts())
         assert sorted([body["response_format"] for body in server.asked], key=json.dumps) == sorted(formats, key=json.dumps)
         server.asked.clear()
-        judge(chat(server, num_concurrent=concurrent, structured_output=False, max_retries=1))
+        judge(chat(server, num_concurrent=4, structured_output=False, max_retries=1))
         # The prompts are the papers' own with it and without.
         assert sorted(server.prompts()) == prompts
         assert not any("response_format" in body for body in server.asked)
@@ -191,13 +186,12 @@ def test_a_number_beyond_the_scale_is_out_of_range() -> None:
     assert llm_judge('{"LLM_Overall_Score": 9}').unscored == {0: Unscored(Reason.OUT_OF_RANGE, problem)}
 
 
-@CONCURRENT
-def test_json_that_was_cut_is_asked_for_once_more(concurrent: int) -> None:
+def test_json_that_was_cut_is_asked_for_once_more() -> None:
     def rule(body: Body) -> Reply:
         return reply('{"Rating": 4}') if body["max_tokens"] > 64 else reply('{"Rating": 4', "length")
 
     with serve(rule) as server:
-        judge = LlmChiang(chat(server, num_concurrent=concurrent), criteria="coherence", n_samples=2)
+        judge = LlmChiang(chat(server, num_concurrent=4), criteria="coherence", n_samples=2)
         assert judge.score(ONE).values == (4.0,)
     assert sorted(body["max_tokens"] for body in server.asked) == [64, 64, TOKENS_WHEN_CUT, TOKENS_WHEN_CUT]
     assert all(body["response_format"] == response_format(Rating=number("integer", 1, 5)) for body in server.asked)
@@ -246,28 +240,24 @@ REFUSALS = [
 ]
 
 
-@CONCURRENT
 @pytest.mark.parametrize("words", REFUSALS)
-def test_a_server_that_refuses_it_ends_the_run_with_the_way_out(
-    words: str, concurrent: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_that_refuses_it_ends_the_run_with_the_way_out(words: str, caplog: pytest.LogCaptureFixture) -> None:
     body = json.dumps({"error": {"message": words, "api_key": "sk-abcdefghijklmnopqrstuvwxyz"}})
     with serve(lambda _: Reply(body, 400)) as server:
-        judge = LlmChiang(chat(server, num_concurrent=concurrent), n_samples=5)
+        judge = LlmChiang(chat(server, num_concurrent=4), n_samples=5)
         with refused(
             "llm_args: the server refuses what structured_output=true sends: "
             f"{body.replace('sk-abcdefghijklmnopqrstuvwxyz', '***')}. "
             "Leave structured_output out, or choose a server and a model that take response_format."
         ):
             judge.score(ONE)
-    assert len(server.asked) <= concurrent
+    assert len(server.asked) <= 4
     gc.collect()
     # One error is raised; those of the requests that were under way beside it are not printed.
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
-@CONCURRENT
-def test_what_else_a_server_refuses_is_mended_or_fails_as_without_it(concurrent: int) -> None:
+def test_what_else_a_server_refuses_is_mended_or_fails_as_without_it() -> None:
     echoed = {"detail": [{"loc": ["body", "stop"], "msg": "Extra inputs are not permitted"}]}
 
     def rule(body: Body) -> Reply:
@@ -276,7 +266,7 @@ def test_what_else_a_server_refuses_is_mended_or_fails_as_without_it(concurrent:
         return Reply({"error": "not today"}, 400) if "No tea" in prompt_of(body) else reply('{"Engagingness": 1}')
 
     with serve(rule) as server:
-        scores = PromptedJudge(chat(server, num_concurrent=concurrent)).score([*ONE, Example.from_texts(["Tea?"], "No tea.")])
+        scores = PromptedJudge(chat(server, num_concurrent=4)).score([*ONE, Example.from_texts(["Tea?"], "No tea.")])
     assert scores.values == (1.0, None)
     assert scores.unscored == {1: Unscored(Reason.API_ERROR, "HTTP 400")}
 
