@@ -1,1 +1,1 @@
-"""Decisions by scores: which of two versions is better, whether a build may ship, which answer is preferred."""
+"""Decisions based on scores: which of two versions is better, whether a build may ship, which answer people prefer."""

@@ -1,7 +1,7 @@
-"""Agreement of an evaluator with the labels of people, and of people with each other.
+"""Agreement of an evaluator with human labels, and of people with each other.
 
-`agreement_of` takes a `JudgedLabels` and gives the typed result, `Agreement`, that `dialeval meta-eval` prints and on which
-passports rest; `agreement` reads scores and labels first.
+`agreement_of` turns a `JudgedLabels` into an `Agreement`, which `dialeval meta-eval` prints and passports use; `agreement` also
+reads the scores and labels.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     import pandas
 
 Human: TypeAlias = Literal["each", "majority"]
-"""Every label counts, each row's as one in all; or what most people said of a row, ties being left out."""
+"""Labels that count: "each" one, with equal weight per row, or the "majority" of each row, without ties."""
 EQUAL_COSTS = Costs()
 _SHOWN, _SHOWN_TEXT = 3, 80
-"""Disagreements that are printed, and characters of their responses."""
+"""Number of disagreements printed, and of characters of their responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A row on which the evaluator and people differ.
+    """Row on which the evaluator and people differ.
 
     Attributes:
-        strength: 0 to 1: share of the row's people who said otherwise, labels in an order counting by how far they are apart;
-            of numbers, how far apart the ranks of score and label are, as a share of the rows. Beside binary labels, only
-            rows on which the threshold decides against somebody.
-        said: the evaluator's answer; people: what each person said.
-        context: the turns before the response, a line each; empty, as `response` is, where the file has no texts.
+        strength: in [0, 1]. For labels, the mean distance between the evaluator's label and those of people, where the ends of
+            the scale (or any two unordered labels) are 1 apart. For numbers, the difference of ranks as a share of the rows;
+            with binary labels, 0 for rows that the threshold decides as people do.
+        said: the evaluator's answer; `people` has the label of each person.
+        context: turns before the response, one per line; like `response`, empty if the file has no texts.
     """
 
     id: str
@@ -66,18 +66,18 @@ class Disagreement:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The agreement of one evaluator with people.
+    """Agreement of one evaluator with people.
 
     Attributes:
-        statistics: of the evaluator beside one person, by name: those of `statistics.categories.confusion`, and
-            `constant_accuracy`, that of who always gives the most frequent label. Where its scores are numbers and labels
-            binary: `auroc`, and the others of what the threshold of other conversations says. Where both are numbers,
+        statistics: agreement of the evaluator with one person: the statistics of `statistics.categories.confusion`, and
+            `constant_accuracy`, the accuracy of always giving the most frequent label. For numeric scores and binary labels:
+            `auroc`, and the same statistics at a threshold chosen on other conversations. For numeric scores and labels:
             correlations with the mean label.
-        people: the same of one person beside another, and Krippendorff's `alpha`; of numbers each person beside the mean of the
-            others. Without values where no row has two labels.
-        confusion: rows by people's label and the evaluator's, in the order of `scale.categories`; None of numbers.
-        threshold: where scores are numbers and labels binary.
-        disagreements: the strongest first.
+        people: the same for one person with another, and Krippendorff's `alpha`; for numbers, each person with the mean of the
+            others. Without values if no row has two labels.
+        confusion: rows by people's label and the evaluator's, in the order of `scale.categories`; None for numbers.
+        threshold: for numeric scores and binary labels.
+        disagreements: strongest first.
     """
 
     evaluator: str
@@ -97,7 +97,7 @@ class Agreement:
         return asdict(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a frame with a row a statistic."""
+        """Return a frame with one row per statistic."""
         return optional("pandas", "to_pandas").DataFrame(list(self.table().rows))
 
     def table(self) -> Table:
@@ -116,20 +116,20 @@ def agreement(
     bootstrap: Bootstrap = EXPANDED,
     **label_options: Unpack[LabelOptions],
 ) -> Agreement:
-    """Say how far an evaluator agrees with people, with intervals from whole conversations.
+    """Compute the agreement of an evaluator with people, with intervals that resample whole conversations.
 
     Args:
-        scores: a file, a frame of pandas with `id`, or an object of id to score or word.
-        labels: as `scores`; or the name of a set, such as "fed". May be the file of the scores.
-        column: of the scores.
-        human: "each" label counts, or the "majority" of a row's.
-        costs: of a false pass and a false fail; where scores are numbers they pick the threshold.
-        is_partial: compare the ids that both sides have.
+        scores: a file, a pandas frame with `id`, or a mapping of id to score or label.
+        labels: as `scores`, or the name of a data set, such as "fed"; may be the same file.
+        column: score column.
+        human: "each" label counts, or the "majority" label of each row.
+        costs: costs of a false pass and a false fail; for numeric scores they determine the threshold.
+        is_partial: compare only the ids that both sides have.
         bootstrap: rounds, confidence, seed and kind of the intervals.
         **label_options: of the labels: `quality`, `raters`, `order`, `positive`, `level`, see `read_labels`.
 
     Raises:
-        InputError: something does not fit together, or can be read in two ways.
+        InputError: the inputs do not match, or are ambiguous.
 
     Example:
         >>> judge = {f"chat{k}:2": "pass" if k % 3 else "fail" for k in range(40)}
@@ -147,7 +147,7 @@ def agreement(
 def agreement_of(
     judged: JudgedLabels, *, human: Human = "each", costs: Costs = EQUAL_COSTS, bootstrap: Bootstrap = EXPANDED
 ) -> Agreement:
-    """Return the agreement of an evaluator with people, and of people; arguments and errors are those of `agreement`."""
+    """Return the agreement of an evaluator with people, and among people; arguments and errors as in `agreement`."""
     labels = judged.labels if human == "each" else _majority(judged.labels)
     people = people_agreement(judged.labels, bootstrap)
     if labels.scale.kind == "nominal" and judged.scale is None:
@@ -208,7 +208,7 @@ def agreement_of(
 
 
 def of_people(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> Agreement:
-    """Return an `Agreement` of people alone."""
+    """Return the agreement among people, without an evaluator."""
     people = people_agreement(labels, bootstrap)
     return Agreement(
         evaluator="", source=labels.source, quality=labels.quality, scale=labels.scale, statistics={}, people=people
@@ -218,7 +218,7 @@ def of_people(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> Agreement:
 def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dict[str, Estimate]:
     """Return the agreement of two people who labelled the same row: the statistics of labels, and Krippendorff's alpha.
 
-    Only alpha has a value for labels that are numbers.
+    For numeric labels, only alpha is returned.
     """
     used = np.flatnonzero(labels.n_labels > 1)
     n_unrated = len(labels.labels) - len(used)
@@ -239,7 +239,7 @@ def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dic
 
 
 def _columns(labels: LabelTable) -> list[FloatArray]:
-    """The labels of each row, sorted, as columns without NaN, so that the order of raters moves nothing."""
+    """Return the sorted labels of each row as columns without NaN, so that the order of raters has no effect."""
     return list(np.nan_to_num(np.sort(labels.labels, axis=1), nan=-1.0).T)
 
 
@@ -257,14 +257,13 @@ def _computed(cells: FloatArray, statistics: Mapping[str, Statistic], who: str, 
 
 
 def _defined(name: str, resampled: Resampled, who: str, n: int) -> Computed:
-    """The value; or why there is none, which only labels that are all the same can be."""
     value = resampled.value
     why = f"{name}: {who} do not use the labels that it needs on these {n} rows. Label rows of every kind."
     return why if np.isnan(value) else (value, resampled)
 
 
 def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Computed:
-    """AUROC of the scores; a row counts as passed and as failed, by the shares of its labels."""
+    """Return the AUROC; each row counts as passed and as failed, weighted by the shares of its labels."""
     x, y = np.concatenate([scores, scores]), np.repeat([1.0, 0.0], len(scores))
     weights = np.concatenate([shares, 1 - shares])
     there = weights > 0
@@ -281,10 +280,10 @@ def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Comput
 def disagreements(
     judged: JudgedLabels, used: IntArray, decided: FloatArray | None = None, most: int | None = None
 ) -> list[Disagreement]:
-    """Return the rows on which evaluator and people differ, the strongest first; of equals, the one that more people labelled.
+    """Return the rows on which evaluator and people differ, strongest first; of equal ones, the row with more labels first.
 
-    `used` are the rows that have a score and a label, and `decided` the labels that a threshold makes of scores, or the scores;
-    no more than `most` are returned.
+    `used` are the rows with a score and a label; `decided` are the scores, or the labels after a threshold; at most `most` rows
+    are returned.
     """
     labels, scores = judged.labels, judged.scores[used]
     given_labels, kind = labels.labels[used], labels.scale.kind
@@ -320,7 +319,7 @@ def disagreements(
 
 
 def agreement_table(agreements: Sequence[Agreement]) -> Table:
-    """Return the statistics of one evaluator or several, each next to that of two people."""
+    """Return the statistics of one or several evaluators, each next to the agreement of two people."""
     rows: list[TableRow] = []
     notes = dict[str, None]()
     for one in agreements:

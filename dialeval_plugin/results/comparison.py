@@ -1,7 +1,7 @@
-"""Whether version B is better than version A: the difference of two files of scores with its interval, and a verdict in words.
+"""Comparison of two versions: the difference of two files of scores with its interval, and a verdict.
 
-Scores are of conversations, and the responses of one resemble each other: intervals are from whole conversations that are drawn
-with replacement. Where both files are of the same conversations, a conversation is drawn with its rows of both.
+Responses of one conversation are similar, so intervals resample whole conversations. If both files have a conversation, its
+rows in both are drawn together.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .gates import Gate, check_gate
 
 Pairing: TypeAlias = Literal["auto", "paired", "unpaired"]
 MIN_MATCHED = 0.5
-"""Files are paired where at least this share of the rows or conversations of the smaller one is in the other one, too."""
+"""Smallest share of the smaller file's rows or conversations that must be in the other file for pairing."""
 MAX_UNSCORED_GAP = 0.05
 
 
 class Change(NamedTuple):
-    """A conversation that both files have: the means of its rows in each, and B less A."""
+    """Conversation in both files: the means of its rows in each, and B - A."""
 
     conversation: str
     a: float
@@ -42,16 +42,16 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A comparison of two files of scores; `difference` is the mean of B less that of A over the compared rows.
+    """Comparison of two files of scores; `difference` is the mean of B minus the mean of A over the compared rows.
 
     Attributes:
-        matched_by: what the rows are paired by: "message", "conversation", or "context", what was said before the first
-            response; None where they are not paired.
-        a: mean of the compared rows of the first file, whose counts are of these rows; b: of the second one.
-        n_rows: rows of the two files, compared or not; n_conversations: their conversations; n_matched: conversations in both.
-        changed: conversations of both whose means differ, the one that changed most first; none where nothing is paired.
-        notes: what is to be said beside the verdict.
-        pilot: the difference by cluster, from which `detectable` is simulated.
+        matched_by: how rows are paired: by "message", "conversation", or "context" (the turns before the first response); None
+            if unpaired.
+        a: mean of the compared rows of the first file, with their counts; b: of the second one.
+        n_rows: all rows of each file; n_conversations: their conversations; n_matched: conversations in both.
+        changed: conversations in both whose means differ, largest change first; empty if unpaired.
+        notes: remarks on the verdict.
+        pilot: difference by cluster, from which `detectable` is simulated.
     """
 
     names: tuple[str, str]
@@ -71,7 +71,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Verdict in a sentence: which one is better, or that no difference is shown and which one would have been."""
+        """Verdict in one sentence: which version is better, or that no difference is shown and which one would be detected."""
         sentence = verdict(self.difference, self.orientation)
         if self.is_told or self.detectable is None:
             return sentence
@@ -80,19 +80,19 @@ class Comparison:
 
     @property
     def is_told(self) -> bool:
-        """Whether the interval says that one of them is better."""
+        """Whether the interval excludes 0."""
         low, high = self.difference.ci_low, self.difference.ci_high
         return low is not None and high is not None and not low <= 0 <= high
 
     @cached_property
     def detectable(self) -> Detectable | None:
-        """The smallest difference that such data would show four times in five; None where there is no interval."""
+        """Smallest difference that such data would detect with 80 % power; None without an interval."""
         if self.pilot is None or self.difference.ci_low is None:
             return None
         return detectable_difference(self.pilot, bootstrap=self.difference.bootstrap)
 
     def gate(self, margin: float = 0.0, min_conversations: int | None = None) -> Gate:
-        """Return whether B may replace A: the gate fails where the whole interval is below -`margin`."""
+        """Return whether B may replace A: the gate fails if the whole interval is worse than the margin."""
         if not 0 <= margin < math.inf:
             raise InputError(f"--fail-if-worse {margin}: a margin is how much worse B may be. Give 0 or more.")
         is_lower_better = self.orientation == "lower"
@@ -117,18 +117,18 @@ def compare(
     """Compare the scores of two versions, each a file of `dialeval score` or of another tool (`read_scored_rows`).
 
     Args:
-        a: scores of the version that is there.
-        b: scores of the one that may take its place.
-        column: which column of scores counts, by default the main one.
-        pairing: "paired" only compares what both have; "unpaired" compares the means of all, and what both have is still drawn
-            together; "auto" pairs where at least half of the smaller file is in the other one.
-        ignore: fields of the signatures, such as `version`, that may differ.
-        max_unscored_gap: by how much the shares of unscored rows may differ.
-        bootstrap: how the intervals are made.
+        a: scores of the current version.
+        b: scores of the candidate version.
+        column: score column; by default the main one.
+        pairing: "paired" compares only what both files have; "unpaired" compares the means of all rows, but still resamples
+            conversations in both files together; "auto" pairs if at least half of the smaller file is in the other one.
+        ignore: signature fields that may differ, such as `version`.
+        max_unscored_gap: largest difference between the shares of unscored rows.
+        bootstrap: settings of the intervals.
 
     Raises:
-        InputError: the files were scored in different ways, or by different columns; much more of one of them is unscored; or
-            they are to be paired and have nothing in common.
+        InputError: the files differ in how they were scored, in the column, or too much in the share of unscored rows; or they
+            must be paired and have nothing in common.
     """
     a, b = (one if isinstance(one, ScoredRows) else read_scored_rows(Path(one), column) for one in (a, b))
     notes = _check_alike(a, b, ignore)
@@ -160,7 +160,7 @@ def compare(
 
 
 def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | None = None) -> ScoredRows:
-    """Return the scores of items as those of a file that `name` names."""
+    """Return the scores of items as if read from a file called `name`."""
     column = column or scores.main
     if column not in scores.columns:
         raise unknown_name(f"--column: there are no scores {column!r}", column, scores.columns)
@@ -173,7 +173,7 @@ def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | 
 
 
 def verdict(difference: Estimate, orientation: Orientation = "higher") -> str:
-    """Return which of two is better by the interval of B - A, or why there is no verdict."""
+    """Return which version is better by the interval of B - A, or why there is no verdict."""
     value, low, high = difference.value, difference.ci_low, difference.ci_high
     if value is None:
         return f"No verdict: {difference.reason}"
@@ -192,7 +192,7 @@ def verdict(difference: Estimate, orientation: Orientation = "higher") -> str:
 
 
 def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[str]:
-    """Return notes on how the two were scored; InputError where it was in different ways."""
+    """Return notes on how both were scored; raises InputError if they were scored differently."""
     if (a.column, a.orientation) != (b.column, b.orientation):
         raise InputError(
             f"{b.name}: its scores are {b.column!r} ({b.orientation} is better), those of {a.name} {a.column!r} "
@@ -224,14 +224,14 @@ def _check_unscored(a: ScoredRows, b: ScoredRows, max_gap: float) -> None:
 
 
 class _Side(NamedTuple):
-    """The rows of one file that are compared: what is drawn whole, such as a conversation, and the score."""
+    """Compared rows of one file: the unit to resample, such as a conversation, and the score."""
 
     clusters: list[str]
     scores: list[float | None]
 
 
 class _Matched(NamedTuple):
-    """The rows of both files that are compared; `n` clusters are in both."""
+    """Compared rows of both files; `n` clusters are in both."""
 
     by: str | None
     n: int
@@ -240,7 +240,7 @@ class _Matched(NamedTuple):
 
 
 def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
-    """Pair the rows by message, else by conversation, else by what was said before the first response, else not at all."""
+    """Pair the rows by message, else by conversation, else by the turns before the first response, else not at all."""
     starts_a, starts_b = _starts(a), _starts(b)
     notes = []
     for by, units_a, units_b in _units(a, b, starts_a, starts_b) if pairing != "unpaired" else ():
@@ -255,7 +255,7 @@ def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
         sides = _Side([], []), _Side([], [])
         for unit in shared:
             rows = units_a[unit], units_b[unit]
-            # A response that one of the versions left unscored is compared on neither side.
+            # A response without a score in one version is left out of both.
             is_compared = by != "message" or all(of[0].score is not None for of in rows)
             for side, of in zip(sides, rows, strict=True):
                 side.clusters.extend([rows[0][0].conversation if by == "message" else unit] * len(of))
@@ -275,7 +275,6 @@ def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
 
 
 def _starts(of: ScoredRows) -> dict[str, tuple[str, ...] | None]:
-    """Texts before the first response of each conversation; None where the file does not have them."""
     starts: dict[str, tuple[str, ...] | None] = {}
     for row in of.rows:
         starts.setdefault(row.conversation, row.before)
@@ -287,7 +286,7 @@ _Starts: TypeAlias = Mapping[str, tuple[str, ...] | None]
 
 
 def _units(a: ScoredRows, b: ScoredRows, starts_a: _Starts, starts_b: _Starts) -> Iterator[tuple[str, _Units, _Units]]:
-    """The ways in which rows can be paired, each with the rows of both files by what they are paired by."""
+    """Yield each way of pairing with the rows of both files, grouped by it."""
     yield "message", _grouped(a, lambda row: row.id), _grouped(b, lambda row: row.id)
     yield "conversation", _grouped(a, lambda row: row.conversation), _grouped(b, lambda row: row.conversation)
     if all(starts_a.values()) and all(starts_b.values()):
@@ -303,7 +302,6 @@ def _grouped(of: ScoredRows, label: Callable[[ScoredRow], str]) -> _Units:
 
 
 def _changes(matched: _Matched) -> list[Change]:
-    """The conversations of both, the one that changed most first."""
     scores: dict[str, tuple[list[float], list[float]]] = {}
     for place, side in enumerate(matched.sides):
         for conversation, score in zip(*side, strict=True):

@@ -1,4 +1,4 @@
-"""Gates: may this version ship? Only what an interval supports fails one, and too little data neither fails nor passes it."""
+"""Gates that decide whether a version may ship; one fails if its interval shows it, and is undecided with too little data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Outcome: TypeAlias = Literal["passed", "failed", "undecided"]
 
 
 class Gate(NamedTuple):
-    """Outcome of a gate, and why; one that is undecided has not passed."""
+    """Outcome of a gate and its reason; an undecided gate has not passed."""
 
     outcome: Outcome
     reason: str
@@ -29,16 +29,16 @@ class Gate(NamedTuple):
 def check_gate(
     estimate: Estimate, threshold: float, what: str, min_conversations: int | None = None, *, is_lower_better: bool = False
 ) -> Gate:
-    """Say whether a figure may be as good as `threshold`: the gate fails where its whole interval is worse.
+    """Compare an estimate with `threshold`: the gate fails if the whole interval is worse.
 
-    Where all conversations say the same there is no interval, and the figure itself counts.
+    If all conversations have the same value there is no interval, and the value itself is compared.
 
     Args:
-        estimate: the figure; its clusters are conversations.
-        threshold: in the unit of the figure.
-        what: names the figure, as "mean".
-        min_conversations: with fewer the gate is undecided; never less than an interval needs, which is the default.
-        is_lower_better: whether the figure is worse where it is higher.
+        estimate: estimate whose clusters are conversations.
+        threshold: in the unit of the estimate.
+        what: name of the estimate, such as "mean".
+        min_conversations: smallest number for a decision; by default, and at least (else InputError), what an interval needs.
+        is_lower_better: whether lower values are better.
 
     Example:
         >>> from dialeval_plugin.statistics.means import mean_interval
@@ -46,9 +46,6 @@ def check_gate(
         gate failed: mean 0.300 (0.260 to 0.333) is below 0.500.
         >>> print(check_gate(mean_interval([0.2, 0.4] * 3), 0.5, "mean"))
         gate undecided: 6 conversations, and 10 are needed. Score more of them.
-
-    Raises:
-        InputError: `min_conversations` is less than an interval needs.
     """
     needed = check_needed(min_conversations)
     low, high, reason = estimate.ci_low, estimate.ci_high, estimate.reason or ""
@@ -66,7 +63,7 @@ def check_gate(
 
 
 def check_needed(min_conversations: int | None) -> int:
-    """Return how many conversations a gate needs; InputError where fewer are asked for than an interval needs."""
+    """Return the number of conversations that a gate needs; raises InputError if the given one is too small for an interval."""
     needed = MIN_CLUSTERS if min_conversations is None else min_conversations
     if needed < MIN_CLUSTERS:
         raise InputError(f"--min-conversations {needed}: an interval needs {MIN_CLUSTERS}. Ask for as many, or more.")

@@ -24,17 +24,17 @@ from .printed import COUNTS, ESTIMATED, figures
 ALL = "all"
 MAX_GROUPS = 100
 SPANS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "week of %Y-%m-%d", "month": "%Y-%m"}
-"""Spans of time by which a column of timestamps is grouped, each with how one is named by its beginning."""
+"""Time spans for grouping a column of timestamps, and the name of a span by its start."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = TypeAdapter(datetime)
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - every moment here is in UTC, and says no more
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all timestamps here are UTC without a time zone
 _LARGEST_SECONDS = 1e11
-"""A larger number of a timestamp is of milliseconds: in seconds it is the year 5138, in milliseconds 1973."""
+"""Larger timestamps are in milliseconds: as seconds this is the year 5138, as milliseconds 1973."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Means by group, in the order of the groups' names or times; `starts` are the times at which spans begin, if they do."""
+    """Means by group, in the order of the groups' names or times; `starts` are the start times of time spans."""
 
     field: str
     scores: ScoredRows
@@ -44,7 +44,7 @@ class Groups:
     notes: Sequence[str] = ()
 
     def table(self) -> Table:
-        """Return the means side by side, and below them that of all rows."""
+        """Return the means as a table that ends with the mean of all rows."""
         rows = [{self.field: name, **figures(one)} for name, one in [*self.means.items(), (ALL, self.whole)]]
         name = TableColumn(self.field, lambda row: str(row[self.field]), is_number=False)
         settings = {"file": self.scores.name, "column": self.scores.column, "signature": self.scores.signature}
@@ -52,7 +52,7 @@ class Groups:
 
 
 def field_of(by: str) -> tuple[str, str]:
-    """Return the field that `FIELD` or `FIELD:day` names, and the span of time or "".
+    """Split `FIELD` or `FIELD:day` into the field and the time span or "".
 
     Example:
         >>> field_of("created_at:day"), field_of("model"), field_of("meta:model")
@@ -63,15 +63,16 @@ def field_of(by: str) -> tuple[str, str]:
 
 
 def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Groups:
-    """Return the mean of each group of rows that hold the same under a field; of a list, a row is in the group of each value.
+    """Return the mean of each group of rows with the same value of a field; a row with a list is in the group of each element.
 
     Args:
         scores: a file, see `read_scored_rows`.
-        by: name of the field, or `FIELD:day`, also `hour`, `week`, `month`, of a field of timestamps, in UTC.
-        bootstrap: how the intervals are made; clusters are conversations.
+        by: name of the field; for timestamps (UTC) `FIELD:hour`, `FIELD:day`, `FIELD:week` or `FIELD:month`.
+        bootstrap: settings of the intervals; clusters are conversations.
 
     Raises:
-        InputError: no row has the field, a value is no timestamp where one is wanted, or there are more than `MAX_GROUPS`.
+        InputError: no row has the field, a value is not a timestamp although a span is given, or there are more than
+            `MAX_GROUPS`.
     """
     field, span = field_of(by)
     members: defaultdict[str, list[ScoredRow]] = defaultdict(list)
@@ -118,18 +119,17 @@ def _columns(rows: Sequence[ScoredRow]) -> tuple[list[float | None], list[str]]:
 
 
 def _natural(name: str) -> list[Any]:
-    """Sort key with numbers by value: 1.9 comes before 1.10."""
+    """Return a sort key with numbers by value: 1.9 comes before 1.10."""
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
 
 
 def _beginning(moment: datetime, span: str) -> datetime:
-    """Beginning of the span that a moment is in; a week begins on Monday."""
     days = {"week": moment.weekday(), "month": moment.day - 1}.get(span, 0)
     return (moment - timedelta(days)).replace(hour=moment.hour if span == "hour" else 0, minute=0, second=0, microsecond=0)
 
 
 def _timestamp(value: Any, where: str) -> datetime:
-    """A time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
+    """Return a time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
     try:
         if is_number(value):
             number = float(value)

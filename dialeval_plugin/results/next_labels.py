@@ -18,7 +18,7 @@ from .true_mean import read_labelled, way_of_drawing
 
 
 class NextLabels(NamedTuple):
-    """Rows to label in random order, how they were drawn, and whether earlier labels are of pass and fail (None: no labels)."""
+    """Rows to label in random order, how they were drawn, and whether earlier labels are pass or fail (None: no labels)."""
 
     rows: Sequence[RowToLabel]
     drawn: str
@@ -26,13 +26,13 @@ class NextLabels(NamedTuple):
 
 
 def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed: int = 0, **label_options: Any) -> NextLabels:
-    """Draw rows to label: more of those whose labels differ most among rows that the judge scores alike.
+    """Draw rows to label: more among rows with similar scores whose labels vary most.
 
     Args:
-        scores: what a judge says of all rows.
-        n_next: how many.
-        labels: what was labelled before.
-        seed: of the draw and the order; the same seed, scores and labels draw the same rows.
+        scores: the judge's scores of all rows.
+        n_next: number of rows to draw.
+        labels: earlier labels.
+        seed: for the draw and the order; equal seed, scores and labels draw equal rows.
         label_options: as in `estimate`.
 
     Raises:
@@ -49,7 +49,7 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
         if (conversation := table.clusters[place]) in wanted:
             before, role, text = _said(row)
             earlier = turns.setdefault(conversation, [])
-            # Rows that have a place in their conversation follow each other; others are answers to one context.
+            # Rows with a position in their conversation follow each other; others answer one context.
             if row.value.get("message") is not None:
                 earlier += before
                 before = list(earlier)
@@ -59,7 +59,6 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
 
 
 def _said(row: Line) -> tuple[list[tuple[str, str]], str, str]:
-    """Turns before a row, its role, and its text."""
     context, text = texts_of(row)
     role = label_field(row, "role") or ""
     preceding = row.value.get("preceding")

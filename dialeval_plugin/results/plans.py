@@ -1,4 +1,4 @@
-"""Before a run: how many conversations show which difference, by simulation from the scores of a pilot."""
+"""Planning of runs: how many conversations detect which difference, simulated from the scores of a pilot."""
 
 from __future__ import annotations
 
@@ -36,18 +36,15 @@ def plan_table(
     clusters_of_unit: int = 1,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Table | None:
-    """Return the smallest difference for each of `PLANNED` numbers of units; None where no pilot tells.
+    """Return the smallest detectable difference for each of `PLANNED` numbers of units; None if no pilot is large enough.
 
     Args:
-        pilots: what is planned, by the values of the columns `names`.
-        difference: how many units show it is said below the table; 0 for none.
+        pilots: pilot differences, by the values of the columns `names`.
+        difference: at least 0; the number of units that detect it is printed below the table; 0 for none.
         unit: what is counted, such as "conversations".
-        names: titles of the columns that tell the pilots apart.
-        clusters_of_unit: 2 where each of two versions has clusters of its own.
-        bootstrap: how the intervals will be made.
-
-    Raises:
-        InputError: the difference is negative.
+        names: titles of the columns that distinguish the pilots.
+        clusters_of_unit: 2 if each of two versions has its own clusters.
+        bootstrap: settings of the planned intervals.
     """
     if difference < 0:
         raise InputError(f"--plan {difference:g}: a difference to plan for is above 0. Leave it out for a table alone.")
@@ -76,10 +73,9 @@ def plan_table(
 
 
 def agreement_plan(judgements: Sequence[EvaluatorScores], options: ReportOptions, difference: float = 0.0) -> Table:
-    """Return the smallest difference in agreement of a pilot's two best evaluators that each number of dialogues shows.
+    """Return the smallest difference between a pilot's two best evaluators that each number of dialogues detects.
 
-    Raises:
-        InputError: no data set has two evaluators whose agreement is defined on 10 dialogues or more.
+    Raises InputError if no data set has two evaluators whose agreement is defined on 10 dialogues or more.
     """
     pilots: dict[tuple[str, ...], Resampled] = {}
     for own in by_cell(judgements):
@@ -103,16 +99,16 @@ def agreement_plan(judgements: Sequence[EvaluatorScores], options: ReportOptions
 
 
 def plan(pilot: ScoredRows | Comparison, difference: float = 0.0, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Table:
-    """Return the smallest difference of two versions that each number of conversations shows four times in five.
+    """Return the smallest difference of two versions that each number of conversations detects with 80 % power.
 
     Args:
-        pilot: a comparison of two versions, paired or not, on few conversations; or the scores of one of them, where the other
-            one is taken to answer other conversations and to be as even.
-        difference: how many conversations show it is said as well; 0 for none.
-        bootstrap: how the intervals will be made.
+        pilot: a comparison of two versions on few conversations, paired or not; or the scores of one version, with the
+            assumption that the other answers different conversations and varies as much.
+        difference: also return the number of conversations that detects it; 0 for none.
+        bootstrap: settings of the planned intervals.
 
     Raises:
-        InputError: the pilot has too few conversations, or scores that are all the same.
+        InputError: the pilot has too few conversations, or all its scores are equal.
     """
     if isinstance(pilot, Comparison):
         name, is_paired, computed = " and ".join(pilot.names), pilot.matched_by is not None, pilot.pilot

@@ -1,7 +1,7 @@
-"""Files of preferences: how often the answer that people preferred scores higher, and how often it is merely the longer one.
+"""Preference files: how often the preferred answer scores higher, and how often it is merely longer.
 
-Pairs are read by the layouts `preferred` and `dispreferred` of `conversations.layouts`. What is scored is the last answer of
-each conversation, after all that was said before it.
+The layouts `preferred` and `dispreferred` of `conversations.layouts` read the pairs. The last answer of each conversation is
+scored, with all turns before it as context.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from .printed import estimated, figures
 TIE, EQUAL, UNSCORED = "ties of the raters", "equal answers", "an answer without a score"
 UNREADABLE = "an answer that cannot be read"
 LIKE_LENGTH = 1.25
-"""Largest ratio of the numbers of words of two answers of like length."""
+"""Largest ratio of word counts of two answers of similar length."""
 SHORTER, ALIKE, LONGER = "is shorter", "is of like length", "is longer"
 
 
 class Pair(NamedTuple):
-    """The answer that people preferred, and the other one, each after its context."""
+    """The preferred answer and the other one, each after its context."""
 
     preferred: Example
     other: Example
 
 
 class Pairs(NamedTuple):
-    """The pairs of a file; `left_out` counts the rows that are none, by why."""
+    """Pairs of a file; `left_out` counts the rows without a pair by reason."""
 
     name: str
     pairs: Sequence[Pair]
@@ -53,9 +53,9 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class PreferenceShares:
-    """Shares of the pairs of each length bucket, and of all, in which the preferred answer scores higher, and is longer.
+    """Shares of pairs, by length bucket and overall, in which the preferred answer scores higher, and in which it is longer.
 
-    A tie counts as half. Pairs are resampled with all that begin alike, so that several answers to one prompt are one cluster.
+    A tie counts as half. Pairs with the same context are one cluster and are resampled together.
     """
 
     pairs: Pairs
@@ -64,11 +64,11 @@ class PreferenceShares:
     signature: str
     column: str
     detectable: Detectable | None = None
-    """Smallest difference of the share from half that such pairs would show; None where it is shown, or without interval."""
+    """Smallest detectable difference of the share from 0.5; None if the difference is significant or has no interval."""
 
     @property
     def verdict(self) -> str:
-        """Say in a sentence how often the preferred answer scores higher, and whether that may be chance."""
+        """Sentence that reports how often the preferred answer scores higher, and whether that may be chance."""
         share, longer = self.shares["all"]
         sentence = (
             f"The preferred answer scores higher in {share.text()} of {share.n_scored} pairs; it is the longer one in "
@@ -80,7 +80,7 @@ class PreferenceShares:
         return f"{sentence} That may be chance: with these {share.n_clusters} prompts {seen}."
 
     def table(self) -> Table:
-        """Return the shares, a row a bucket of lengths."""
+        """Return the shares, one row per length bucket."""
         rows = [
             {"preferred": name, **figures(share), **{f"longer_{name}": one for name, one in figures(longer).items()}}
             for name, (share, longer) in self.shares.items()
@@ -98,11 +98,7 @@ class PreferenceShares:
 
 
 def read_pairs(path: Path) -> Pairs | None:
-    """Read the pairs of a file; None where its first row is none.
-
-    Raises:
-        InputError: a row is malformed; the message names it.
-    """
+    """Read the pairs of a file; None if its first row is not a pair; raises InputError for a malformed row."""
     first = next(open_rows(str(path)).lines, None)
     if first is None or two_answers(first.value) is None:
         return None
@@ -122,7 +118,7 @@ def read_pairs(path: Path) -> Pairs | None:
 
 
 def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example], int]:
-    """The last answer of each conversation, by the conversation's id, and how many pairs nobody decided."""
+    """Return the last answer of each conversation by id, and the number of undecided pairs."""
     source = Source(str(path), ReadingOptions(choice="last", layout=layout))
     answers = {}
     for one in source.conversations():
@@ -134,10 +130,9 @@ def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example], int]:
 def preference_shares(
     pairs: Pairs, scorer: Scorer, column: str | None = None, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, progress: bool = False
 ) -> PreferenceShares:
-    """Score both answers of each pair and return in which share the preferred one scores higher.
+    """Score both answers of each pair and return the share of pairs in which the preferred one scores higher.
 
-    Raises:
-        InputError: the scorer judges whole dialogues, or has no such column.
+    Raises InputError if the scorer judges whole dialogues or has no such column.
     """
     if scorer.level != "turn":
         raise InputError(f"{scorer.name}: scores whole dialogues, and pairs are of answers. Choose another scorer.")

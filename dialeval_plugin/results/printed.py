@@ -1,4 +1,4 @@
-"""Output of a comparison: for a terminal, for the comment of a pull request, and for programs."""
+"""Output of a comparison for terminals, pull request comments, and programs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .comparison import Comparison
 from .gates import Gate
 
 _LONGEST_NAME = 60
-"""Most columns of a terminal for the name of a conversation, which may be its context."""
+"""Most terminal columns for the name of a conversation, which may be its context."""
 
 
 def estimated(title: str, prefix: str = "") -> tuple[TableColumn, TableColumn]:
-    """Return the columns of a figure and of its interval, whose names in the rows of `figures` begin with `prefix`."""
+    """Return the columns of an estimate and its interval, whose names in the rows of `figures` begin with `prefix`."""
 
     def interval(row: TableRow) -> str:
         if row[f"{prefix}ci_low"] is None:
@@ -36,17 +36,17 @@ COUNTS = (
     TableColumn("scored", lambda row: f"{row['n_scored']}/{row['n_total']}"),
     named_column("n_clusters", title="conversations", decimals=0),
 )
-"""Columns of what `figures` returns."""
+"""Columns of the counts that `figures` returns."""
 
 
 def figures(estimate: Estimate) -> dict[str, Any]:
-    """Return what a row of a table has of an estimate."""
+    """Return the fields of a table row for an estimate."""
     names = ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_total", "n_clusters")
     return {name: getattr(estimate, name) for name in names}
 
 
 def shown(comparison: Comparison, format: str, n_changed: int, gate: Gate | None = None) -> str:
-    """Return a comparison as text, Markdown or JSON, each with a line break at its end; `n_changed` conversations at most."""
+    """Return a comparison as text, Markdown or JSON with a final line break; shows at most `n_changed` conversations."""
     changed = comparison.changed[:n_changed]
     if format == "json":
         return to_json(_record(comparison, n_changed, gate), indent=2) + "\n"

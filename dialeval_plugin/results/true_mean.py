@@ -1,4 +1,4 @@
-"""The true mean of a file of scores by the labels that people gave some of its rows, in words and figures."""
+"""True mean of a file of scores, estimated with human labels of some of its rows, as text and figures."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _WORDS = {"ppi": "prediction-powered", "rogan-gladen": "Rogan-Gladen", "labels":
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Labelled:
-    """The scores of all rows, and what people said of some of them.
+    """Scores of all rows, and human labels of some of them.
 
     Attributes:
-        values: of shape (rows,): share of the raters who said "pass", or the mean of their numbers; NaN where there is none.
-        drawn: how `dialeval label` drew the labelled rows; None where it did not.
+        values: shape (rows,): share of the raters who said "pass", or the mean of their numbers; NaN without labels.
+        drawn: how `dialeval label` drew the labelled rows; None if it did not.
     """
 
     scores: ScoreTable
@@ -52,7 +52,7 @@ class Labelled:
 
     @property
     def is_rate(self) -> bool:
-        """Whether labels are of pass and fail."""
+        """Whether labels are pass or fail."""
         return self.scale is not None and self.scale.kind == "binary"
 
 
@@ -67,21 +67,21 @@ def estimate(
     width: float | None = None,
     **label_options: Any,
 ) -> TrueMean | DifferenceOfTrueMeans:
-    """Return the true mean, or the true rate of passes, of all scored rows; with `against`, that of B less that of A.
+    """Return the true mean, or the true pass rate, of all scored rows; with `against`, the mean of B minus that of A.
 
     Args:
-        scores: what a judge says of all rows: a file, a frame of pandas, rows, or an object of id to score.
-        labels: what people say of some of them, by the same ids; a list of several such is taken together.
+        scores: the judge's scores of all rows: a file, a pandas frame, rows, or a mapping of id to score.
+        labels: human labels of some rows, by the same ids; a list of several sources is merged.
         against: scores of another chatbot, B.
-        labels_against: its labels; by default they are among `labels`.
-        method: "ppi", which "auto" is, or "rogan-gladen", see `true_mean`.
-        strata: field of the scores' rows, such as "system", of whose values each counts by its rows; "scores" divides rows by
-            their scores, for labels that were chosen by them. Rows that `dialeval label` has drawn need neither.
-        width: of the interval that is wanted, which the number of further labels is for.
+        labels_against: labels of B; by default they are among `labels`.
+        method: "ppi" (default of "auto") or "rogan-gladen", see `true_mean`.
+        strata: field of the score rows, such as "system", each of whose values is weighted by its number of rows; "scores"
+            makes strata from the scores, for labels chosen by them. Not needed for rows drawn by `dialeval label`.
+        width: wanted width of the interval, for which the number of further labels is reported.
         label_options: `column` of the scores, and `quality`, `raters`, `order`, `positive` of the labels, see `read_labels`.
 
     Raises:
-        InputError: a file is malformed, labels are no numbers nor pass and fail, or the labels cannot say it (`true_mean`).
+        InputError: a file is malformed, labels are neither numbers nor pass and fail, or do not suffice (`true_mean`).
     """
     if against is None:
         return true_mean(_sample(read_labelled(scores, labels, **label_options), scores, strata), method=method, width=width)
@@ -111,10 +111,7 @@ def read_labelled(
     is_optional: bool = False,
     **label_options: Any,
 ) -> Labelled:
-    """Read scores with what people said of some of the rows; `is_shared`: labels may be of other rows too.
-
-    `is_optional`: there may be no labels.
-    """
+    """Read scores with labels of some rows; `is_shared` permits labels of other rows, `is_optional` permits none."""
     several = labels if isinstance(labels, (list, tuple)) and labels and not isinstance(labels[0], dict) else [labels]
     tables = [] if is_optional and not labels else [labels_from(one, **label_options) for one in several]
     scale = tables[0].scale if tables else None
@@ -146,7 +143,7 @@ def read_labelled(
 
 
 def way_of_drawing(scores: ScoreTable) -> str:
-    """Return the text that `dialeval label` writes with each row that it draws, which differs where the strata do."""
+    """Return the text that `dialeval label` writes with each drawn row; it differs if the strata differ."""
     known = ~np.isnan(scores.scores)
     strata = iter(score_strata(scores.scores[known]).tolist())
     rows = (f"{id} {next(strata)}" for id, is_known in zip(scores.ids, known.tolist(), strict=True) if is_known)
@@ -154,7 +151,7 @@ def way_of_drawing(scores: ScoreTable) -> str:
 
 
 def sentences(result: TrueMean | DifferenceOfTrueMeans) -> list[str]:
-    """Say what was found in plain words."""
+    """Return the result in sentences."""
     if isinstance(result, DifferenceOfTrueMeans):
         return _difference(result)
     mean, what = result.mean, "rate" if result.is_rate else "mean"
@@ -173,7 +170,7 @@ def sentences(result: TrueMean | DifferenceOfTrueMeans) -> list[str]:
 
 
 def shown(result: TrueMean | DifferenceOfTrueMeans, format: str) -> str:
-    """Return it as text, Markdown or JSON, each with a line break at its end."""
+    """Return the result as text, Markdown or JSON with a final line break."""
     if format == "json":
         record = {"schema_version": SCHEMA_VERSION, **result.to_dict(), "sentences": sentences(result)}
         return to_json(record, indent=2) + "\n"
@@ -214,7 +211,6 @@ def _sample(labelled: Labelled, source: Any, strata: str | None) -> Sample:
 
 
 def _field(source: Any, name: str) -> list[str]:
-    """The values of a field of all rows of the scores."""
     rows = score_rows(Path(source)) if isinstance(source, (str, Path)) else rows_from(source, "scores", "score")
     values = []
     for row in rows:
@@ -229,7 +225,7 @@ def _share(value: float | None, decimals: int = 0) -> str:
 
 
 def _interval(one: Estimate, *, is_rate: bool) -> str:
-    """A rate in per cent, with a decimal where its interval is narrow; a mean with three digits."""
+    """Format a rate in per cent, with a decimal if its interval is narrow; a mean with three digits."""
     is_narrow = one.ci_low is not None and one.ci_high is not None and one.ci_high - one.ci_low < 0.04
     if not is_rate:
         return interval_text(one.value, one.ci_low, one.ci_high, 2 + is_narrow, is_rough=one.is_rough)
