@@ -14,7 +14,7 @@ from dialeval_plugin.core.files import to_json, write_text
 
 @shared.takes(reading=shared.Reading)
 def bias(
-    source: Annotated[str, typer.Argument(metavar="LOG", help="Conversations or responses, as `dialeval score` takes.")],
+    source: Annotated[str, typer.Argument(metavar="LOG", help="Conversations or responses, as for `dialeval score`.")],
     reading: shared.Reading,
     scorer: shared.ScorerNames = None,
     rubric: shared.Rubric = None,
@@ -25,19 +25,19 @@ def bias(
     answers: Annotated[
         Path | None, typer.Option(help="File in which the llm's answers are cached, except those of repeated runs.")
     ] = None,
-    most: Annotated[int, typer.Option(min=1, help="Most answers or dialogues to test, from the first on.")] = 200,
+    most: Annotated[int, typer.Option(min=1, help="Number of responses or dialogues to test, the first ones.")] = 200,
     repeats: Annotated[int, typer.Option(min=2, help="Number of runs.")] = 3,
-    labels: Annotated[Path | None, typer.Option(help="Labels of people, for self-preference and language.")] = None,
-    own: Annotated[str | None, typer.Option(help="The system that is the judge's own model; needs --labels.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="File of people's labels, to test self-preference and language.")] = None,
+    own: Annotated[str | None, typer.Option(help="System that is the judge's own model; needs --labels.")] = None,
     dry_run: shared.DryRun = False,
-    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of what is printed.")] = "text",
-    output: Annotated[Path | None, typer.Option(help="File (.json) that gets the whole report.")] = None,
+    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of the output.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="File (.json) for the whole report.")] = None,
     commercial: shared.Commercial = False,
 ) -> None:
-    """Test whether a scorer says the same again, and how far length, markdown, a plea and the like move its scores.
+    """Test how consistent a scorer is, and how much length, markdown, appeals and the like change its scores.
 
-    Each effect is the mean change of the score as a share of its standard deviation between answers, with the share of pairs
-    that flip, each with an interval that resamples conversations.
+    An effect is the mean change of the score in standard deviations, with the share of pairs that flip, and confidence
+    intervals over conversations.
     """
     from dialeval_plugin.bias.battery import run
     from dialeval_plugin.corpora.scored_input import Source

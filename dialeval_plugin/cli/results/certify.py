@@ -15,12 +15,10 @@ from dialeval_plugin.core.files import check_output
 
 def certify(
     results: Annotated[
-        list[str], typer.Argument(help="Files of scores; NAME=FILE names the evaluator, and files of one NAME are its runs.")
+        list[str], typer.Argument(help="Files of scores; NAME=FILE names the evaluator, and files with one NAME are its runs.")
     ],
-    labels: Annotated[str, typer.Option(help="File of people's labels in any layout, or a set: tu, fed, ...")],
-    output: Annotated[
-        list[Path], typer.Option(help="Passport to write: .html, .json, .md or .tex by its ending; may be repeated.")
-    ],
+    labels: Annotated[str, typer.Option(help="File of people's labels in any layout, or name of a data set: tu, fed, ...")],
+    output: Annotated[list[Path], typer.Option(help="File to write: .html, .json, .md or .tex; may be repeated.")],
     require: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,23 +31,23 @@ def certify(
         list[Path] | None,
         typer.Option(metavar="FILE.json", help="Report of `dialeval bias --output` on an evaluator; may be repeated."),
     ] = None,
-    column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column of the scores. Default: the main one.")] = None,
     quality: Annotated[str | None, typer.Option(help="Labelled quality, or column of the labels.")] = None,
-    raters: Annotated[str | None, typer.Option(help="Columns of single raters.", metavar="COLUMN,COLUMN")] = None,
+    raters: Annotated[str | None, typer.Option(help="Columns of the raters.", metavar="COLUMN,COLUMN")] = None,
     order: Annotated[str | None, typer.Option(help="Labels in ascending order, as bad,ok,good.", metavar="WORD,WORD")] = None,
     positive: Annotated[str | None, typer.Option(help="The positive one of two labels.", metavar="WORD")] = None,
     rows: Annotated[
-        Literal["turn", "dialogue"] | None, typer.Option(help="Rows to compare, where the labels have both kinds.")
+        Literal["turn", "dialogue"] | None, typer.Option(help="Level of the rows, if the labels have both.")
     ] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Leave out labelled rows that are not scored.")] = False,
-    confidence: Annotated[float, typer.Option(callback=check_share, help="Confidence of the intervals.")] = 0.95,
-    rounds: Annotated[int, typer.Option(help="Resamples of the intervals.")] = 1000,
+    partial: Annotated[bool, typer.Option("--partial", help="Ignore labelled rows without a score.")] = False,
+    confidence: Annotated[float, typer.Option(callback=check_share, help="Level of the confidence intervals.")] = 0.95,
+    rounds: Annotated[int, typer.Option(help="Number of resamples for the intervals.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
-    title: Annotated[str, typer.Option(help="Heading; by default the evaluator's name.")] = "",
+    title: Annotated[str, typer.Option(help="Heading. Default: the evaluator's name.")] = "",
 ) -> None:
-    """Write the passport of evaluators: may they take the place of a person?
+    """Write a report on whether evaluators can replace a human rater.
 
-    Verdicts in words, figures with intervals, what could not be tested and why, and the strongest disagreements as chats.
+    It has verdicts, figures with intervals, tests that were not possible, and the strongest disagreements as chats.
     """
     from dialeval_plugin.passport.certify import certify as make
     from dialeval_plugin.passport.written import check_ending, write_passport

@@ -47,58 +47,60 @@ def _check_ending(path: Path | None) -> Path | None:
 
 
 def compare(
-    a: Annotated[
-        str, typer.Argument(metavar="A", help="Scores of the version that is there (.jsonl, .csv, .parquet), or a log.")
-    ],
-    b: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="Scores of the version that may take its place, or a log.")
-    ] = None,
-    scorer: Annotated[str, typer.Option(help="Name of the scorer of logs.", autocompletion=scorer_names)] = "general",
+    a: Annotated[str, typer.Argument(metavar="A", help="Scores of the present version (.jsonl, .csv, .parquet), or a log.")],
+    b: Annotated[str | None, typer.Argument(metavar="[B]", help="Scores of the new version, or a log.")] = None,
+    scorer: Annotated[str, typer.Option(help="Scorer for logs.", autocompletion=scorer_names)] = "general",
     option: ScorerOptions = None,
     commercial: Commercial = False,
-    column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column of the scores. Default: the main one.")] = None,
     pairing: Annotated[
         Literal["auto", "paired", "unpaired"],
-        typer.Option(help="paired: only what is in both files; unpaired: the means of all; auto: paired where most of it is."),
+        typer.Option(
+            help="paired: rows in both files; unpaired: means of all rows; auto: paired if most rows are in both files."
+        ),
     ] = "auto",
     ignore: Annotated[
-        list[str] | None, typer.Option(help="Field of the signatures that may differ, as version; may be repeated.")
+        list[str] | None, typer.Option(help="Field of the signatures that may differ, such as version; may be repeated.")
     ] = None,
     max_unscored_gap: Annotated[
-        float, typer.Option(callback=check_share, help="Refuse files whose unscored shares differ by more.")
+        float, typer.Option(callback=check_share, help="Refuse files whose shares of unscored rows differ by more.")
     ] = 0.05,
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="One file by a field of its rows: model, version, ...; created_at:day of timestamps."
+            metavar="FIELD",
+            help="Compare parts of one file by a field of its rows: model, version, ..., or created_at:day for time stamps.",
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(callback=_check_ending, help="With --by: file of a plot (.png, .svg, .pdf).")
+        Path | None, typer.Option(callback=_check_ending, help="File for a plot (.png, .svg, .pdf); needs --by.")
     ] = None,
     changed: Annotated[int, typer.Option(min=0, help="Number of conversations to list that changed most.")] = 10,
     fail_if_worse: Annotated[
         float | None,
-        typer.Option(_GATE, metavar="[MARGIN]", help="Exit with 1 where B is worse by more than this, 0 by default."),
+        typer.Option(_GATE, metavar="[MARGIN]", help="Exit with 1 if B is worse by more than this. Default: 0."),
     ] = None,
     min_conversations: Annotated[
-        int | None, typer.Option(help="Exit with 1, undecided, where fewer conversations are compared; at least 10.")
+        int | None, typer.Option(help="Exit with 1 if fewer conversations are compared; at least 10.")
     ] = None,
     interval: Annotated[
-        Literal["percentile", "expanded", "bca"], typer.Option(help="Kind of the intervals; expanded: for few conversations.")
+        Literal["percentile", "expanded", "bca"],
+        typer.Option(help="Method of the intervals; expanded suits few conversations."),
     ] = "percentile",
     plan: Annotated[
         float | None,
         typer.Option(
-            _PLAN, metavar="[DIFFERENCE]", help="From a pilot, A or both: how many conversations would show which difference."
+            _PLAN,
+            metavar="[DIFFERENCE]",
+            help="Estimate from a pilot, A or both, how many conversations show which difference.",
         ),
     ] = None,
-    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of what is printed.")] = "text",
-    output: Annotated[Path | None, typer.Option(help="Write it to this file instead of printing it.")] = None,
+    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of the output.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="File to write the output to, instead of printing it.")] = None,
 ) -> None:
-    """Say whether B is better than A: the difference of their scores with its interval, and a verdict in words.
+    """Compare two versions: the difference of their scores with its confidence interval, and a verdict.
 
-    Conversations that are in both files are compared with each other. The gate fails only on what the interval supports.
+    Conversations in both files are compared in pairs. The gate fails only if the interval supports it.
     """
     from dialeval_plugin.results.comparison import compare as compare_scores
     from dialeval_plugin.results.printed import shown

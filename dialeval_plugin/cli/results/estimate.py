@@ -14,46 +14,44 @@ from dialeval_plugin.core.errors import InputError
 from .compare import show
 
 Labels = Annotated[
-    list[Path], typer.Option(help="What people say of some of the rows, by id (.csv, .jsonl, ...); may be repeated.")
+    list[Path], typer.Option(help="File of people's labels of some rows, by id (.csv, .jsonl, ...); may be repeated.")
 ]
-Column = Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")]
-Quality = Annotated[str | None, typer.Option(help="Column of the labels, where there are several.")]
-Raters = Annotated[str, typer.Option(help="Columns of single people, as anna,ben.")]
-Positive = Annotated[str | None, typer.Option(help="Which of two labels counts as pass, where that is not known.")]
+Column = Annotated[str | None, typer.Option(help="Column of the scores. Default: the main one.")]
+Quality = Annotated[str | None, typer.Option(help="Column of the labels, if there are several.")]
+Raters = Annotated[str, typer.Option(help="Columns of the raters, as anna,ben.")]
+Positive = Annotated[str | None, typer.Option(help="The label that counts as pass, if it is not known.")]
 
 
 def estimate(
     scores: Annotated[Path, typer.Option(help="A judge's scores of all rows (.jsonl, .csv, .parquet, ...).")],
     labels: Labels,
-    against: Annotated[Path | None, typer.Option(help="Scores of another chatbot, B: how much better it is.")] = None,
-    labels_against: Annotated[
-        list[Path] | None, typer.Option(help="Labels of B, where they are in files of their own.")
+    against: Annotated[
+        Path | None, typer.Option(help="Scores of another chatbot, B, to estimate how much better it is.")
     ] = None,
+    labels_against: Annotated[list[Path] | None, typer.Option(help="Labels of B, if they are in separate files.")] = None,
     method: Annotated[
         Literal["auto", "ppi", "rogan-gladen"],
-        typer.Option(
-            help="ppi, which auto is: prediction-powered, for a random sample; rogan-gladen: by the judge's TPR and TNR."
-        ),
+        typer.Option(help="ppi (auto): prediction-powered, for a random sample; rogan-gladen: by the judge's TPR and TNR."),
     ] = "auto",
     strata: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="Field whose values count by their rows; scores: for labels that were chosen by the scores."
+            metavar="FIELD", help="Field whose values are weighted by their rows; scores: for labels chosen by the scores."
         ),
     ] = None,
     width: Annotated[
-        float | None, typer.Option(help="Width of the interval that is wanted, as 0.05; by default half of the one found.")
+        float | None, typer.Option(help="Wanted width of the interval, as 0.05. Default: half of the present width.")
     ] = None,
     column: Column = None,
     quality: Quality = None,
     raters: Raters = "",
     positive: Positive = None,
-    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of what is printed.")] = "text",
-    output: Annotated[Path | None, typer.Option(help="Write it to this file instead of printing it.")] = None,
+    format: Annotated[Literal["text", "markdown", "json"], typer.Option(help="Format of the output.")] = "text",
+    output: Annotated[Path | None, typer.Option(help="File to write the output to, instead of printing it.")] = None,
 ) -> None:
-    """Say the true pass rate or mean of all rows, from a judge's scores and the labels that people gave some of them.
+    """Estimate the true pass rate or mean of all rows from a judge's scores and people's labels of some rows.
 
-    The interval takes whole conversations. Labels have to be a random sample, as `dialeval label` draws it.
+    The confidence interval resamples whole conversations. The labels must be a random sample, see `dialeval label`.
     """
     from dialeval_plugin.results.true_mean import estimate as estimated
     from dialeval_plugin.results.true_mean import shown
@@ -73,32 +71,33 @@ def estimate(
 
 
 def label(
-    scores: Annotated[
-        Path, typer.Argument(help="What a judge says of all rows; with texts from `dialeval score --with-text`.")
-    ],
+    scores: Annotated[Path, typer.Argument(help="Scores of all rows, with the texts from `dialeval score --with-text`.")],
     output: Annotated[
-        Path, typer.Option(help="CSV to fill in; with --serve the file of answers, which a second start goes on.")
+        Path,
+        typer.Option(help="CSV file to fill in, or with --serve the file of the answers, from which a second start resumes."),
     ],
-    next: Annotated[int, typer.Option("--next", min=1, help="How many rows.")] = 50,
-    labels: Annotated[list[Path] | None, typer.Option(help="Labels from before; may be repeated.")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Open a page on this machine, with a key for each label.")] = False,
+    next: Annotated[int, typer.Option("--next", min=1, help="Number of rows.")] = 50,
+    labels: Annotated[list[Path] | None, typer.Option(help="File of earlier labels; may be repeated.")] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve a page for labelling on this machine, with a key for each label.")
+    ] = False,
     scale: Annotated[
-        Literal["pass-fail", "1-5"] | None, typer.Option(help="Scale of the page; by default that of --labels, or pass-fail.")
+        Literal["pass-fail", "1-5"] | None, typer.Option(help="Scale of the page. Default: that of --labels, or pass-fail.")
     ] = None,
     question: Annotated[
         str, typer.Option(help="Question above each conversation of the page.")
     ] = "How good is the last answer?",
-    rater: Annotated[str, typer.Option(help="Name of the person who labels; by default the page asks.")] = "",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; by default any free one.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draw and the order.")] = 0,
+    rater: Annotated[str, typer.Option(help="Name of the rater. Default: the page asks for it.")] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page. Default: any free port.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample and its order.")] = 0,
     column: Column = None,
     quality: Quality = None,
     raters: Raters = "",
     positive: Positive = None,
 ) -> None:
-    """Choose the rows that people should label next, so that `dialeval estimate` says the most: blind, in random order.
+    """Choose the rows that people should label next for `dialeval estimate`, in random order and without scores.
 
-    More of those are drawn whose labels differ most among rows that the judge scores alike; `estimate` weights them.
+    More rows are drawn where labels differ most among rows with similar scores; `estimate` weights them.
     """
     from dialeval_plugin.core.files import check_output
     from dialeval_plugin.core.locks import sole_process

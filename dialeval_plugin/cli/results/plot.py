@@ -35,11 +35,11 @@ Slm = Annotated[str | None, typer.Option(help="Folder or hub id of the small mod
 
 @app.command()
 def forest(
-    tables: Annotated[list[Path], typer.Argument(help="What `dialeval meta-eval --format json --output FILE` wrote.")],
+    tables: Annotated[list[Path], typer.Argument(help="Files written by `dialeval meta-eval --format json --output FILE`.")],
     output: Output,
-    statistic: Annotated[str, typer.Option(help="The coefficient that is drawn.")] = "spearman",
+    statistic: Annotated[str, typer.Option(help="Coefficient to draw.")] = "spearman",
 ) -> None:
-    """Agreement with people, with intervals: a panel a data set, and how far people agree themselves as a band."""
+    """Forest plot of the agreement with people: a panel for each data set, with the agreement among people as a band."""
     from dialeval_plugin.reports.forest import forest_figure, read_panels
 
     _write(forest_figure(read_panels(tables, statistic), label=statistic.replace("_", " ")), output)
@@ -50,11 +50,11 @@ def disentangling(
     data: Data,
     output: Output,
     slm: Slm = None,
-    contexts: Annotated[int, typer.Option(min=1, max=12, help="How many contexts are shown.")] = 4,
-    fitted: Annotated[int, typer.Option(min=1, help="How many contexts t-SNE is fitted to.")] = 40,
+    contexts: Annotated[int, typer.Option(min=1, max=12, help="Number of contexts to show.")] = 4,
+    fitted: Annotated[int, typer.Option(min=1, help="Number of contexts for t-SNE.")] = 40,
     seed: Annotated[int, typer.Option(help="Seed of t-SNE.")] = 0,
 ) -> None:
-    """Contexts and their responses before and after disentangling, by t-SNE (SLIDE figure 2)."""
+    """t-SNE of contexts and responses before and after disentangling (SLIDE figure 2)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports import slm as slm_report
     from dialeval_plugin.reports.plots import disentangling_figure
@@ -71,10 +71,10 @@ def disentangling(
 
 @app.command()
 def training(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained model, or its `.training` while it is trained.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a trained model, or its `.training` during training.")],
     output: Output,
 ) -> None:
-    """Loss and accuracy after each epoch, a panel for each stage (DRE figures 3 and 4)."""
+    """Loss and accuracy by epoch, with a panel for each stage (DRE figures 3 and 4)."""
     from dialeval_plugin.reports.plots import training_figure
     from dialeval_plugin.training.history import read_history
 
@@ -84,7 +84,7 @@ def training(
 
 @app.command()
 def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
-    """Accuracy of the small model over all thresholds (DRE figure 6)."""
+    """Accuracy of the small model by threshold (DRE figure 6)."""
     from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports import slm as slm_report
     from dialeval_plugin.reports.plots import threshold_figure
@@ -99,20 +99,18 @@ def thresholds(data: Data, output: Output, slm: Slm = None) -> None:
 
 @app.command()
 def distribution(
-    data: Annotated[
-        str, typer.Argument(help="File in DailyDialog++'s layout; with --scores any rated data, as meta-eval reads.")
-    ],
+    data: Annotated[str, typer.Argument(help="File in DailyDialog++'s layout, or with --scores rated data, as for meta-eval.")],
     output: Output,
     slm: Slm = None,
     column: Annotated[
-        str | None, typer.Option(help="slm (default), slm_probability or slm_distance; with --scores a column of that file.")
+        str | None, typer.Option(help="slm (default), slm_probability or slm_distance, or with --scores a column of that file.")
     ] = None,
-    scores: Annotated[Path | None, typer.Option(help="What `dialeval score` wrote for DATA; no model is run then.")] = None,
-    quality: Annotated[str | None, typer.Option(help="With --scores: the rated quality whose levels are the classes.")] = None,
+    scores: Annotated[Path | None, typer.Option(help="Scores of DATA from `dialeval score`; no model is run.")] = None,
+    quality: Annotated[str | None, typer.Option(help="Rated quality whose levels are the classes; needs --scores.")] = None,
 ) -> None:
     """Distribution of the scores of each class, with kernel density (thesis figure 7.2).
 
-    Classes are DailyDialog++'s kinds of responses, or with --scores the levels of a rating, a mean for the nearest one.
+    Classes are DailyDialog++'s kinds of responses, or with --scores the levels of a rating, to which means are rounded.
     """
     from dialeval_plugin.corpora.readers import dailydialog_pp
     from dialeval_plugin.reports.plots import distribution_figure
@@ -134,17 +132,17 @@ def distribution(
 
 @app.command()
 def cascade(
-    data: Annotated[str, typer.Argument(help="Rated data, as meta-eval reads: a file, or the name of a set.")],
+    data: Annotated[str, typer.Argument(help="Rated data, as for meta-eval: a file, or name of a data set.")],
     scores: Annotated[
-        list[Path], typer.Argument(help="What `dialeval score --scorer slide --option small=general --llm ...` wrote for DATA.")
+        list[Path], typer.Argument(help="Scores of DATA from `dialeval score --scorer slide --option small=general --llm ...`.")
     ],
     output: Output,
-    quality: Annotated[str | None, typer.Option(help="The rated quality; by default the overall one.")] = None,
+    quality: Annotated[str | None, typer.Option(help="Rated quality. Default: the overall one.")] = None,
     keep: Annotated[
-        float, typer.Option(min=0, max=1, help="Print the share of calls that keeps this part of the coefficient.")
+        float, typer.Option(min=0, max=1, help="Print the share of calls that keeps this share of the coefficient.")
     ] = 0.99,
 ) -> None:
-    """Agreement with people over the share of responses about which the large model is asked."""
+    """Agreement with people by the share of responses that the large model judges."""
     from dialeval_plugin.reports.plots import cascade_figure
     from dialeval_plugin.reports.score_alignment import cascade_curves
     from dialeval_plugin.statistics.cascade import share_that_keeps
@@ -161,11 +159,11 @@ def cascade(
 
 @app.command()
 def weights(
-    model: Annotated[Path, typer.Argument(help="Regression that `dialeval train proxy` wrote.")],
+    model: Annotated[Path, typer.Argument(help="Regression from `dialeval train proxy`.")],
     output: Output,
     title: Annotated[str, typer.Option(help="Heading.")] = "",
 ) -> None:
-    """Weights of the regression over GLUE classifiers (thesis figure 6.2)."""
+    """Weights of the regression on GLUE classifiers (thesis figure 6.2)."""
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel
     from dialeval_plugin.reports.plots import weight_figure
 

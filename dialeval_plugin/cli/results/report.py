@@ -13,14 +13,14 @@ from dialeval_plugin.cli.examples import say_next
 
 def report(
     scores: Annotated[Path, typer.Argument(help="Output of `dialeval score`, or other rows with ids and scores.")],
-    output: Annotated[Path, typer.Option(help="Page to write, in place of an earlier one; it ends in .html.")],
-    column: Annotated[str | None, typer.Option(help="Column of scores; by default the main one.")] = None,
-    conversations: Annotated[int, typer.Option(min=1, help="Number of conversations on the page, the worst ones.")] = 10_000,
-    title: Annotated[str, typer.Option(help="Heading; by default the name of the file.")] = "",
+    output: Annotated[Path, typer.Option(help="Page to write or replace, .html.")],
+    column: Annotated[str | None, typer.Option(help="Column of the scores. Default: the main one.")] = None,
+    conversations: Annotated[int, typer.Option(min=1, help="Number of conversations on the page, the worst first.")] = 10_000,
+    title: Annotated[str, typer.Option(help="Heading. Default: the name of the file.")] = "",
 ) -> None:
-    """Write a page with the distribution of the scores and the worst conversations as chats, to filter and to search.
+    """Write a searchable page with the distribution of the scores and the worst conversations as chats.
 
-    It is one file that loads nothing. Chats need the texts, which `dialeval score --with-text` writes beside the scores.
+    The page is one file that loads nothing else. Chats need the texts that `dialeval score --with-text` writes.
     """
     from dialeval_plugin.pages.report import write_report
 

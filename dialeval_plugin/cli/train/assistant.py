@@ -14,24 +14,24 @@ from . import options as shared
 
 def assistant(
     preferences: Annotated[
-        list[Path], typer.Option(help="JSON lines of context, response, score and group: answers of a group are compared.")
+        list[Path], typer.Option(help="JSON lines of context, response, score and group; answers of one group are compared.")
     ],
     answers: Annotated[
-        list[Path], typer.Option(help="JSON lines of context and response: good answers; of others what is wrong, as defects.")
+        list[Path], typer.Option(help="JSON lines of context and response, good answers; bad ones have defects.")
     ],
     output: shared.Output,
     requests: Annotated[
-        list[Path] | None, typer.Option(help="JSON lines of context and asked_refusal, 1 for what should be declined, else 0.")
+        list[Path] | None, typer.Option(help="JSON lines of context and asked_refusal: 1 for requests to decline, else 0.")
     ] = None,
     evaluation: shared.Evaluation = None,
     backbone: shared.Backbone = shared.ENCODER,
-    steps: Annotated[int | None, typer.Option(help="Steps of training, in place of the recipe's.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of training steps. Default: the recipe's.")] = None,
     max_minutes: shared.MaxMinutes = None,
     validation_fraction: shared.Share = 0.12,
     seed: shared.Seed = 13,
     precision: shared.Precision = "auto",
 ) -> None:
-    """Train the evaluator of assistants on preferences and on good answers, which it spoils, and show what validation gave."""
+    """Train the evaluator of assistants on preferences and good answers, of which it makes bad ones."""
     from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks
     from dialeval_plugin.methods.assistant.scorer import ASSISTANT_MODEL
     from dialeval_plugin.methods.assistant.training import AssistantRecipe, AssistantSources, AssistantTrainingOptions, train

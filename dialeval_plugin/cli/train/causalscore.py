@@ -11,10 +11,10 @@ from . import options as shared
 
 
 def independence(
-    data: Annotated[list[Path], typer.Option(help="File in CGDIALOG+'s layout of causes; again for further files.")],
+    data: Annotated[list[Path], typer.Option(help="File in CGDIALOG+'s layout of causes; may be repeated.")],
     output: shared.Output,
     validation: Annotated[
-        list[Path] | None, typer.Option(help="File of causes that chooses epoch and round; else a share of the data does.")
+        list[Path] | None, typer.Option(help="File of causes for validation. Default: a share of the data.")
     ] = None,
     unlabelled: Annotated[
         list[Path] | None, typer.Option(help="Dialogues for self-training: DREAM, ESConv, CGDIALOG+, or lines of turns.")
@@ -22,26 +22,29 @@ def independence(
     evaluation: shared.Evaluation = None,
     recipe: Annotated[
         Literal["vectors", "default", "paper", "code"],
-        typer.Option(help="vectors: regressions on a general evaluator's vectors, in a minute; else cross-encoders."),
+        typer.Option(help="vectors: regressions on a general evaluator's vectors, trained in a minute; else cross-encoders."),
     ] = "default",
     labels: Annotated[
-        Literal["annotated", "preceding_2"], typer.Option(help="preceding_2: the two turns before the response.")
+        Literal["annotated", "preceding_2"],
+        typer.Option(help="Causes: annotated ones, or the two turns before the response (preceding_2)."),
     ] = "annotated",
     backbone: Annotated[
         str | None,
-        typer.Option(help=f"Encoder: folder or hub id; by default {shared.ENCODER}, with --recipe vectors `general`."),
+        typer.Option(help=f"Folder or hub id of the encoder. Default: {shared.ENCODER}, or `general` with --recipe vectors."),
     ] = None,
     epochs: shared.Epochs = None,
-    round_epochs: Annotated[int | None, typer.Option(help="Epochs of each round of self-training.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds of self-training at most; 0 for none.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="In place of the recipe's.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Longest text, in place of the recipe's.")] = None,
-    max_unlabelled: Annotated[int | None, typer.Option(help="Unlabelled responses at most; of more a sample.")] = None,
+    round_epochs: Annotated[int | None, typer.Option(help="Number of epochs of each round of self-training.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Largest number of rounds of self-training; 0 for none.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate. Default: the recipe's.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of the longest text. Default: the recipe's.")] = None,
+    max_unlabelled: Annotated[
+        int | None, typer.Option(help="Largest number of unlabelled responses; more are sampled.")
+    ] = None,
     validation_fraction: shared.Share = 0.1,
     seed: shared.Seed = 13,
     precision: shared.Precision = "auto",
 ) -> None:
-    """Train CausalScore's independence classifiers. Of files of causes in --evaluation, the causes are measured."""
+    """Train CausalScore's independence classifiers, and measure them on files of causes in --evaluation."""
     from dialeval_plugin.corpora.readers.cgdialog import has_causes, read_causes
     from dialeval_plugin.methods.causalscore.data import CausalSources
     from dialeval_plugin.methods.causalscore.recipes import GENERAL, VECTORS

@@ -18,18 +18,18 @@ def general(
     ],
     output: shared.Output,
     validation: Annotated[
-        list[str] | None, typer.Option(help="Dialogues, as --corpus, that fit the mixing; else a share of each corpus.")
+        list[str] | None, typer.Option(help="Dialogues for validation, as --corpus. Default: a share of each corpus.")
     ] = None,
     evaluation: shared.Evaluation = None,
     backbone: shared.Backbone = shared.ENCODER,
     epochs: shared.Epochs = None,
-    max_pairs: Annotated[int | None, typer.Option(help="Responses an epoch at most, of all corpora.")] = None,
+    max_pairs: Annotated[int | None, typer.Option(help="Largest number of responses in an epoch.")] = None,
     max_minutes: shared.MaxMinutes = None,
     validation_fraction: shared.Share = 0.1,
     seed: shared.Seed = 13,
     precision: shared.Precision = "auto",
 ) -> None:
-    """Train the general evaluator, which reads no ratings, on plain dialogues, and show what its validation gave."""
+    """Train the general evaluator on dialogues without ratings."""
     from dialeval_plugin.corpora.identity import LeakIndex
     from dialeval_plugin.methods.general.conversations import GeneralSources, read_conversations
     from dialeval_plugin.methods.general.model import GeneralRecipe
@@ -88,18 +88,17 @@ def _print_areas(areas: Mapping[str, Mapping[str, float | None]]) -> None:
 
 def acceptance(
     data: Annotated[
-        list[Path], typer.Option(help="Logs of chats, a file or a folder; again for more. Who is user and assistant is named.")
+        list[Path], typer.Option(help="File or folder of chat logs with the roles user and assistant; may be repeated.")
     ],
-    output: Annotated[Path, typer.Option(help="Folder of the model, with what it has learnt.")],
+    output: Annotated[Path, typer.Option(help="Folder for the model.")],
     model: Annotated[str | None, typer.Option(help="Folder or hub id of the general evaluator.")] = None,
     evaluation: shared.Evaluation = None,
     seed: shared.Seed = 13,
     device: shared.Device = None,
 ) -> None:
-    """Teach a general evaluator, from logs that nobody has rated, after which answers people ask back or complain.
+    """Train a general evaluator on unrated English logs to predict after which answers people ask back or complain.
 
-    In English. Writes a copy of the model, in seconds for a thousand chats; what the model had learnt of other logs is
-    replaced.
+    It writes a copy of the model, in seconds for a thousand chats, and replaces what was learnt from earlier logs.
     """
     from dialeval_plugin.methods.general.acceptance_training import read_logs, teach_acceptance
     from dialeval_plugin.methods.general.scorer import GENERAL_MODEL
@@ -115,16 +114,18 @@ def acceptance(
 def mixing(
     data: Annotated[
         list[str],
-        typer.Option(help="Rated responses: a file, or a set's name or code as tu; ':QUALITY' after it names what was rated."),
+        typer.Option(
+            help="Rated responses: a file, or name of a data set as tu, with ':QUALITY' for the rated quality; may be repeated."
+        ),
     ],
-    output: Annotated[Path, typer.Option(help="File of the weights, JSON.")],
+    output: Annotated[Path, typer.Option(help="File (.json) for the weights.")],
     model: Annotated[str | None, typer.Option(help="Folder or hub id of the general evaluator.")] = None,
     device: shared.Device = None,
 ) -> None:
-    """Fit the weights of the general evaluator's heads on people's ratings, on all sets and on all but each one.
+    """Fit the weights of the general evaluator's heads to human ratings, on all data sets and on all but each one.
 
-    Score with `--option mixing=FILE`; of a set that the weights have seen nothing is scored, but `--option leave_out=NAME`
-    takes those that have not seen it.
+    Score with `--option mixing=FILE`. A data set that the weights were fitted to is refused unless
+    `--option leave_out=NAME` chooses weights fitted without it.
     """
     from dialeval_plugin.methods.general.mixing import fit_on_ratings, read_rated_set
     from dialeval_plugin.methods.general.scorer import GeneralScorer

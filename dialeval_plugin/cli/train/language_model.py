@@ -15,27 +15,30 @@ def language_model(
     data: shared.Dialogues,
     output: shared.Output,
     objective: Annotated[
-        Literal["lm", "odin", "background"], typer.Option(help="odin has a second head, background reads perturbed input.")
+        Literal["lm", "odin", "background"],
+        typer.Option(help="Kind of model: odin has a second head, background reads perturbed input."),
     ] = "lm",
     validation: shared.Validation = None,
     evaluation: shared.Evaluation = None,
     backbone: Annotated[
-        str | None, typer.Option(help="Causal language model to go on from, a folder or a hub id; without it, from scratch.")
+        str | None,
+        typer.Option(help="Folder or hub id of a causal language model to train further. Default: train from scratch."),
     ] = None,
     recipe: Annotated[
-        Literal["small", "continue"] | None, typer.Option(help="small is from scratch, continue from a backbone.")
+        Literal["small", "continue"] | None, typer.Option(help="Recipe: small trains from scratch, continue from a backbone.")
     ] = None,
     epochs: shared.Epochs = None,
     max_minutes: shared.MaxMinutes = None,
-    layers: Annotated[int | None, typer.Option(help="Of a model from scratch.")] = None,
-    width: Annotated[int | None, typer.Option(help="Of a model from scratch.")] = None,
-    vocabulary: Annotated[int | None, typer.Option(help="Tokens of a model from scratch.")] = None,
-    block: Annotated[int | None, typer.Option(help="Tokens of the longest row; the window of a model from scratch.")] = None,
+    layers: Annotated[int | None, typer.Option(help="Number of layers of a model from scratch.")] = None,
+    width: Annotated[int | None, typer.Option(help="Width of a model from scratch.")] = None,
+    vocabulary: Annotated[int | None, typer.Option(help="Size of the vocabulary of a model from scratch.")] = None,
+    block: Annotated[int | None, typer.Option(help="Tokens of the longest row, and window of a model from scratch.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Highest learning rate.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Number of rows in a step.")] = None,
     mu: Annotated[float, typer.Option(help="Share of the tokens that the background model reads perturbed.")] = 0.15,
     spacing: Annotated[
-        Literal["natural", "published"], typer.Option(help="natural: no blanks before punctuation in the training texts.")
+        Literal["natural", "published"],
+        typer.Option(help="Form of the training texts; natural has no blanks before punctuation."),
     ] = "natural",
     validation_fraction: shared.Share = 0.05,
     seed: shared.Seed = 13,
@@ -91,19 +94,19 @@ def language_model(
 def breakdown(
     calibration: Annotated[
         list[Path],
-        typer.Option(help="Dialogues as for language-model, or a zip or folder of DBDC's logs; their labels are not read."),
+        typer.Option(help="Dialogues as for language-model, or a zip or folder of DBDC's logs, whose labels are ignored."),
     ],
-    output: Annotated[Path, typer.Option(help="File of the calibration, JSON: the scorer's option calibration.")],
+    output: Annotated[Path, typer.Option(help="File (.json) for the calibration, the scorer's option calibration.")],
     method: Annotated[
-        Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"], typer.Option(help="The detector.")
+        Literal["max_probability", "odin_h", "odin_g", "likelihood_ratio"], typer.Option(help="Detector to calibrate.")
     ] = "max_probability",
-    model: Annotated[str | None, typer.Option(help="Causal language model, a folder or a hub id.")] = None,
-    background: Annotated[str | None, typer.Option(help="Background model, of likelihood_ratio only.")] = None,
-    inside: Annotated[str, typer.Option(help="What the names of DBDC's logs begin with, as DBDC3/dbdc3_revised/en/dev/.")] = "",
-    max_tokens: Annotated[int | None, typer.Option(help="Longest sequence that is read at once.")] = None,
+    model: Annotated[str | None, typer.Option(help="Folder or hub id of a causal language model.")] = None,
+    background: Annotated[str | None, typer.Option(help="Background model, for likelihood_ratio only.")] = None,
+    inside: Annotated[str, typer.Option(help="Prefix of the names of DBDC's logs, as DBDC3/dbdc3_revised/en/dev/.")] = "",
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of the longest sequence.")] = None,
     device: shared.Device = None,
 ) -> None:
-    """Learn the lowest and highest score of a breakdown detector, for models that were trained elsewhere or other data."""
+    """Calibrate the range of a breakdown detector's scores for a model or data of your own."""
     from dialeval_plugin.methods.breakdown.calibration import calibrate, weights_hash
     from dialeval_plugin.methods.breakdown.scorer import open_detector, shared_window
 

@@ -19,7 +19,7 @@ from .proxy import proxy
 from .reconstruction import reconstruction
 from .slm import slm
 
-app = typer.Typer(help="Train a small model.", no_args_is_help=True)
+app = typer.Typer(help="Train evaluators.", no_args_is_help=True)
 app.command("language-model")(language_model)
 app.command()(breakdown)
 app.command()(general)
@@ -34,7 +34,7 @@ app.command()(independence)
 
 @app.callback()
 def models() -> None:
-    """Train a small model on your own dialogues. The same command goes on where it was killed."""
+    """Train a small model on your own dialogues. A run that was killed resumes with the same command."""
     if importlib.util.find_spec("accelerate") is None:
         optional("accelerate", "training")  # every training needs all that this one's extra brings
     if os.environ.get("RANK", "0") != "0":

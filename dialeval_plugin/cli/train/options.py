@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue, Item
     from dialeval_plugin.models.folders import DefaultModel
 
-Output: TypeAlias = Annotated[Path, typer.Option(help="Folder of the model; checkpoints lie in it until training ends.")]
+Output: TypeAlias = Annotated[Path, typer.Option(help="Folder for the model, and for checkpoints during training.")]
 Evaluation: TypeAlias = Annotated[
-    list[str] | None, typer.Option(help="Files or sets that will be reported on: they are kept out of training.")
+    list[str] | None, typer.Option(help="File or name of a test set, which is kept out of training; may be repeated.")
 ]
-Backbone: TypeAlias = Annotated[str, typer.Option(help="Encoder: a folder, a hub id, or the one that every installation has.")]
+Backbone: TypeAlias = Annotated[str, typer.Option(help="Folder or hub id of the encoder, or the bundled one.")]
 Dialogues: TypeAlias = Annotated[
-    list[Path], typer.Option(help="Dialogues: DailyDialog, DREAM, ESConv, CGDIALOG+, or lines of turns; again for more files.")
+    list[Path], typer.Option(help="Dialogues: DailyDialog, DREAM, ESConv, CGDIALOG+, or lines of turns; may be repeated.")
 ]
 Validation: TypeAlias = Annotated[
-    list[Path] | None, typer.Option(help="Dialogues that choose the best epoch; else a share of the data does.")
+    list[Path] | None, typer.Option(help="Dialogues for validation. Default: a share of the data.")
 ]
-Share: TypeAlias = Annotated[float, typer.Option(help="Share of the dialogues that is set aside for validation.")]
-Epochs: TypeAlias = Annotated[int | None, typer.Option(help="Epochs at most, in place of the recipe's.")]
+Share: TypeAlias = Annotated[float, typer.Option(help="Share of the dialogues used for validation.")]
+Epochs: TypeAlias = Annotated[int | None, typer.Option(help="Largest number of epochs. Default: the recipe's.")]
 MaxMinutes: TypeAlias = Annotated[
-    float | None, typer.Option(help="End the steps after so many minutes; measuring and calibrating come after.")
+    float | None, typer.Option(help="Stop training after this many minutes; validation and calibration follow.")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the split, the weights, the order and every draw.")]
-Precision: TypeAlias = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Of the forward passes.")]
-Device: TypeAlias = Annotated[str | None, typer.Option(help="A torch device; a GPU where there is one.")]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of all random choices.")]
+Precision: TypeAlias = Annotated[Literal["auto", "float32", "bfloat16"], typer.Option(help="Precision of the forward passes.")]
+Device: TypeAlias = Annotated[str | None, typer.Option(help="Torch device. Default: a GPU if there is one.")]
 
 ENCODER = "all-MiniLM-L6-v2"
 

@@ -17,32 +17,30 @@ from .options import Device, say_how_to_use
 
 def proxy(
     data: Annotated[Path, typer.Option(help="Rated responses in the layout of USR (with facts) or of a DSTC10 set.")],
-    output: Annotated[Path, typer.Option(help="File of the regression, JSON.")],
-    quality: Annotated[str, typer.Option(help="Quality that is predicted.")] = "Overall",
-    features: Annotated[Literal["all", "single", "context", "fact"], typer.Option(help="Which indicators.")] = "all",
-    models: Annotated[
-        str | None, typer.Option(help="Classifiers in place of the defaults: rte=FOLDER;cola=OWNER/NAME.")
-    ] = None,
+    output: Annotated[Path, typer.Option(help="File (.json) for the regression.")],
+    quality: Annotated[str, typer.Option(help="Quality to predict.")] = "Overall",
+    features: Annotated[Literal["all", "single", "context", "fact"], typer.Option(help="Indicators to use.")] = "all",
+    models: Annotated[str | None, typer.Option(help="Classifiers instead of the defaults: rte=FOLDER;cola=OWNER/NAME.")] = None,
     labels: Annotated[
-        str | None, typer.Option(help="What a classifier's classes mean, if it does not say so: rte=entailment/not_entailment.")
+        str | None, typer.Option(help="Names of a classifier's classes, if it has none: rte=entailment/not_entailment.")
     ] = None,
     entailment: Annotated[
         Literal["entailment", "not_entailment"] | None,
-        typer.Option(help="Label of QNLI and RTE whose probability counts; by default entailment."),
+        typer.Option(help="Label of QNLI and RTE whose probability counts. Default: entailment."),
     ] = None,
-    absent_fact: Annotated[str | None, typer.Option(help="Text in place of the facts where there are none.")] = None,
-    truncate: Annotated[Literal["right", "left"], typer.Option(help="End at which a long text is cut.")] = "right",
+    absent_fact: Annotated[str | None, typer.Option(help="Text for missing facts.")] = None,
+    truncate: Annotated[Literal["right", "left"], typer.Option(help="Side on which long texts are truncated.")] = "right",
     published_scores: Annotated[
-        bool, typer.Option("--published-scores", help="Take the indicators that the USR file has, and run no classifier.")
+        bool, typer.Option("--published-scores", help="Use the indicators in the USR file, and run no classifier.")
     ] = False,
     folds: Annotated[int, typer.Option(help="Folds of contexts for the held-out correlations.")] = 10,
     in_sample: Annotated[
-        bool, typer.Option("--in-sample", help="Correlate on the rows of the fit, as the thesis does, not on held-out ones.")
+        bool, typer.Option("--in-sample", help="Correlate on the training rows, as in the thesis, instead of held-out ones.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw the weights to this file; it ends in .png, .svg or .pdf.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="File (.png, .svg, .pdf) for a plot of the weights.")] = None,
     device: Device = None,
 ) -> None:
-    """Fit the regression that combines proxy indicators to one score, and say how well it predicts ratings."""
+    """Fit the regression that combines proxy indicators into one score, and test how well it predicts ratings."""
     from dialeval_plugin.methods.proxy_indicators.indicators import IndicatorModels, indicated_rows, published_rows
     from dialeval_plugin.methods.proxy_indicators.regression import ProxyModel, fit, predict_held_out
     from dialeval_plugin.methods.proxy_indicators.scorer import REGRESSION

@@ -12,17 +12,17 @@ from . import options as shared
 def reconstruction(
     data: shared.Dialogues,
     output: shared.Output,
-    model: Annotated[Literal["seq2seq", "hred", "vhred", "vhcr"], typer.Option(help="What is trained.")] = "hred",
+    model: Annotated[Literal["seq2seq", "hred", "vhred", "vhcr"], typer.Option(help="Kind of model.")] = "hred",
     validation: shared.Validation = None,
     evaluation: shared.Evaluation = None,
-    recipe: Annotated[Literal["thesis", "small"], typer.Option(help="small is for a processor.")] = "small",
+    recipe: Annotated[Literal["thesis", "small"], typer.Option(help="Recipe; small is for CPUs.")] = "small",
     epochs: shared.Epochs = None,
-    max_minutes: Annotated[float | None, typer.Option(help="No epoch is begun that would end later.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Start no epoch that would end after this many minutes.")] = None,
     validation_fraction: shared.Share = 0.1,
     seed: shared.Seed = 13,
     device: shared.Device = None,
 ) -> None:
-    """Train a dialogue model whose loss scores dialogues."""
+    """Train a model that scores dialogues by its reconstruction loss."""
     from dialeval_plugin.methods.reconstruction.scorer import RECONSTRUCTION_MODEL
     from dialeval_plugin.methods.reconstruction.training import (
         FIGURES,

@@ -11,9 +11,9 @@ from . import options as shared
 
 
 def slm(
-    data: Annotated[list[Path], typer.Option(help="Contexts with responses in DailyDialog++'s layout; again for more files.")],
+    data: Annotated[list[Path], typer.Option(help="Contexts with responses in DailyDialog++'s layout; may be repeated.")],
     output: shared.Output,
-    recipe: Annotated[Literal["default", "paper", "code"], typer.Option(help="Of training.")] = "default",
+    recipe: Annotated[Literal["default", "paper", "code"], typer.Option(help="Recipe of the training.")] = "default",
     backbone: shared.Backbone = shared.ENCODER,
     evaluation: shared.Evaluation = None,
     epochs: shared.Epochs = None,
