@@ -1,1 +1,1 @@
-"""Large language models as judges: prompts, reading of answers, ratings."""
+"""Large language models as judges: prompts, parsing of answers, ratings."""

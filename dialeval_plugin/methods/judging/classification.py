@@ -1,10 +1,9 @@
 """SLIDE's classification of responses as positive or negative by a prompted language model (Zhao et al. 2024, appendix A.3).
 
-The prompt is the one that the paper prints, with its five examples. Of its oddities, example 4's stray quotation mark stays,
-and so do examples 2 and 3, which repeat a turn of the context and are called positive. The published notebook prints a
-full-width colon ("Predicted：") in example 1 and "wrrong" twice; the paper does not, and neither does this. What follows the
-examples is not printed: here the response in question has the form of an example that ends at "Prediction:". The context of
-example 4 is one of DailyDialog++'s test contexts; an example is not shown to a response of its own dialogue.
+The prompt and its five examples are as printed, with the stray quotation mark of example 4, and with examples 2 and 3, which
+repeat a turn of the context and are labelled positive. The misprints of the published notebook ("Predicted：" and "wrrong") are
+neither in the paper nor here. The paper does not print the end of the prompt: here the response has the form of an example that
+ends at "Prediction:". Example 4 is a test context of DailyDialog++; prompts contain no example of the response's own dialogue.
 """
 
 from __future__ import annotations
@@ -60,14 +59,14 @@ INSTRUCTION = (
 
 
 class LabelledExample(NamedTuple):
-    """A response that the prompt shows with its answer."""
+    """A response in the prompt with its label."""
 
     example: Example
     label: Label
 
 
 SCHOOL = ("Is there something wrong?", "I enjoy having your daughter in my class.", "I'm glad to hear it.")
-"""The printed examples' dialogue; appendix A.2 shows it too."""
+"""Dialogue of the printed examples; also in appendix A.2."""
 _PARTY = (
     "We have to pick up Conrad before the party.",
     "Alright, no problem.",
@@ -97,14 +96,14 @@ class ClassificationPrompt:
     examples: tuple[LabelledExample, ...] = PRINTED_EXAMPLES
 
     def render(self, example: Example) -> str:
-        """The prompt for one response."""
+        """Return the prompt for one response."""
         examples = self.shown_for(example)
         blocks = zip(example_texts(examples), examples, strict=True)
         answered = (f"{text} {item.label.capitalize()}{BLOCK_END}" for text, item in blocks)
         return INSTRUCTION + "".join(answered) + question(example)
 
     def shown_for(self, example: Example) -> tuple[LabelledExample, ...]:
-        """The examples that are shown before `example`: none of its own dialogue, which would give the answer away."""
+        """Return the examples in the prompt for `example`: none of its own dialogue, which would reveal the answer."""
         return tuple(one for one in self.examples if not _same_dialogue(one.example, example))
 
     @property
@@ -119,18 +118,18 @@ PROMPT = ClassificationPrompt()
 
 
 def question(example: Example) -> str:
-    """The block of one response, from "Context:" to "Prediction:"."""
+    """Return the block of one response, from "Context:" to "Prediction:"."""
     return _question(example.context, example.response.text)
 
 
-# The same examples stand in every prompt, and neutralising them is most of the work of rendering one.
+# Every prompt contains the same examples, and neutralising them is most of the work of rendering one.
 @functools.lru_cache(maxsize=64)
 def _question(context: tuple[Turn, ...], response: str) -> str:
     return "\n".join(["Context:", *context_lines(context), "Response:", neutralise(response), "Prediction:"])
 
 
 def example_texts(examples: Sequence[LabelledExample]) -> list[str]:
-    """The numbered blocks of the examples, up to "Prediction:", the first with the heading over all of them."""
+    """Return the numbered blocks of the examples, up to "Prediction:", the first with the heading of all."""
     texts = [f"Example {number}:\n{question(item.example)}" for number, item in enumerate(examples, start=1)]
     if texts:
         count = _COUNTS[len(examples)] if len(examples) < len(_COUNTS) else f"are {len(examples)} examples"
@@ -140,9 +139,9 @@ def example_texts(examples: Sequence[LabelledExample]) -> list[str]:
 
 
 def context_lines(turns: Sequence[Turn]) -> list[str]:
-    """The turns as the appendices print them: "FS: ..." for who speaks first, "SS: ..." for the other.
+    """Return the turns as the appendices print them: "FS: ..." for the first speaker, "SS: ..." for all others.
 
-    Where a file names its speakers, every further one counts as the second; where it does not, turns alternate.
+    Turns alternate if not all have the name of a speaker.
     """
     if all(turn.speaker is not None for turn in turns):
         tags = [_SPEAKERS[turn.speaker != turns[0].speaker] for turn in turns]
@@ -152,7 +151,7 @@ def context_lines(turns: Sequence[Turn]) -> list[str]:
 
 
 def classify(model: LanguageModel, examples: Sequence[Example]) -> list[Label | Unscored]:
-    """Ask `model` whether each response is positive or negative, all in one call."""
+    """Return whether each response is positive or negative, from one call of `model`."""
     judged = [example for example in examples if not is_blank(example.response.text)]
     texts = [PROMPT.render(example) for example in judged]
     requests = [
@@ -166,13 +165,13 @@ def classify(model: LanguageModel, examples: Sequence[Example]) -> list[Label | 
 
 
 def read_label(answer: str, prompt: str, example: Example, *, is_cut: bool = False) -> Label | Unscored:
-    """Read the label that an answer gives to an example, or say why it gives none; it is never taken for a wrong one."""
+    """Return the label in an answer about an example, or the reason why there is none."""
     label = parse_label(answer, (*LABELS, _ADVERSARIAL), prompt=prompt, content=content_of(example), is_cut=is_cut)
     return NEGATIVE if label == _ADVERSARIAL else cast("Label | Unscored", label)
 
 
 def _same_dialogue(one: Example, other: Example) -> bool:
-    """True where one context is the beginning of the other, white space and case aside."""
+    """Whether one context is the beginning of the other, ignoring white space and case."""
     texts = [[" ".join(turn.text.split()).casefold() for turn in example.context] for example in (one, other)]
     length = min(map(len, texts))
     return length > 0 and texts[0][:length] == texts[1][:length]

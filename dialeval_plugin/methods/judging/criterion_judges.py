@@ -1,12 +1,12 @@
-"""`g_eval` and `llm_chiang`: a language model rates a response by naturalness, coherence, engagingness and groundedness.
+"""`g_eval` and `llm_chiang`: a language model's ratings of naturalness, coherence, engagingness and groundedness.
 
-G-EVAL (Liu et al. 2023) prints one prompt for dialogue, for engagingness (appendix); its repository has those for summaries
-only. Here engagingness is the printed prompt, with its misspelling of "criteria" mended and without the fact where a response
-has none. The other three are this project's wording in the same form, on the same scale, after SLIDE's and DRE's four criteria.
+G-EVAL (Liu et al. 2023) prints one prompt for dialogue, for engagingness (appendix); its repository has prompts for summaries
+only. The printed prompt is used for engagingness, with "criteria" spelled correctly, and without a fact if a response has none.
+The wording of the other three is this project's, in the same form and scale, for the four criteria of SLIDE and DRE.
 
-Chiang and Lee (2023) print a prompt for stories: task, note, text, and one question a criterion on a scale of 1-5. Here it
-speaks of a dialogue response, as SLIDE's appendix A.1 does, whose question for engagingness it takes; the other questions are
-this project's, and so is the last line, which gives a model without a chat template a place for its answer.
+Chiang and Lee (2023) print a prompt for stories: task, note, text, and one question per criterion on a scale of 1-5. Here it is
+about a dialogue response; its question for engagingness comes from SLIDE's appendix A.1. The other questions are this
+project's, and so is the last line, after which a model without a chat template answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .prompts import WORDINGS
 CriterionPrompts: TypeAlias = Mapping[str, ScoringPrompt]
 """Criterion to its prompt, in the order of the columns."""
 
-# By criterion a question, and what the scores 1, 2 and 3 mean.
+# For each criterion its question, and the meanings of the scores 1, 2 and 3.
 _G_EVAL_RUBRICS: dict[str, list[str]] = WORDINGS["g_eval"]
 _CHIANG_QUESTIONS: dict[str, str] = WORDINGS["llm_chiang"]
 
@@ -93,7 +93,7 @@ def _chiang(question: str, example: Example) -> str:
 
 
 def _history(example: Example) -> list[str]:
-    """The turns, one a line, as one block; none where there is no context."""
+    """Return the turns, one per line, as one block; no block without context."""
     turns = "\n".join(neutralise(turn.text) for turn in example.context)
     return [turns] if turns else []
 
@@ -102,7 +102,7 @@ def _facts(example: Example) -> str:
     return "\n".join(filter(None, map(neutralise, example.facts)))
 
 
-# G-EVAL's code allows 5 tokens; a chat model may repeat the form, which is cut out of the answer.
+# G-EVAL's code allows 5 tokens; a chat model may repeat the form, which is removed from the answer.
 G_EVAL_PROMPTS: CriterionPrompts = {
     criterion: ScoringPrompt(
         f"g_eval_{criterion}", 1, (1.0, 3.0), criterion.capitalize(), partial(_g_eval, criterion, rubric), max_tokens=24
@@ -117,15 +117,15 @@ CHIANG_PROMPTS: CriterionPrompts = {
 CRITERIA = tuple(_G_EVAL_RUBRICS)
 
 Mode: TypeAlias = Literal["sampled", "weighted"]
-"""Source of a rating: the mean of sampled answers, or the mean of the scale under its probabilities."""
+"""Source of a rating: the mean of sampled answers, or of the scale weighted by the model's probabilities."""
 
 DEFAULT_SAMPLES = 20
 """Number of samples in G-EVAL's code."""
 DEFAULT_TEMPERATURE = 1.0
-"""The model's own distribution, whose mean `weighted` takes as well. G-EVAL's code has 2."""
+"""The model's own distribution, as in `weighted`. G-EVAL's code has 2."""
 
 LEAST_READ = 0.5
-"""Share of the drawn answers that need a rating: a mean over fewer is one of those that happen to be readable."""
+"""Minimum share of the samples with a rating: a mean over fewer depends on which ones are readable."""
 _NO_ANSWER = frozenset({Reason.API_ERROR, Reason.CONTEXT_TOO_LONG, Reason.NO_VERDICT})
 
 
@@ -134,18 +134,18 @@ class CriterionRating(NamedTuple):
 
     mean: float
     variance: float | None
-    """Variance of the answers that were read, with n - 1; None for one answer. In mode `weighted` that of the distribution."""
+    """Variance of the ratings, with n - 1; None for one rating. In mode `weighted` that of the distribution."""
     n_unread: int = 0
     """Answers without a rating."""
     samples: tuple[float | None, ...] = ()
-    """One rating a drawn answer, None where it could not be read."""
+    """Rating of each sampled answer, None if it has none."""
 
 
 class CriterionJudge(language_model.PromptingScorer):
     """Rates a response by several criteria; the score is the mean of their ratings, and each has a column.
 
-    Columns are on the scale of the prompts. A row in which one criterion has no rating is unscored: a mean over fewer
-    criteria is another score. In a run all ratings come about in one mode, which the signature names.
+    Columns are on the scale of the prompts. A row without a rating for one of the criteria is unscored, because a mean over
+    fewer criteria is a different score.
 
     Args:
         llm: the language model that is asked.
@@ -162,7 +162,7 @@ class CriterionJudge(language_model.PromptingScorer):
         MissingPrerequisite: there is no `llm`.
     """
 
-    window: ClassVar[int] = 64  # of which each example is some dozens of requests
+    window: ClassVar[int] = 64  # each example makes dozens of requests
     prompts: ClassVar[CriterionPrompts]
 
     @checked_init
@@ -198,7 +198,7 @@ class CriterionJudge(language_model.PromptingScorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The mean of the criteria under the scorer's name, the criteria, their variances, and what could not be read."""
+        """Mean of the criteria under the scorer's name, the criteria, their variances, and counts of unread answers."""
         columns = [self.name, *self.criteria, *(f"{name}_variance" for name in self.criteria)]
         if self.mode == "sampled":
             columns += [f"{name}_unread" for name in self.criteria]
@@ -207,7 +207,7 @@ class CriterionJudge(language_model.PromptingScorer):
         return tuple(columns)
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
-        """Return for each criterion of each response the answers to draw, or the spellings of the ratings."""
+        """Return the requests of samples, or of each spelling of a rating, for each criterion of each response."""
         return [
             language_model.Pending(item, tuple(chain.from_iterable(self._requests(cast("Example", item))))) for item in items
         ]
@@ -221,7 +221,7 @@ class CriterionJudge(language_model.PromptingScorer):
             if self.mode == "weighted":
                 rating = weighted_rating(dict(zip(self._forms, part, strict=True)), self._ratings)
             else:
-                # All answers to one prompt are read in the same way.
+                # The samples of one prompt have the same `read`.
                 read = map(cast("language_model.Request", pending.requests[start]).read, part)
                 rating = sampled_rating(list(read), unparsed=self.unparsed)
             if isinstance(rating, Unscored):
@@ -230,16 +230,16 @@ class CriterionJudge(language_model.PromptingScorer):
         return self._row(ratings)
 
     def questions(self) -> Sequence[language_model.Question]:
-        """The criterion of each answer that is drawn, or of each spelling of a rating."""
+        """Return the criterion of each sample, or of each spelling of a rating."""
         n_requests = len(self._forms) if self.mode == "weighted" else self.n_samples
         return [question for question in self.verdicts().values() for _ in range(n_requests)]
 
     def verdicts(self) -> Mapping[str, language_model.Question]:
-        """The criteria."""
+        """Return the criteria."""
         return {name: language_model.Question(name, prompt.scale) for name, prompt in self.criteria.items()}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Prompts with their hashes, model with its revision, and how a rating is made of its answers."""
+        """Return prompts with hashes, model with revision, and the computation of ratings from answers."""
         is_sampled = self.mode == "sampled"
         return {
             "method": self.name,
@@ -253,7 +253,7 @@ class CriterionJudge(language_model.PromptingScorer):
         }
 
     def _requests(self, example: Example) -> Iterator[Sequence[Any]]:
-        """Yield the requests for one response, criterion by criterion."""
+        """Yield the requests for each criterion of one response."""
         for prompt in self.criteria.values():
             request = prompt.request(example, is_whole=True)
             if self.mode == "weighted":
@@ -291,10 +291,9 @@ class LlmChiang(CriterionJudge):
 
 
 def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | None = None) -> CriterionRating | Unscored:
-    """The mean of drawn ratings; those that could not be read are left out, or count as `unparsed`.
+    """Return the mean of sampled ratings without unreadable answers, or with these as `unparsed`.
 
-    A request that failed, or was too long to be made, is left out in any case. Where fewer than `LEAST_READ` are left, the
-    commonest reason.
+    Failed requests never count. If less than the share `LEAST_READ` is left, the most frequent reason is returned.
     """
     failures = [rating for rating in ratings if isinstance(rating, Unscored)]
     samples = tuple(
@@ -310,9 +309,9 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
 
 
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:
-    """The sum of p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
+    """Return the sum of p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
 
-    `Unscored` where a log probability is missing, since the others alone would give another rating, or all are minus infinity.
+    `Unscored` if a log probability is missing, because the others would give a different rating, or if all are minus infinity.
     """
     result = rating_of_answers(log_probabilities, scale, k=len(scale))
     if isinstance(result, Unscored):

@@ -1,8 +1,7 @@
 """`dialogue_rating`: a language model's K-top weighted rating of FED's qualities (Huynh et al. 2023, section 3.1).
 
-Each prompt asks for one quality as a whole number, in the form of appendix B. The paper prints one, for the quality
-interesting. The others are written here in its form, after the question that FED's raters were asked about the quality (Mehri
-and Eskenazi 2020). Each has FED's own scale. Content is neutralised first and put in by joining, so braces in it stay braces.
+Each prompt requests a whole number for one quality on FED's scale, in the form of appendix B. The paper prints one, for the
+quality interesting. The others are this project's, from the questions to FED's raters (Mehri and Eskenazi 2020).
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from .prompts import BLOCK_END, WORDINGS
 
 DEFAULT_K = 3
 VERSION = 1
-"""Version of the prompts."""
 
 _ASKED: dict[Level, str] = {
     "turn": "Given a dialog history and a response, rate {} with regards to the dialog history.",
@@ -41,26 +39,26 @@ class RatingPrompt:
     """The prompt for one quality."""
 
     quality: str
-    """Name of the quality in options, columns and task names, as "error_recovery"."""
+    """Name of the quality in options, columns and task names, such as "error_recovery"."""
     level: Level
     asked: str
-    """Object of the rating, as it stands in the first line."""
+    """Object of the rating in the first line."""
     highest: int = 2
     """Top of the scale; its bottom is 0."""
 
     @property
     def published(self) -> str:
-        """The quality's name in FED's annotations, as "Error recovery"."""
+        """Name of the quality in FED's annotations, such as "Error recovery"."""
         return self.quality.replace("_", " ").capitalize()
 
     @property
     def scale(self) -> range:
-        """The possible ratings, ascending."""
+        """Possible ratings, ascending."""
         return range(self.highest + 1)
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Continuations that are asked for: each rating with a space before it and without."""
+        """Requested continuations: each rating with a space before it and without."""
         return tuple(f"{space}{rating}" for space in (" ", "") for rating in self.scale)
 
     @property
@@ -70,7 +68,7 @@ class RatingPrompt:
 
     @property
     def id(self) -> str:
-        """Name, version and hash of a fixed prompt with one example, so that any change of wording shows; for a signature."""
+        """Name, version and hash of a fixed prompt with one example, for a signature."""
         turns = (Turn("one"), Turn("two"), Turn("three"), Turn("four"), Turn("five"))
         rated = {self.published: (1.0,)}
         thread: tuple[Item, ...] = (Dialogue("0", turns, ratings=rated),)
@@ -81,9 +79,9 @@ class RatingPrompt:
         return f"rating-{self.quality}-v{VERSION}-{text_hash(self.render(item, [thread]))}"
 
     def question(self, item: Item, after: Example | None = None) -> str:
-        """The block of one item, from its first turn to `Rating:`.
+        """Return the block of one item, from its first turn to `Rating:`.
 
-        What was shown for the response of the same dialogue `after` which it stands is not repeated, as in the printed example.
+        Turns already shown for `after`, an earlier response of the same dialogue, are not repeated, as in the printed example.
         """
         turns = context_turns(item)
         lines = [f"{letter}: {neutralise(turn.text)}" for letter, turn in zip(_letters(item), turns, strict=True)]
@@ -96,23 +94,23 @@ class RatingPrompt:
         return "\n".join([*lines, "Rating:"])
 
     def answer(self, rating: float) -> str:
-        """A mean rating as an example shows it: the nearest whole number of the scale, halves up, as in "1/2".
+        """Return a mean rating as an example shows it: the nearest whole number of the scale, halves up, as in "1/2".
 
-        The printed example is FED's first dialogue with the means 1.0, 0.8 and 1.8, shown as 1/2, 1/2 and 2/2.
+        The printed example shows the means 1.0, 0.8 and 1.8 of FED's first dialogue as 1/2, 1/2 and 2/2.
         """
         return f"{math.floor(rating + 0.5)}/{self.highest}"
 
     def example(self, thread: Sequence[Item], number: int) -> str:
-        """A solved example: the rated items of one dialogue, chained, under the heading `== Example <number> ==`.
+        """Return a solved example: the rated items of one dialogue, joined, under the heading `== Example <number> ==`.
 
-        At turn level these are the responses of the dialogue that were rated (three in FED), in their order: the turns up to
-        the first response, the response, its rating, the turns up to the next response, and so on.
+        At turn level these are the rated responses of the dialogue (three in FED), in order: the turns up to the first
+        response, the response, its rating, the turns up to the next response, and so on.
         """
         blocks = zip(self.blocks(thread), map(self._rating, thread), strict=True)
         return heading(number) + " ".join(chained(list(blocks)))
 
     def render(self, item: Item, examples: Iterable[Sequence[Item]] = ()) -> str:
-        """The whole prompt: the task, the examples, and the item in question."""
+        """Return the whole prompt: the task, the examples, and the item."""
         return self.prefix(examples) + self.question(item)
 
     def prefix(self, examples: Iterable[Sequence[Item]] = ()) -> str:
@@ -121,7 +119,7 @@ class RatingPrompt:
         return self.instruction + "".join(blocks)
 
     def blocks(self, thread: Sequence[Item]) -> list[str]:
-        """The blocks of the items of one dialogue, each without what the one before has shown; see `example`."""
+        """Return the blocks of the items of one dialogue, each without the turns of the one before; see `example`."""
         before = [None, *(item if isinstance(item, Example) else None for item in thread)]
         return [self.question(item, after) for item, after in zip(thread, before, strict=False)]
 
@@ -133,12 +131,12 @@ class RatingPrompt:
 
 
 def heading(number: int) -> str:
-    """The line over an example."""
+    """Return the heading of an example."""
     return f"== Example {number} ==\n"
 
 
 def chained(rated: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """Join blocks and their answers to one text that ends before the last answer; return it and that answer."""
+    """Return blocks and their answers joined to one text that ends before the last answer, and that answer."""
     *before, (block, answer) = rated
     return "".join(f"{block_before} {rating}\n" for block_before, rating in before) + block, answer
 
@@ -148,10 +146,9 @@ def _texts(turns: Sequence[Turn]) -> list[str]:
 
 
 def _letters(item: Item) -> list[str]:
-    """A letter for each turn before the judgement: B for the one who is judged, as in the printed example, A for the other.
+    """Return the speaker's letter for each turn: B for the judged one, as in the printed example, A for the other.
 
-    Where the file names no speakers, turns alternate: in a whole dialogue from the first turn, which is A's; else back from
-    the response, which is B's.
+    Turns without speakers alternate: in a whole dialogue the first is A's, else the response is B's.
     """
     turns = context_turns(item)
     judged = judged_speaker(turns) if isinstance(item, Dialogue) else item.response.speaker
@@ -159,13 +156,13 @@ def _letters(item: Item) -> list[str]:
         letters = ["AB"[index % 2] for index in range(len(turns))]
         return letters if isinstance(item, Dialogue) or len(turns) % 2 else letters[1:] + letters[:1]
     others = dict.fromkeys(turn.speaker for turn in turns if turn.speaker != judged)
-    # Past 25 speakers every further one is Z: a label has to stay a label.
+    # From the 26th on speakers are Z: a label is one letter.
     letter_of = {judged: "B", **dict(zip(others, chain("ACDEFGHIJKLMNOPQRSTUVWXY", repeat("Z")), strict=False))}
     return [letter_of[turn.speaker] for turn in turns]
 
 
 def judged_speaker(turns: Sequence[Turn]) -> str | None:
-    """The speaker of a whole dialogue who is judged: the first who is no user by the tag, else the one who answers."""
+    """Return the judged speaker of a whole dialogue: the first that is not tagged as a user, else the second speaker."""
     speakers = [speaker for speaker in dict.fromkeys(turn.speaker for turn in turns) if speaker is not None]
     systems = [speaker for speaker in speakers if speaker.casefold() not in _USER_TAGS]
     if len(systems) < len(speakers):
@@ -177,12 +174,12 @@ _PROMPTS = tuple(RatingPrompt(**wording) for wording in WORDINGS["dialogue_ratin
 
 
 def rating_prompts(level: Level) -> dict[str, RatingPrompt]:
-    """The prompts of a level by quality, in the order of the paper's tables."""
+    """Return the prompts of a level by quality, in the order of the paper's tables."""
     return {prompt.quality: prompt for prompt in _PROMPTS if prompt.level == level}
 
 
 def rating_prompt(quality: str, level: Level | None = None) -> RatingPrompt:
-    """The prompt for `quality`; without a level the one that has it, which for "overall" is the turn level."""
+    """Return the prompt for `quality`; without a level at the one that has it, and for "overall" at turn level."""
     for prompt in _PROMPTS:
         if prompt.quality == quality and level in {None, prompt.level}:
             return prompt
@@ -196,7 +193,7 @@ class DialogueRatingScorer(PromptingScorer):
     """Rates a response, or a whole dialogue, for one quality or several, each on FED's own scale from 0 up.
 
     A rating is the mean of the K likeliest ratings of the scale, weighted by their probabilities. A quality without a rating
-    is None; where it is the first that was asked for, the row is unscored.
+    is None; if it is the first quality, the row is unscored.
 
     Args:
         llm: the language model that is asked for log probabilities.
@@ -245,11 +242,11 @@ class DialogueRatingScorer(PromptingScorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The qualities, in the order asked for; each from 0 to the top of its scale."""
+        """Requested qualities, in order; each from 0 to the top of its scale."""
         return tuple(prompt.quality for prompt in self.prompts)
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
-        """The spellings of all ratings of all qualities of each item."""
+        """Return the spellings of all ratings of all qualities for each item."""
         pending = []
         for item in items:
             texts = [(prompt, self._shown[prompt.quality] + prompt.question(item)) for prompt in self.prompts]
@@ -257,7 +254,7 @@ class DialogueRatingScorer(PromptingScorer):
         return pending
 
     def finish(self, pending: Pending, answers: Sequence[float | Unscored]) -> Row:
-        """The rating of each quality; without the first one's the row has none."""
+        """Return the rating of each quality; unscored without one of the first quality."""
         remaining = iter(answers)
         row: dict[str, float | None] = {}
         for prompt in self.prompts:
@@ -269,15 +266,15 @@ class DialogueRatingScorer(PromptingScorer):
         return row
 
     def questions(self) -> Sequence[Question]:
-        """The quality of each spelling of a rating."""
+        """Return the quality of each spelling of a rating."""
         return [question for prompt in self.prompts for question in repeat(_question(prompt), len(prompt.forms))]
 
     def verdicts(self) -> Mapping[str, Question]:
-        """The qualities."""
+        """Return the qualities."""
         return {prompt.quality: _question(prompt) for prompt in self.prompts}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Prompts with their hashes, model with its revision, how ratings are weighted, and the examples."""
+        """Return prompts with hashes, model with revision, weights of ratings, and examples."""
         return {
             "method": self.name,
             "prompt": ",".join(prompt.id for prompt in self.prompts),

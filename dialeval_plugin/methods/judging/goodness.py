@@ -1,8 +1,8 @@
-"""What a language model's log probabilities say: g, that a response is good, the mean of its K likeliest ratings, breakdowns.
+"""Scores from a language model's log probabilities: goodness g, the mean of the K likeliest ratings, breakdowns.
 
-Huynh et al. 2023 print g = p(yes) / (p(yes) + p(no)) (section 3.2) and call p "the log probabilities". Read so, g falls as
-"yes" gets likelier; the weights of ratings (section 3.1) are printed likewise. The default reads probabilities, as the code
-of a co-author's InstructDial and UniEval do; `literal_log` is what is printed.
+Huynh et al. 2023 print g = p(yes) / (p(yes) + p(no)) (section 3.2) and call p "the log probabilities". Taken literally, g falls
+as "yes" gets likelier; the weights of ratings (section 3.1) have the same problem. The default takes p as probabilities, as do
+InstructDial (by a co-author) and UniEval; `literal_log` is the printed formula.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ NO_PROBABILITY = Unscored(Reason.NON_FINITE, "the model gives no rating of the s
 
 
 def goodness(log_yes: float, log_no: float, *, reading: GEvalReading = "probabilities") -> float | None:
-    """Return g in [0, 1], from the log probabilities of yes and no; None where it is undefined: an unscored row.
+    """Return g in [0, 1] from the log probabilities of yes and no; None if it is undefined.
 
-    A probability of 0 (minus infinity) is a value like any other; only where both are 0 there is no g. Under `literal_log`
-    g needs two finite log probabilities of which one is not 0.
+    One of the probabilities may be 0 (minus infinity). `literal_log` needs two finite log probabilities, one of them not 0.
 
     Example:
         >>> round(goodness(-0.25, -2.0), 3), round(goodness(-0.25, -2.0, reading="literal_log"), 3)
@@ -49,23 +48,23 @@ def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, flo
     forms: dict[str, list[float]] = {}
     for form, value in log_probabilities:
         forms.setdefault(form.strip().casefold(), []).append(value)
-    # numpy warns of what is not a number.
+    # numpy warns of NaN.
     with np.errstate(invalid="ignore"):
         return {answer: float(np.logaddexp.reduce(values)) for answer, values in forms.items()}
 
 
 def goodness_of_forms(log_probabilities: Mapping[str, float], *, reading: GEvalReading = "probabilities") -> float | None:
-    """Return g from the log probabilities of surface forms of yes and no; a form that is missing counts as 0."""
+    """Return g from the log probabilities of surface forms of yes and no; a missing one has probability 0."""
     merged = merge_forms(log_probabilities.items())
     return goodness(merged.get(YES, -math.inf), merged.get(NO, -math.inf), reading=reading)
 
 
 class KTopRating(NamedTuple):
-    """A weighted rating and what it is made of."""
+    """A weighted rating and its parts."""
 
     rating: float
     top: tuple[int, ...]
-    """The K likeliest ratings, the likeliest first."""
+    """The K likeliest ratings, likeliest first."""
     weights: tuple[float, ...]
 
 
@@ -74,7 +73,7 @@ def k_top_rating(
 ) -> KTopRating | None:
     """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j; equally likely ones in the mapping's order.
 
-    None where no rating has a probability (or, under `literal_log`, all logs are 0 or one is infinite).
+    None if one is NaN or all probabilities are 0 (for `literal_log`, if all logs are 0 or one is infinite).
     """
     if any(math.isnan(value) for value in log_probabilities.values()):
         return None
@@ -97,9 +96,9 @@ def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]
 
 
 def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
-    """Share [0, 1] out over the ratings of a scale, given in ascending order, so that their weighted mean lies at `unit` of it.
+    """Return weights of the ratings of an ascending scale, with their mean at the share `unit` (0 to 1) of the scale.
 
-    Only the two ratings around it get a share, so that the mean of the two likeliest or more is exact.
+    Only the two nearest ratings have a weight, so the mean of the two or more likeliest ratings is exact.
 
     Example:
         >>> rating_shares(0.375, (0, 1, 2))
@@ -110,7 +109,7 @@ def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
 
 
 def format_decimal(number: float) -> str:
-    """Write a number as an answer: without an exponent, which whoever reads numbers out of prose takes for another one.
+    """Return a number without an exponent, which a parser of prose would read as another number.
 
     Example:
         >>> format_decimal(1e-07), format_decimal(3.5)
@@ -122,7 +121,7 @@ def format_decimal(number: float) -> str:
 def rating_of_answers(
     answers: Mapping[str, float | Unscored], scale: Collection[int], *, k: int, reading: GEvalReading = "probabilities"
 ) -> KTopRating | Unscored:
-    """The K-top rating from what a model answers for each surface form; where one is missing, the rest gives no rating."""
+    """Return the K-top rating from the log probability of each surface form; unscored if one is missing."""
     if missing := [answer for answer in answers.values() if isinstance(answer, Unscored)]:
         return missing[0]
     known = {form: answer for form, answer in answers.items() if not isinstance(answer, Unscored)}
@@ -130,9 +129,9 @@ def rating_of_answers(
 
 
 def distribution_of_forms(log_probabilities: Sequence[float]) -> tuple[float, float, float] | None:
-    """P(NB), P(PB), P(B), renormalised, from the log probability of each form of a `BreakdownPrompt`, in their order.
+    """Return P(NB), P(PB), P(B), renormalised, from the log probability of each form of a `BreakdownPrompt`, in order.
 
-    None where all forms have probability 0, or one is not a number: such a turn is unscored.
+    None if all forms have probability 0, or a value is NaN or infinity.
     """
     if any(math.isnan(value) or value == math.inf for value in log_probabilities):
         return None

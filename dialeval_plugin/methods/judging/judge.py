@@ -1,8 +1,8 @@
-"""`llm_judge`: the score that a prompted language model gives a response (Score_LLM of SLIDE and DRE), and their prompts.
+"""`llm_judge`: a prompted language model's score of a response (Score_LLM of SLIDE and DRE), and its prompts.
 
-A prompt has a version and a hash of its text on a fixed example; both are part of a judge's signature. DRE's interior prompt
-shows a large language model what a small one found. The paper describes it (section 3.4.2, figure 2) and does not print it, so
-this wording is this project's own. It is printed in docs/data/prompts.
+A signature names a prompt's version and the hash of its text on a fixed example. DRE's interior prompt shows a large language
+model the results of a small one. The paper describes it (section 3.4.2, figure 2) but does not print it; the wording is this
+project's (docs/data/prompts).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .prompts import content_of, speaker_letters
 
 COLUMN = "llm"
 OVERALL_QUALITY = "overall"
-"""Quality of a prompt that names none: SLIDE's heading "Engagingness" stands over no criterion."""
+"""Quality of a prompt that names none; SLIDE's heading "Engagingness" has no criterion."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringPrompt:
-    """A prompt that asks for a number, or for one of several words in the order of their scale, of which the first is 0."""
+    """A prompt for a number, or for one of several labels in the order of their scale, the first of which is 0."""
 
     name: str
     version: int
     scale: tuple[float, float]
     """Lowest and highest answer."""
     label: str
-    """Heading that the answer may have."""
+    """Possible heading of the answer."""
     render: Callable[[Any], str]
     stop: tuple[str, ...] = ()
     max_tokens: int = 32
@@ -44,13 +44,13 @@ class ScoringPrompt:
 
     @property
     def id(self) -> str:
-        """Name, version and hash of fixed examples, so that any change of wording shows; for a signature."""
+        """Name, version and hash of fixed examples, for a signature."""
         context = (Turn("one", "x"), Turn("two", "y"))
         probes = (Example("0", context, Turn("three"), facts=("fact",)), Example("1", (), Turn("four")))
         return f"{self.name}-v{self.version}-{text_hash(*map(self.render, probes))}"
 
     def request(self, item: Item, *, is_whole: bool = False) -> language_model.Request:
-        """The question about an item, to which the answer is a word, a whole number, or any."""
+        """Return the request for an item's rating: a label, a number or (`is_whole`) an integer."""
         text = self.render(item)
         form = language_model.rating_form({self.label: self.scale}, is_whole=is_whole)
         if self.words:
@@ -59,7 +59,7 @@ class ScoringPrompt:
         return language_model.Request(text, self.max_tokens, self.stop, form=form, read=read)
 
     def read(self, answer: str, text: str, item: Item, *, is_cut: bool = False) -> float | Unscored:
-        """Read the number of an answer to the prompt `text` about an item, or its word's place, or say why there is none."""
+        """Return the number, or the label's place, in an answer to the prompt `text`, or the reason why there is none."""
         content = content_of(item)
         if not self.words:
             return parse_rating(answer, self.scale, label=self.label, prompt=text, content=content, is_cut=is_cut)
@@ -98,8 +98,8 @@ def _slide(example: Example) -> str:
 
 
 def dre_exchange(example: Example) -> str:
-    """The part of DRE's prompts that shows context and response, speakers as FS and SS."""
-    # The last turn before the response is the first speaker's partner's; the tags only have to alternate as the turns do.
+    """Return the part of DRE's prompts with context and response, speakers as FS and SS."""
+    # Letters count from the last turn, FS and SS from the first.
     letters = speaker_letters(example.context)
     tags = {letter: tag for tag, letter in zip(("FS", "SS"), dict.fromkeys(letters), strict=False)}
     named = zip(letters, example.context, strict=True)
@@ -118,7 +118,7 @@ DRE_OVERALL_TASK = (
     "(3)Engagingness: The degree to which the response is engaging;\n"
     "(4)Groundedness: The extent to which a response is grounded in facts present in the context."
 )
-"""DRE's first task (section 3.4.1), which the plain and the interior prompt share."""
+"""First task of DRE's plain and interior prompts (section 3.4.1)."""
 
 
 def _dre(example: Example) -> str:
@@ -129,9 +129,9 @@ def _dre(example: Example) -> str:
 PromptName: TypeAlias = Literal["slide", "dre"]
 
 SCORING_PROMPTS: dict[PromptName, ScoringPrompt] = {
-    # SLIDE, appendix A.1. The printed example is kept, although appendix A.2 lists its response as an adversarial negative.
+    # SLIDE, appendix A.1, with the printed example, although appendix A.2 lists its response as an adversarial negative.
     "slide": ScoringPrompt("slide", 1, (0.0, 1.0), "Engagingness", _slide, stop=("\n",)),
-    # DRE, section 3.4.1. The printed prompt ends with the criteria; the last line asks for the answer where it belongs.
+    # DRE, section 3.4.1. The printed prompt ends with the criteria; the last line is added as the place of the answer.
     "dre": ScoringPrompt("dre", 1, (0.0, 5.0), "LLM Overall Score", _dre),
 }
 
@@ -139,7 +139,7 @@ SCORING_PROMPTS: dict[PromptName, ScoringPrompt] = {
 class PromptedJudge(language_model.PromptingScorer):
     """Asks a language model for a number with a paper's prompt, and maps the answer to [0, 1].
 
-    An answer that cannot be read is unscored, with the reason. The papers' SLIDE asks on a scale of 0 to 1, DRE of 0 to 5.
+    An answer without a readable number is unscored. SLIDE's prompt has a scale of 0 to 1, DRE's of 0 to 5.
 
     Args:
         llm: the model to ask.
@@ -160,25 +160,25 @@ class PromptedJudge(language_model.PromptingScorer):
         self.prompt = SCORING_PROMPTS[prompt]
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
-        """One question a response."""
+        """Return one request per response."""
         return [language_model.Pending(item, (self.prompt.request(cast("Example", item)),)) for item in items]
 
     def finish(self, pending: language_model.Pending, answers: Sequence[language_model.Text | Unscored]) -> Row:
-        """The answer's share of the prompt's scale."""
+        """Return the answer as a share of the prompt's scale."""
         (request,) = cast("Sequence[language_model.Request]", pending.requests)
         rating = request.read(answers[0])
         return rating if isinstance(rating, Unscored) else {COLUMN: share_of(rating, self.prompt.scale)}
 
     def questions(self) -> Sequence[language_model.Question]:
-        """One, about the response as a whole."""
+        """Return one question, about overall quality."""
         return [language_model.Question(OVERALL_QUALITY, self.prompt.scale)]
 
     def verdicts(self) -> Mapping[str, language_model.Question]:
-        """The score."""
+        """Return the question of the score."""
         return {COLUMN: language_model.Question(OVERALL_QUALITY, self.range)}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Prompt with its hash, model with its revision, and the scale of the answers."""
+        """Return prompt with hash, model with revision, and the scale of the answers."""
         low, high = self.prompt.scale
         return {"method": self.name, "prompt": self.prompt.id, "llm": self.llm.identity, "scale": f"{low:g}-{high:g}"}
 
@@ -196,18 +196,18 @@ _ENUMERATOR = re.compile(r"^\W{0,4}[12][.)]\s+")
 
 
 class MeasuredAccuracy(NamedTuple):
-    """Accuracy with which the small model told positive from adversarial responses on validation."""
+    """Validation accuracy of the small model, which classifies responses as positive or adversarial, in percent."""
 
     threshold: float
-    """Sum of probability and similarity from which on a response counted as positive."""
+    """Minimum sum of probability and similarity of a response classified as positive."""
     positive: float
-    """Share of the positive responses that were classified correctly, in percent."""
+    """Share of the positive responses that were classified correctly."""
     negative: float
     overall: float
 
 
 class InteriorAnswer(NamedTuple):
-    """The large model's Score_LLM, in [0, 5], and s_Inf, in [0, 1], as it answers the interior prompt."""
+    """The large model's Score_LLM, in [0, 5], and s_Inf, in [0, 1], in its answer to the interior prompt."""
 
     llm: float
     influence: float
@@ -226,20 +226,20 @@ class InteriorPrompt:
         return f"dre_interior-v2-{text_hash(self.render(probe, 0.25, 0.5))}"
 
     def request(self, example: Example, probability: float, similarity: float) -> language_model.Request:
-        """The question about a response; see `render`."""
+        """Return the request for a response; see `render`."""
         text = self.render(example, probability, similarity)
         form = language_model.rating_form({OVERALL: OVERALL_SCALE, INFLUENCE: INFLUENCE_SCALE})
         return language_model.Request(text, max_tokens=64, form=form, read=language_model.reader(read_interior, text, example))
 
     def render(self, example: Example, probability: float, similarity: float) -> str:
-        """The prompt's text.
+        """Return the prompt's text.
 
-        Numbers have two decimals: the small model's last bits, which depend on a response's batch, would change the prompt.
+        Numbers have two decimals, because the small model's last bits depend on a response's batch.
 
         Args:
             example: the response.
-            probability: what the small model says of it: s_p, in [0, 1].
-            similarity: 1 - s_d, 1 for the closest pair of the training data and 0 for the farthest; what lies beyond is beyond.
+            probability: the small model's s_p, in [0, 1].
+            similarity: 1 - s_d, 1 for the closest pair of the training data, 0 for the farthest; other pairs may exceed these.
         """
         probability, similarity = round(probability, 2), round(similarity, 2)
         return "\n".join(
@@ -258,7 +258,7 @@ class InteriorPrompt:
                 "A negative response is irrelevant to the conversation context, although it may share many words with it.",
                 "The higher the sum, the more the SLM takes the response for positive.",
                 self._slm_accuracy(),
-                # The figures that the paper shows every large model (Table 3, test set of DailyDialog++).
+                # The paper shows these figures to every large model (Table 3, test set of DailyDialog++).
                 "Classification accuracy of GPT-4: 80.43 % of positive responses, 97.40 % of negative ones, 88.91 % overall.",
                 "The SLM can be wrong. Judge the response yourself, and use this information as far as it convinces you.",
                 "",
@@ -283,10 +283,10 @@ class InteriorPrompt:
 
 
 def read_interior(answer: str, prompt: str, example: Example, *, is_cut: bool = False) -> InteriorAnswer | Unscored:
-    r"""Read both numbers out of an answer to `prompt` about `example`, or say why there are none.
+    r"""Return both numbers in an answer to `prompt` about `example`, or the reason why there are none.
 
-    The prompt ends with the first label, so the first number may come without one. Two numbers without any label count
-    where each has a line of its own.
+    The prompt ends with the first label, so the first number may have none. Two numbers without labels count if each is on a
+    separate line.
 
     Example:
         >>> read_interior(" 4.5\n2. Influence degree: 0.3", "", Example.from_texts(["Hi."], "Hello."))
@@ -308,10 +308,8 @@ def read_interior(answer: str, prompt: str, example: Example, *, is_cut: bool = 
 
 
 def _parts(answer: str) -> tuple[str, str | None]:
-    """Return the parts of an answer to the first and to the second task; None where there is no second.
-
-    Each number is looked for in its own part alone: an influence degree of 0.8 is on the score's scale too.
-    """
+    """Return the parts of an answer to the first and to the second task; None if there is no second."""
+    # Each number is read from its own part only: an influence degree of 0.8 is also on the score's scale.
     labels = list(_LABEL.finditer(answer))
     if all(match[1].casefold() == OVERALL.casefold() for match in labels):
         lines = [_ENUMERATOR.sub("", line) for line in answer.splitlines() if line.strip()]
@@ -323,5 +321,5 @@ def _parts(answer: str) -> tuple[str, str | None]:
 
 
 def _shown(value: float) -> str:
-    # Adding 0.0 keeps a value that rounds to zero from being shown with a minus sign.
+    # Adding 0.0 turns -0.0 into 0.0.
     return f"{round(value, 2) + 0.0:.2f}"

@@ -1,9 +1,9 @@
-"""What the prompts of several judges have in common, and those that choose between labels: good or not, and breakdowns.
+"""Common parts of the judges' prompts, and the prompts for labels: good or not, and breakdowns.
 
-Content is neutralised first and put in by joining, so braces in it stay braces.
+Content is neutralised and then joined, not formatted, so braces in it do no harm.
 
-No paper prints a prompt for breakdowns. The definitions are those by which the challenge's annotators chose (Higashinaka et al.
-2016): it is easy to continue the conversation (O), difficult to continue it smoothly (T), or difficult to continue it (X).
+No paper prints a prompt for breakdowns. The labels are defined as for the challenge's annotators (Higashinaka et al. 2016): it
+is easy to continue the conversation (O), difficult to continue it smoothly (T), or difficult to continue it (X).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.llm.neutralise import neutralise
 
 WORDINGS: Mapping[str, Any] = json.loads(Path(__file__).with_name("wordings.json").read_text(encoding="utf-8"))
-"""Wordings of each criterion or quality in the prompts of single methods."""
+"""Wording of each criterion or quality in the prompts of a method."""
 
 NO_FACTS = "none"
 EXAMPLE_HEADING = "Example\n"
@@ -36,35 +36,34 @@ _QUESTION: dict[Level, str] = {
 
 
 def level_of(item: Item) -> Level:
-    """The level at which `item` is judged."""
+    """Return the level at which `item` is judged."""
     return "dialogue" if isinstance(item, Dialogue) else "turn"
 
 
 def content_of(item: Item) -> tuple[str, ...]:
-    """Return the texts of an item as its prompts show them, so that a quotation is told from a verdict."""
+    """Return the texts of an item as its prompts show them, by which a parser recognises quotations."""
     turns = item.turns if isinstance(item, Dialogue) else (*item.context, item.response)
     facts = item.facts if isinstance(item, Example) else ()
     return tuple(filter(None, map(neutralise, (*(turn.text for turn in turns), *facts))))
 
 
 def goodness_instruction(level: Level) -> str:
-    """First line of the DSTC10 prompt (Huynh et al. 2023, Appendix C), with its line break.
+    """Return the first line of the DSTC10 prompt (Huynh et al. 2023, Appendix C), with its line break.
 
-    The paper prints the turn level only; the dialogue level (FED-Dial) is asked in the same form about overall quality.
+    The paper prints the turn level only; the dialogue level (FED-Dial) has the same form, about overall quality.
     """
     return f"Instruction: {_INSTRUCTION[level]}\n"
 
 
 def goodness_question(item: Item) -> str:
-    """The block of the DSTC10 prompt for one item, from `Background info:` to `Answer:`."""
+    """Return the block of the DSTC10 prompt for one item, from `Background info:` to `Answer:`."""
     return question_block(item, _QUESTION[level_of(item)])
 
 
 def question_block(item: Item, question: str) -> str:
     """Return the facts and turns of an item and a question about it, in the form of the DSTC10 prompt.
 
-    In both printed blocks the last turn before the response is Person A's, so speakers are named backwards from there. Where
-    a file names its speakers, one speaker keeps one letter; where it does not, turns alternate.
+    As in both printed blocks, Person A has the last turn before the response; see `speaker_letters`.
     """
     turns = context_turns(item)
     facts = item.facts if isinstance(item, Example) else ()
@@ -78,7 +77,7 @@ def question_block(item: Item, question: str) -> str:
 
 
 def goodness_prompt(item: Item, examples: Iterable[tuple[Item, bool]] = ()) -> str:
-    """The whole DSTC10 prompt: instruction, examples with their answers, and the item in question."""
+    """Return the whole DSTC10 prompt: instruction, examples with their answers, and the item."""
     solved = "".join(
         f"{EXAMPLE_HEADING}{goodness_question(example)} {'Yes' if is_good else 'No'}{BLOCK_END}"
         for example, is_good in examples
@@ -87,10 +86,10 @@ def goodness_prompt(item: Item, examples: Iterable[tuple[Item, bool]] = ()) -> s
 
 
 def speaker_letters(turns: Sequence[Turn]) -> list[str]:
-    """Letters of the speakers of turns, A for the last one's."""
+    """Return the letter of each turn's speaker, A for the last turn's; turns alternate if not all have a speaker."""
     if all(turn.speaker is not None for turn in turns):
         order = list(dict.fromkeys(turn.speaker for turn in reversed(turns)))
-        # Past 26 speakers every further one is Z: a label has to stay a label.
+        # From the 26th on speakers are Z: a label is one letter.
         return [chr(ord("A") + min(order.index(turn.speaker), 25)) for turn in turns]
     return ["AB"[(len(turns) - 1 - index) % 2] for index in range(len(turns))]
 
@@ -108,19 +107,19 @@ _BREAKDOWN_MEANINGS = (
 
 @dataclass(frozen=True, slots=True)
 class BreakdownPrompt:
-    """One way to spell the answers to the question whether a system's turn breaks a dialogue down: the labels of DBDC."""
+    """The question whether a system's turn breaks a dialogue down, with one spelling of its answers, the labels of DBDC."""
 
     forms: tuple[str, ...]
-    """Continuations that are asked for; form i stands for label i mod 3, so that further ones are other spellings."""
+    """Requested continuations; form i is a spelling of label i mod 3."""
 
     @property
     def instruction(self) -> str:
-        """First lines of the prompt: what is asked, and what each answer means."""
+        """First lines of the prompt: the task and the meaning of each answer."""
         meanings = "".join(f"{form} means {meaning}\n" for form, meaning in zip(self.forms, _BREAKDOWN_MEANINGS, strict=False))
         return f"{_BREAKDOWN_INSTRUCTION}\n{meanings}"
 
     def question(self, example: Example) -> str:
-        """The block of one response, from `Conversation:` to `Answer:`; a blank response is shown as it is."""
+        """Return the block of one response, which may be blank, from `Conversation:` to `Answer:`."""
         lines = [f"{neutralise(turn.speaker or '') or 'Speaker'}: {neutralise(turn.text)}" for turn in example.context]
         response = f"Response: {neutralise(example.response.text)}".rstrip()
         *choices, last = self.forms[:N_BREAKDOWN_LABELS]
@@ -128,7 +127,7 @@ class BreakdownPrompt:
         return "\n".join(["Conversation:", *lines, response, question, "Answer:"])
 
     def shown(self, example: Example) -> str:
-        """The block of a response that is shown with its answer."""
+        """Return the block of a response whose answer follows."""
         return EXAMPLE_HEADING + self.question(example)
 
 
@@ -136,11 +135,11 @@ BREAKDOWN_PROMPTS: Mapping[str, BreakdownPrompt] = {
     "letters": BreakdownPrompt(("O", "T", "X")),
     "words": BreakdownPrompt(("No", "Possibly", "Yes", "no", "possibly", "yes")),
 }
-"""Prompts by letters, the challenge's own labels, and by words."""
+"""Prompts by letters, the challenge's labels, and by words."""
 
 
 def breakdown_prompt(name: str) -> BreakdownPrompt:
-    """The prompt of this name."""
+    """Return the prompt of this name."""
     if name not in BREAKDOWN_PROMPTS:
         raise unknown_name(f"answers: there is no way {name!r} to spell them", name, BREAKDOWN_PROMPTS)
     return BREAKDOWN_PROMPTS[name]

@@ -1,8 +1,8 @@
-"""Verdicts that a language model gave: kept in a file, and later in the place of the model, so that a paid run is made once.
+"""A language model's verdicts, stored in a file and later used instead of the model, so that a paid run is made once.
 
-An answer comes from stored verdicts about the very item, known by its text, and from nothing else. Where a prompt asks for a
-number, it is the one at the verdict's place on the prompt's scale. Where probabilities of ratings are asked for, the two
-ratings around that number share all of it, so that their weighted mean is the verdict.
+Answers come only from stored verdicts about an item of the same text. A prompt for a number gets the verdict, rescaled to the
+prompt's scale. If probabilities of ratings are requested, the two nearest ratings share all probability, so that their weighted
+mean is the verdict.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class ReplayedVerdicts:
 
     Args:
         source: the judge, as `corpora.verdicts` names it.
-        verdicts: file of stored verdicts; by default those that `dialeval data fetch llm_judgements` gets.
-        quality: what the judge was asked about; by default the quality that is wanted.
+        verdicts: file of stored verdicts; by default the one from `dialeval data fetch llm_judgements`.
+        quality: quality that the judge rated; by default the quality requested from `answer`.
 
     Raises:
-        InputError: there are no such verdicts; the message lists what there is.
-        MissingPrerequisite: there is no file of them.
+        InputError: there are no such verdicts; the message lists those that exist.
+        MissingPrerequisite: there is no file of verdicts.
     """
 
     def __init__(self, source: str, verdicts: str | None = None, quality: str | None = None) -> None:
@@ -60,13 +60,13 @@ class ReplayedVerdicts:
         self.identity = f"replayed:{'/'.join(filter(None, (self._judge.name, quality)))}@{self._judge.origin}"
 
     def scale(self, quality: str = OVERALL_QUALITY) -> tuple[float, float]:
-        """Lowest and highest answer."""
+        """Return the lowest and highest answer."""
         return self._judge.about(self._quality or quality).scale
 
     def answer(self, item: Item, quality: str = OVERALL_QUALITY, run: int | None = None) -> float | Unscored:
-        """Return an item's stored verdict on the judge's own scale: the mean of all answers, or the one of a run.
+        """Return an item's stored verdict on the judge's own scale: the mean of all answers, or the answer of one run.
 
-        `Unscored` where the item was not judged, or an answer lies off the scale.
+        `Unscored` if the item was not judged, or an answer is outside the scale.
         """
         stored = self._judge.about(self._quality or quality)
         answers = stored.by_item.get(ItemKey.of(item), ())
@@ -82,20 +82,20 @@ class ReplayedVerdicts:
 
 
 class ReplayedLanguageModel:
-    """A `LanguageModel` that answers our prompts from stored verdicts; arguments as of `ReplayedVerdicts`."""
+    """A `LanguageModel` that answers our prompts from stored verdicts; arguments as for `ReplayedVerdicts`."""
 
     def __init__(self, source: str, verdicts: str | None = None, quality: str | None = None) -> None:
         self._verdicts = ReplayedVerdicts(source, verdicts, quality)
         self.identity = self._verdicts.identity
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[str | Unscored]:
-        """The number at the verdict's place on the scale that each prompt asks for; a drawn answer is that of a run."""
+        """Return the verdict on the scale of each prompt; sample i is the answer of run i."""
         return notify_listener([self._in_words(request) for request in requests], on_answer)
 
     def loglikelihood(
         self, pairs: Sequence[Continuation], *, on_answer: NumberListener | None = None
     ) -> list[float | Unscored]:
-        """Log probability of each rating of a prompt's scale; minus infinity where it is not next to the verdict."""
+        """Return the log probability of each rating of a prompt's scale; minus infinity if it is not next to the verdict."""
         return notify_listener([self._log_probability(prompt, rating) for prompt, rating in pairs], on_answer)
 
     def _in_words(self, request: Request) -> str | Unscored:
@@ -117,7 +117,7 @@ class ReplayedLanguageModel:
         return math.log(probability) if probability else -math.inf
 
     def _place(self, prompt: str, run: int | None = None) -> tuple[float, Question] | Unscored:
-        """A verdict as a share of its own scale, and what the prompt asks."""
+        """Return a verdict as a share of its own scale, and the prompt's question."""
         if not isinstance(prompt, AskedPrompt) or prompt.question is None:
             return _NO_RATING
         question = prompt.question
@@ -128,8 +128,7 @@ class ReplayedLanguageModel:
 class ReplayedJudge(Scorer):
     """Gives responses, or whole dialogues, the scores that a language model gave them before, on its own scale.
 
-    An item that is not stored has no score (`no_verdict`). Where the judge was asked several times, or several items have one
-    text, the score is the mean of the answers.
+    An item without a stored verdict has no score (`no_verdict`). The score is the mean of all answers about items of its text.
 
     Args:
         source: the judge, as `judge/source` or `judge/source/way` in a collection; the message of a wrong name lists all.
@@ -163,12 +162,12 @@ class ReplayedJudge(Scorer):
         self.range = self._verdicts.scale(quality)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Look the items up."""
+        """Return the stored verdicts of the items."""
         answers = map(self._verdicts.answer, items)
         return [answer if isinstance(answer, Unscored) else {COLUMN: answer} for answer in answers]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Judge, quality and commits of the stored verdicts, and their scale."""
+        """Return judge, quality and commits of the stored verdicts, and their scale."""
         low, high = self.range
         return {"method": self.name, "llm": self._verdicts.identity, "scale": f"{low:g}-{high:g}"}
 
@@ -178,7 +177,7 @@ SUFFIX = ".jsonl"
 
 @dataclass
 class Recorder:
-    """Collects the verdicts in some columns of a scorer, `verdicts`, and writes them to a file."""
+    """Collector of the verdicts in some columns of a scorer, which it writes to a file."""
 
     path: Path
     judge: str
@@ -187,10 +186,10 @@ class Recorder:
 
     @classmethod
     def of(cls, scorer: Scorer, path: Path) -> Recorder:
-        """Make it for a scorer that asks a large language model.
+        """Make the recorder of a scorer that prompts a language model.
 
         Raises:
-            InputError: the scorer asks none, or the file's name does not end in .jsonl.
+            InputError: the scorer prompts none, or the file's name does not end in .jsonl.
         """
         if path.suffix != SUFFIX:
             raise InputError(f"{path}: verdicts are kept as JSON lines. End the name in {SUFFIX}.")
@@ -200,7 +199,7 @@ class Recorder:
         return cls(path, judge.llm.identity, judge.verdicts() if judge is scorer else of_judge)
 
     def refuse_others(self, items: Iterable[Item]) -> None:
-        """Refuse to replace verdicts, which may have been paid for, of another judge or about something else than `items`."""
+        """Raise `InputError` if the file has verdicts, maybe paid ones, of another judge or about other items than `items`."""
         if not self.path.exists():
             return
         own = {(self.judge, question.quality, *ItemKey.of(item)) for item in items for question in self.columns.values()}
@@ -210,7 +209,7 @@ class Recorder:
                 raise self._refusal()
 
     def add(self, scores: Scores) -> None:
-        """Take the verdicts of the next scores; items without one are left out."""
+        """Add the verdicts of the next scores, without items that have none."""
         keys = [ItemKey.of(item) for item in scores.items]
         self.verdicts += [
             RecordedVerdict(judge=self.judge, quality=quality, level=key.level, scale=scale, item=key.text, score=score)
@@ -220,10 +219,10 @@ class Recorder:
         ]
 
     def write(self, *, overwrite: bool = False) -> int:
-        """Write the verdicts of a run; returns how many there are.
+        """Write the verdicts of a run and return their number.
 
         Raises:
-            InputError: a verdict is stored that this run did not give, and `overwrite` is not said.
+            InputError: the file has a verdict that is not of this run, and `overwrite` is False.
         """
         if not overwrite and not set(self._stored()) <= set(map(to_json, self.verdicts)):
             raise self._refusal()

@@ -1,7 +1,7 @@
-"""`rubric`: what a language model answers to a question of the user's own about each response, or each whole dialogue.
+"""`rubric`: a language model's answers to the user's question about each response or dialogue.
 
-The prompt has the form of DSTC10's (Huynh et al. 2023, appendix C), with the user's question in the place of the paper's. A
-rubric of words is answered with one of them, and its score is the word's place, 0 for the worst.
+The prompt is DSTC10's (Huynh et al. 2023, appendix C) with the user's question. On a scale of words, the score is the place of
+the answered word, 0 for the worst.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _SCALE_IN_WORDS = "pass-fail, yes-no, two whole numbers as 1-5, or words from th
 _TAKEN = frozenset(
     ("id", "conversation", "message", "role", "source", "preceding", "text", "place", "unscored", "detail", "scores")
 )
-"""Names of other fields of a row, or entries of a result."""
+"""Names of other fields of a row or a result."""
 
 
 class RubricExample(TypedDict):
-    """A solved case that the prompt shows: a response with its context, or the turns of a dialogue."""
+    """A solved example in the prompt: a response with its context, or the turns of a dialogue."""
 
     context: NotRequired[list[str]]
     response: NotRequired[str]
@@ -60,7 +60,7 @@ class RubricExample(TypedDict):
 
 
 class RubricEntry(TypedDict):
-    """A rubric as a file has it."""
+    """A rubric in a file."""
 
     name: str
     rubric: str
@@ -70,10 +70,11 @@ class RubricEntry(TypedDict):
 
 
 def rubric_prompt(entry: RubricEntry, *, is_reversed: bool = False) -> ScoringPrompt:
-    """Return the prompt of a rubric; with `is_reversed` it lists the words from the last to the first.
+    """Return the prompt of a rubric; `is_reversed` lists the words from the last to the first.
 
     Raises:
-        InputError: the scale is not said and does not follow from the question, or something does not fit the scale.
+        InputError: the name is not allowed, the question is empty, there is no scale and the answer is not yes or no, or an
+            example does not fit.
     """
     where = "rubric" if entry["name"] == NAME else f"rubric {entry['name']!r}"
     if not re.fullmatch(r"[^\W\d]\w*", entry["name"]) or entry["name"] in _TAKEN or entry["name"].endswith(UNREAD):
@@ -103,7 +104,7 @@ def rubric_prompt(entry: RubricEntry, *, is_reversed: bool = False) -> ScoringPr
 
 
 def _render(task: str, question: str, examples: Sequence[tuple[Item, str]], item: Item) -> str:
-    """The prompt; an example of the item's own context is not shown."""
+    # An example with the context of the item would reveal the answer.
     texts = [turn.text for turn in context_turns(item)]
     others = [one for one in examples if [turn.text for turn in context_turns(one[0])] != texts]
     blocks = (f"{EXAMPLE_HEADING}{question_block(one, question)} {answer}{BLOCK_END}" for one, answer in others)
@@ -122,7 +123,7 @@ def _shown_item(where: str, example: RubricExample, level: Level, answers: Seque
 
 
 def _scale_of(where: str, scale: str | Sequence[str]) -> tuple[tuple[float, float], tuple[str, ...]]:
-    """Lowest and highest answer, and the words where the answers are words."""
+    """Return the lowest and highest answer, and the words of a scale of words."""
     if isinstance(scale, str) and (numbers := _NUMBERS.fullmatch(scale)) and int(numbers[1]) < int(numbers[2]):
         return (float(numbers[1]), float(numbers[2])), ()
     listed = SCALES.get(scale, scale.split(",")) if isinstance(scale, str) else scale
@@ -136,15 +137,15 @@ def _scale_of(where: str, scale: str | Sequence[str]) -> tuple[tuple[float, floa
 def read_rubrics(
     given: str | Sequence[Mapping[str, Any]], scale: str | Sequence[str] | None = None, level: Level | None = None
 ) -> list[RubricEntry]:
-    """Return rubrics, all of one level: a sentence, entries of a file, or the file, whose name ends in one of `SUFFIXES`.
+    """Return rubrics, all of one level.
 
     Args:
-        given: the sentence, the entries, or the name of the file.
-        scale: of a sentence.
-        level: of a sentence, where it is "turn" by default; of several rubrics those of this level are taken.
+        given: a question, the entries of a file, or the name of the file, which ends in one of `SUFFIXES`.
+        scale: scale of a question.
+        level: level of a question, by default "turn", or of the rubrics to select.
 
     Raises:
-        InputError: something is malformed, a name stands twice, or the rubrics are of both levels and none is said.
+        InputError: an entry is malformed, a name occurs twice, or the rubrics have both levels and `level` is None.
     """
     if isinstance(given, str) and not given.lower().endswith(SUFFIXES):
         entry: RubricEntry = {"name": NAME, "rubric": given, "level": level or "turn"}
@@ -173,7 +174,7 @@ def _of_file(path: str) -> Any:
     import yaml
 
     try:
-        # Texts, lists and mappings alone: YAML's own reading makes true of the word yes.
+        # BaseLoader reads scalars as text; others read the word yes as True.
         return yaml.BaseLoader(text).get_single_data()
     except yaml.YAMLError as error:
         raise InputError(f"{path}: is no YAML ({' '.join(str(error).split())}). Mend it.") from None
@@ -182,7 +183,7 @@ def _of_file(path: str) -> Any:
 class RubricJudge(PromptingScorer):
     """Asks a language model a question of one's own about each response, or dialogue; each rubric of a file has a column.
 
-    The first rubric is the score. Where another has no readable answer its column is empty and `<name>_unread` is 1.
+    The first rubric is the score. If another has no readable answer, its column is empty and `<name>_unread` is 1.
 
     Args:
         llm: the language model that is asked.
@@ -218,21 +219,21 @@ class RubricJudge(PromptingScorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The rubrics, and of all but the first whether there is no readable answer."""
+        """The rubrics, and for all but the first whether there is no readable answer."""
         names = [prompt.name for prompt in self.prompts]
         return (*names, *(name + UNREAD for name in names[1:]))
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Rubrics whose answer could not be read."""
+        """Columns of unreadable answers, and their descriptions."""
         return {f"{one.name}{UNREAD}": f"the rubric {one.name!r} has no readable answer" for one in self.prompts[1:]}
 
     def prepare(self, items: Sequence[Item]) -> list[Pending]:
-        """One question a rubric."""
+        """Return one request per rubric."""
         return [Pending(item, tuple(prompt.request(item, is_whole=True) for prompt in self.prompts)) for item in items]
 
     def finish(self, pending: Pending, answers: Sequence[Any]) -> Row:
-        """The answer to each rubric; without one to the first the row has no score."""
+        """Return the answer to each rubric; unscored without one to the first."""
         requests = cast("Sequence[Request]", pending.requests)
         answered = [request.read(answer) for request, answer in zip(requests, answers, strict=True)]
         if isinstance(answered[0], Unscored):
@@ -241,15 +242,15 @@ class RubricJudge(PromptingScorer):
         return dict(zip(self.columns, [*values, *(float(one is None) for one in values[1:])], strict=True))
 
     def questions(self) -> Sequence[Question]:
-        """One a rubric; another wording is another question."""
+        """Return one question per rubric; another wording is another question."""
         return [Question(prompt.id, prompt.scale, prompt.words) for prompt in self.prompts]
 
     def verdicts(self) -> Mapping[str, Question]:
-        """The rubrics."""
+        """Return the rubrics' questions."""
         return {prompt.name: question for prompt, question in zip(self.prompts, self.questions(), strict=True)}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Prompts with their hashes, model with its revision, and the scales."""
+        """Return prompts with hashes, model with revision, and scales."""
         return {
             "method": self.name,
             "prompt": ",".join(prompt.id for prompt in self.prompts),
