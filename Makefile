@@ -2,12 +2,21 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Compiling all that is installed takes a minute, and most of it is never imported: what is imported is compiled then, and kept.
-# The variable reaches pip's builds of source distributions too. Twice quiet: setuptools warns of every editable installation.
-PIP := PIP_COMPILE=0 $(BIN)/pip install --quiet --quiet --constraint constraints.txt
+# uv installs what pip takes minutes for. It does not read pip's configuration, and is told of it here.
+UV := $(BIN)/uv
+PIP := $(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt
+PIP_SAYS := $(shell $(PYTHON) -m pip config list 2> /dev/null | sed -nE "s/^[^=]*[.]([a-z-]+)='(.*)'$$/\1=\2/p" | sed 's/\\n\| /,/g')
+pip_says = $(sort $(patsubst $(1)=%,%,$(filter $(1)=%,$(PIP_SAYS))))
+comma := ,
+export UV_FIND_LINKS ?= $(subst $() ,$(comma),$(call pip_says,find-links))
+export UV_CONSTRAINT ?= $(subst $(comma), ,$(call pip_says,constraint))
+export UV_EXTRA_INDEX_URL ?= $(subst $(comma), ,$(call pip_says,extra-index-url))
+export UV_DEFAULT_INDEX ?= $(or $(call pip_says,index-url),https://pypi.org/simple)
+export UV_INDEX_STRATEGY ?= unsafe-best-match
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
+# Tests move from one process to another that has none left, in the middle of a file too.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 # What users install, and with it what developers need.
 PACKAGE := $(VENV)/.package
 READY := $(VENV)/.ready
@@ -19,7 +28,7 @@ GRADIO := 6.31.0
 INTEGRATIONS := inspect-ai==0.3.285 mlflow==3.17.2 deepeval==4.3.1 opentelemetry-sdk==1.45.2 langfuse==5.0.4 \
 	arize-phoenix-client==3.5.0
 INSTALLED = OMP_NUM_THREADS=1 build/installed/venv/bin/python
-INSTALL = build/installed/venv/bin/pip install --quiet --constraint constraints.txt
+INSTALL = $(UV) pip install --quiet --python build/installed/venv/bin/python --constraint constraints.txt
 # Of the source distribution's tests those that are over in a minute and read every kind of file that it has to hold.
 SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_signature.py tests/corpora tests/cli/test_help.py \
 	tests/leaderboard/test_lm_eval_files.py tests/hosts/test_validation.py
@@ -27,7 +36,7 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: help demo demo-train models test test-all lint types tests docs spaces integrations lm-eval-next real-data wheels light \
+.PHONY: help demo demo-train models test test-all lint types tests all-tests exhaustive docs spaces integrations lm-eval-next real-data wheels light \
 	installed release-check matrix mutants bench clean
 
 # This list.
@@ -47,7 +56,7 @@ demo-train: $(PACKAGE)
 models: $(READY)
 	$(BIN)/python -m reproduction.pretrained.build $(MODEL)
 
-# Linters, types, and the tests that need no data: some ten minutes on two cores.
+# Linters, types, and the tests that need no data: some four minutes on two cores.
 test: lint types tests
 
 # ruff, codespell, and the check of the documents' prose.
@@ -66,8 +75,15 @@ tests: $(READY)
 	$(PYTEST) -m "not real_data and not exhaustive and not long" --doctest-modules tests dialeval_plugin
 
 # The same with the tests marked `long` and the documentation.
-test-all: lint types docs
+test-all: lint types docs all-tests
+
+# The tests of `make test-all` alone.
+all-tests: $(READY)
 	$(PYTEST) -m "not real_data and not exhaustive" --doctest-modules tests dialeval_plugin
+
+# The tests marked `exhaustive`: what a default run does a few times is repeated, and simulations are as long as their claims need.
+exhaustive: $(READY)
+	$(PYTEST) -m "exhaustive and not real_data" tests
 
 # The documentation site in build/site: offline, and no link in it is dead.
 docs: $(READY)
@@ -76,9 +92,9 @@ docs: $(READY)
 # The page of a Space, started for real and looked at in a browser.
 # gradio wants an older pillow than the plots' package: it has an environment of its own, which sees the packages of the other.
 spaces: $(READY)
-	$(PYTHON) -m venv build/spaces
+	$(UV) venv --quiet --clear --python $(PYTHON) build/spaces
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
-	build/spaces/bin/pip install --quiet gradio==$(GRADIO)
+	$(UV) pip install --quiet --python build/spaces/bin/python --constraint constraints.txt gradio==$(GRADIO)
 	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) tests/hosts/test_conversation_page.py
 
 # The adapters with the real package of each host.
@@ -95,15 +111,15 @@ integrations: $(READY)
 # The tests of the tasks and judges with the next lm-eval.
 # It has an environment of its own, which sees the packages of the other.
 lm-eval-next: $(NEXT)/.ready
-	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile \
+	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal \
 		-m "not real_data and not exhaustive and not long" --ignore-glob 'tests/hosts/test_evaluate_*' \
 		--ignore tests/hosts/test_conversation_page.py tests/hosts tests/leaderboard/test_lm_eval_files.py
 
 $(NEXT)/.ready: $(READY)
-	$(PYTHON) -m venv $(NEXT)
+	$(UV) venv --quiet --clear --python $(PYTHON) $(NEXT)
 	$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir({!r})".format(sysconfig.get_path("purelib")))' \
 		> $$(echo $(NEXT)/lib/python3*/site-packages)/zz_shared.pth
-	$(NEXT)/bin/pip install --quiet --no-deps lm-eval==$(LM_EVAL_NEXT)
+	$(UV) pip install --quiet --python $(NEXT)/bin/python --no-deps lm-eval==$(LM_EVAL_NEXT)
 	touch $@
 
 # The tests on public data; DIALEVAL_DATA_DIR is a folder with the corpora (dialeval data list).
@@ -114,26 +130,26 @@ real-data: $(READY)
 # The latter is made from that source, so that the checkout does not look as if both were installed.
 wheels: $(READY)
 	rm -rf build/dist
-	$(BIN)/python -m build --quiet --outdir build/dist .
-	DIALEVAL_DISTRIBUTION=core $(BIN)/pip wheel --quiet --no-deps --wheel-dir build/dist build/dist/*.tar.gz
+	$(UV) build --quiet --python $(BIN)/python --out-dir build/dist .
+	tar -xzf build/dist/*.tar.gz --strip-components 1 --one-top-level=build/dist/source
+	DIALEVAL_DISTRIBUTION=core $(UV) build --quiet --python $(BIN)/python --wheel --out-dir build/dist build/dist/source
+	rm -r build/dist/source
 
 # The light installation, dialeval-core: every command that it promises.
 light: wheels
-	rm -rf build/light
-	$(PYTHON) -m venv build/light
-	build/light/bin/pip install --quiet --constraint constraints.txt build/dist/dialeval_core-*.whl
+	$(UV) venv --quiet --clear --python $(PYTHON) build/light
+	$(UV) pip install --quiet --python build/light/bin/python --constraint constraints.txt build/dist/dialeval_core-*.whl
 	OMP_NUM_THREADS=1 build/light/bin/python tests/light.py
 
 # What users install: every scorer, metric and command from the wheel, and the source distribution's own tests.
 # The latter see the developers' packages of .venv; the wheel is tried before, where nothing hides what it lacks.
 installed: wheels
 	rm -rf build/installed
-	$(PYTHON) -m venv build/installed/venv
-	$(INSTALL) torch
+	$(UV) venv --quiet --python $(PYTHON) build/installed/venv
 	$(INSTALL) build/dist/dialeval_plugin-*.whl
 	$(INSTALLED) tests/smoke.py
 	tar -xzf build/dist/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
-	$(INSTALL) --force-reinstall --no-deps build/dist/*.tar.gz
+	$(INSTALL) --reinstall --no-deps build/dist/*.tar.gz
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> $$(echo build/installed/venv/lib/python3*/site-packages)/zz_shared.pth
 	cd build/installed/source && OMP_NUM_THREADS=1 ../venv/bin/python -m pytest -q -m "not real_data" $(SDIST_TESTS)
@@ -141,13 +157,13 @@ installed: wheels
 # All that has to hold before a version is published.
 # The files are in build/dist, a bill of what they install is in build/installed.
 release-check: test-all light installed
-	$(PYTHON) -m venv build/release
-	build/release/bin/pip install --quiet --constraint constraints.txt twine cyclonedx-bom
+	$(UV) venv --quiet --clear --python $(PYTHON) build/release
+	$(UV) pip install --quiet --python build/release/bin/python --constraint constraints.txt twine cyclonedx-bom
 	build/release/bin/twine check --strict build/dist/*.whl build/dist/*.tar.gz
 	rm -rf build/release/clone build/release/again
 	git clone --quiet . build/release/clone
-	$(BIN)/python -m build --quiet --wheel --outdir build/release/again build/release/clone
-	DIALEVAL_DISTRIBUTION=core $(BIN)/pip wheel --quiet --no-deps --wheel-dir build/release/again build/release/clone
+	$(UV) build --quiet --python $(BIN)/python --wheel --out-dir build/release/again build/release/clone
+	DIALEVAL_DISTRIBUTION=core $(UV) build --quiet --python $(BIN)/python --wheel --out-dir build/release/again build/release/clone
 	for wheel in build/dist/*.whl; do cmp $$wheel build/release/again/$$(basename $$wheel) || exit 1; done
 	build/release/bin/cyclonedx-py environment --output-file build/installed/sbom.json build/installed/venv/bin/python
 	! grep -n "(unreleased)" CHANGELOG.md
@@ -157,7 +173,6 @@ release-check: test-all light installed
 # ENVIRONMENTS="light-3.12-newest" for some of them, "--resolve" only for what pip would take. Where builds of torch for CUDA are not
 # wanted: "--torch 2.13.0+cpu" with PIP_FIND_LINKS, or UV_TORCH_BACKEND=cpu.
 matrix: wheels
-	$(PIP) uv
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/matrix.py $(ENVIRONMENTS)
 
 # Changes modules in one place at a time and counts what their tests notice; MODULE=methods/slide/fusion.py for one.
@@ -169,18 +184,16 @@ mutants: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/slm.py
 
-# The pip that Python 3.11 brings takes half a minute longer to read what an index has.
 $(PACKAGE): setup.cfg setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip
-	$(PIP) torch
-	$(PIP) --editable .
+	PIP_COMPILE=0 $(BIN)/pip install --quiet --constraint constraints.txt uv
+	$(PIP) pip --editable .
 	touch $@
 
 $(READY): $(PACKAGE)
 	$(PIP) --editable '.[dev]'
 	# The validator that tests run over exports. Its package asks for Python 3.12 and for much that the validator does not import.
-	$(PIP) --no-deps --ignore-requires-python --upgrade --target build/every_eval_ever every-eval-ever==0.3.0
+	$(PIP) --no-deps --python-version 3.12 --target build/every_eval_ever every-eval-ever==0.3.0
 	touch $@
 
 # Removes what is built and installed here.
