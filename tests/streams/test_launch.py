@@ -22,6 +22,7 @@ from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.version import __version__
+from tests import forked
 from tests.refusals import refusal
 from tests.streams.scored import score_file
 
@@ -76,10 +77,7 @@ def whole(tmp_path: Path, source: Path) -> bytes:
 
 def launch(folder: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [BIN / "dialeval", "launch", "rows.jsonl", "--scorer", "response_length", "--output", "scores.jsonl", *words]
-    environment = {**os.environ, **variables}
-    return subprocess.run(
-        list(map(str, command)), cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    return forked.run(command, cwd=folder, env={**os.environ, **variables})
 
 
 def left(folder: Path) -> list[str]:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.training.history import read_history
+from tests import forked
 from tests.training_processes import ROOT, files_of
 
 SETS = mini.read_response_sets("train")[:12]
@@ -30,15 +31,12 @@ def launch(*arguments: object, n_processes: int) -> subprocess.CompletedProcess[
     On processors accelerate leaves the start to MPI; torchrun, which it uses itself for GPUs, sets the same environment.
     """
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_processes}", "--no-python"]
-    command = [str(Path(sys.executable).with_name("dialeval")), *map(str, arguments)]
-    return subprocess.run(
+    command = [Path(sys.executable).with_name("dialeval"), *arguments]
+    return forked.run(
         [sys.executable, *launcher, *command] if n_processes > 1 else command,
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
-        capture_output=True,
-        text=True,
         timeout=540,
-        check=False,
     )
 
 
