@@ -1,8 +1,8 @@
-"""The leaderboard: every evaluator's agreement with people on every rated quality of every data set, as data.
+"""The leaderboard as data: each evaluator's agreement with people on every rated quality of every data set.
 
-What is ranked is an evaluator (a scorer or a judge), not a chatbot. A cell that nobody ran is missing and never 0. Evaluators
-are ranked by their means over the same data sets; one that lacks a set, or ran a part of it, is not ranked. Coefficients of
-different kinds are never averaged.
+Ranked are evaluators (scorers and judges), not chatbots. A cell without a run is missing, never 0. Evaluators are ranked by
+their means over the same data sets; one that has not run all of them completely is not ranked. Different coefficients are never
+averaged.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _PREFERRED = ("spearman", "pearson", "kendall")
 CoefficientValue: TypeAlias = Annotated[float, Interval(ge=-1, le=1)]
 Count: TypeAlias = Annotated[int, Ge(0)]
 Method: TypeAlias = Literal["rule", "trained", "prompted", "replayed"]
-"""Computed without learnt weights, with them, by asking a language model, or looked up among answers that one gave before."""
+"""Computed without learnt weights, with learnt weights, by prompting a language model, or from its recorded answers."""
 
 
 class RatedSet(NamedTuple):
-    """The turns or the dialogues of one data set, which count once in a mean, however many of their qualities were rated."""
+    """Turns or dialogues of one data set; it counts once in a mean, however many of its qualities were rated."""
 
     dataset: str
     level: str
@@ -47,7 +47,7 @@ class RatedSet(NamedTuple):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Column:
-    """One quality of the turns or of the dialogues of one data set, on which evaluators are compared."""
+    """Quality of the turns or dialogues of one data set, on which evaluators are compared."""
 
     dataset: str
     level: str
@@ -55,12 +55,12 @@ class Column:
 
     @property
     def rated_set(self) -> RatedSet:
-        """The set that it belongs to."""
+        """Set that contains the column."""
         return RatedSet(self.dataset, self.level)
 
     @property
     def detail(self) -> str:
-        """Quality and level in few words."""
+        """Quality and level as short text."""
         return ", ".join(filter(None, (self.quality, f"{self.level} level" if self.level else "")))
 
     def __str__(self) -> str:
@@ -69,10 +69,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One coefficient of one cell with its 95 % interval, rough where that rests on few dialogues.
+    """Coefficient of a cell with its 95 % interval, rough if it is based on few dialogues.
 
-    `rank` is that of the rank cluster in the column, from 1, whose evaluators cannot be told apart; None where the result
-    files do not hold what the tests need. `reason` says why the value or the interval is None.
+    `rank` is the rank cluster in the column, from 1, whose evaluators cannot be distinguished; None if the result files lack
+    the data for the tests. `reason` explains a value or interval that is None.
     """
 
     value: CoefficientValue | None
@@ -89,7 +89,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of a cell's run; None where its files do not say it."""
+    """Cost of a cell's run; None if its files do not report it."""
 
     seconds: Annotated[float, Ge(0)] | None = None
     n_requests: Count | None = None
@@ -98,11 +98,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One evaluator on one column.
+    """Result of one evaluator on one column; fields that the result file does not report are empty.
 
-    `is_partial`: the run was told to take a part of the data set only. `unscored` counts the rows without a score by reason.
-    The signature holds everything that can move a number; `date` is ISO 8601, UTC, `source` the name of the result file.
-    What the file does not say is empty.
+    `is_partial`: only a part of the data set was run. `unscored` counts the rows without a score by reason. The signature
+    contains everything that can change a number; `date` is ISO 8601, UTC; `source` is the name of the result file.
     """
 
     evaluator: str
@@ -121,7 +120,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A value to compare a column with, such as "one person against the others"; it is no evaluator and is not ranked."""
+    """Value to compare a column with, such as "one person against the others"; it is not an evaluator and has no rank."""
 
     name: str
     column: Column
@@ -131,10 +130,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTests:
-    """Counts of the tests behind the rank clusters of a column.
-
-    Dialogues are swapped as a whole. Where no pair differs after Holm's correction there are no ranks.
-    """
+    """Counts of the tests behind the rank clusters of a column; whole dialogues are permuted."""
 
     column: Column
     coefficient: str
@@ -147,23 +143,23 @@ class PairTests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Description of an evaluator; fields that package and result files do not tell are None or empty.
+    """Description of an evaluator; unknown fields are None or empty.
 
     Attributes:
         method: see `Method`.
         reads_references: whether a response without references has no score.
-        level: of what it scores, as it was configured; None for both, or where nothing says it.
-        n_parameters: of the model that it computes with or asks; 0 for a rule.
-        licence: of that model's weights.
+        level: configured level of the scored items; None for both, or if unknown.
+        n_parameters: parameters of the model that it computes with or prompts; 0 for a rule.
+        licence: licence of that model's weights.
         commercial_use: whether that licence allows it.
-        about: what it computes, in a line.
+        about: what it computes, in one line.
         card: name of the metric's card in this package.
         model_card: name of the bundled model.
         model_url: page of the model on the Hub.
         paper: title of the paper.
         paper_url: address of the paper.
-        command: runs it again; of folders it has the last part, and not where a model runs.
-        passport: address of its passport, as seen from the leaderboard's page.
+        command: command that repeats the run; it has the last part of folder names, and no device.
+        passport: address of its passport, relative to the leaderboard's page.
     """
 
     method: Method | None = None
@@ -184,7 +180,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """Description of a data set; `has_references` is None where no logged sample tells it."""
+    """Description of a data set; `has_references` is None without logged samples."""
 
     title: str
     about: str = ""
@@ -193,7 +189,7 @@ class DataSet:
 
 
 class Ranking(NamedTuple):
-    """Evaluators by their mean over the same sets, the best first, and those that are not ranked, by name."""
+    """Evaluators by their mean over the same sets, best first, and the names of those without a rank."""
 
     sets: tuple[RatedSet, ...]
     means: Mapping[str, ValueInterval]
@@ -201,7 +197,7 @@ class Ranking(NamedTuple):
 
 
 class SetsMean(NamedTuple):
-    """A mean over those of some sets that have a value."""
+    """Mean over those of some sets that have a value."""
 
     value: float
     n_sets: int
@@ -209,7 +205,7 @@ class SetsMean(NamedTuple):
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A table of cells, at most one for each evaluator and column; InputError names a place that has two.
+    """Table of cells by evaluator and column; raises InputError for a duplicate cell.
 
     `identities` are by evaluator, `data_sets` by a column's `dataset`.
     """
@@ -232,7 +228,7 @@ class Leaderboard:
 
     @cached_property
     def evaluators(self) -> tuple[str, ...]:
-        """Names: those that the main coefficient ranks on the common sets, the best first, then the others."""
+        """Names of the evaluators: first those ranked by the main coefficient on the common sets, then the others."""
         ranking = self.ranking(self.main)
         return (*ranking.means, *ranking.unranked)
 
@@ -243,21 +239,21 @@ class Leaderboard:
 
     @cached_property
     def coefficients(self) -> tuple[str, ...]:
-        """Names of the coefficients that at least one cell has: rank and linear correlations first."""
+        """Names of the coefficients in the cells: rank and linear correlations first."""
         names = {name for cell in self.cells for name in cell.figures}
         return (*(name for name in _PREFERRED if name in names), *sorted(names.difference(_PREFERRED)))
 
     @property
     def main(self) -> str:
-        """The coefficient that is shown first; empty on a leaderboard without any."""
+        """Coefficient shown first; empty if there is none."""
         return next(iter(self.coefficients), "")
 
     def cell(self, evaluator: str, column: Column) -> Cell | None:
-        """Return a cell, or None where nobody ran it."""
+        """Return a cell, or None if it was not run."""
         return self._places.get((evaluator, column))
 
     def figure(self, evaluator: str, column: Column, coefficient: str) -> Figure | None:
-        """Return a figure of a cell, or None where there is none."""
+        """Return a figure of a cell, or None if there is none."""
         cell = self.cell(evaluator, column)
         return cell.figures.get(coefficient) if cell else None
 
@@ -266,15 +262,15 @@ class Leaderboard:
         return all(cell.figures[coefficient].higher_is_better for cell in self.cells if coefficient in cell.figures)
 
     def columns_with(self, coefficient: str) -> tuple[Column, ...]:
-        """Columns in which at least one evaluator has a figure of this kind."""
+        """Return the columns in which at least one evaluator has this coefficient."""
         return self._columns_with.get(coefficient, ())
 
     def sets_with(self, coefficient: str) -> tuple[RatedSet, ...]:
-        """Sets in which at least one evaluator has a figure of this kind."""
+        """Return the sets in which at least one evaluator has this coefficient."""
         return tuple(dict.fromkeys(column.rated_set for column in self.columns_with(coefficient)))
 
     def set_mean(self, evaluator: str, rated_set: RatedSet, coefficient: str) -> ValueInterval | None:
-        """Return an evaluator's mean over the qualities of a set; None where it lacks one, or ran a part of the set only."""
+        """Return an evaluator's mean over the qualities of a set; None if one is missing or partial."""
         columns = [column for column in self.columns_with(coefficient) if column.rated_set == rated_set]
         cells = [self.cell(evaluator, column) for column in columns]
         if any(cell is None or cell.is_partial for cell in cells):
@@ -283,11 +279,11 @@ class Leaderboard:
         return None if mean.value is None else mean
 
     def common_sets(self, coefficient: str) -> tuple[RatedSet, ...]:
-        """Return the sets to rank on where nobody has chosen any.
+        """Return the sets on which to rank by default.
 
-        Sets are taken in the order of how many evaluators have the whole of them, as many as make the most of evaluators times
-        sets, of equally good choices the one with more sets: a set that few have would leave too many out. Where nobody has a
-        whole set, all sets.
+        Sets are sorted by the number of evaluators with all of a set. The first n sets with the largest product of n and the
+        number of evaluators with all n are returned, the larger n for ties. If no evaluator has all of a set, all sets are
+        returned.
         """
         sets, names = self.sets_with(coefficient), {cell.evaluator for cell in self.cells}
         having = {one: {name for name in names if self.set_mean(name, one, coefficient)} for one in sets}
@@ -300,7 +296,7 @@ class Leaderboard:
         return best
 
     def ranking(self, coefficient: str, sets: Sequence[RatedSet] | None = None) -> Ranking:
-        """Rank the evaluators that have the whole of all `sets`, by default the common ones; ties are in alphabetical order."""
+        """Rank the evaluators that have all of `sets`, by default the common ones; ties are in alphabetical order."""
         chosen = self.common_sets(coefficient) if sets is None else tuple(sets)
         names = sorted({cell.evaluator for cell in self.cells})
         means = {name: mean_over_sets([self.set_mean(name, one, coefficient) for one in chosen]) for name in names}
@@ -310,13 +306,13 @@ class Leaderboard:
         return Ranking(chosen, {name: means[name] for name in order}, tuple(name for name in names if name not in values))
 
     def has_rough_mean(self, evaluator: str, sets: Sequence[RatedSet], coefficient: str) -> bool:
-        """Whether any interval behind an evaluator's mean over some sets rests on few dialogues."""
+        """Whether any interval behind an evaluator's mean over some sets is based on few dialogues."""
         columns = [column for column in self.columns_with(coefficient) if column.rated_set in sets]
         figures = [self.figure(evaluator, column, coefficient) for column in columns]
         return any(figure is not None and figure.is_rough for figure in figures)
 
     def why_missing(self, evaluator: str, column: Column, coefficient: str) -> str:
-        """Return in a word or two why an evaluator has no value in a column, as "needs references"."""
+        """Return a short reason why an evaluator has no value in a column, such as "needs references"."""
         cell, identity = self.cell(evaluator, column), self.identities.get(evaluator, Identity())
         if cell is None or coefficient not in cell.figures:
             data_set = self.data_sets.get(column.dataset)
@@ -337,7 +333,7 @@ class Leaderboard:
         return dict(rows)
 
     def reference_mean(self, name: str, coefficient: str, sets: Sequence[RatedSet]) -> SetsMean | None:
-        """Return a reference's mean over those of `sets` that have it; of a set's qualities over those that do."""
+        """Return a reference's mean over those of `sets`, and those of their qualities, that have it."""
         by_set: dict[RatedSet, list[ValueInterval]] = defaultdict(list)
         for column, value in self.reference_rows(coefficient).get(name, {}).items():
             if column.rated_set in sets:
@@ -346,11 +342,11 @@ class Leaderboard:
         return None if mean.value is None else SetsMean(mean.value, len(by_set))
 
     def tests_of(self, column: Column) -> PairTests | None:
-        """Return what the tests in a column could tell; None where there were none."""
+        """Return the counts of the tests in a column; None without tests."""
         return next((tests for tests in self.tests if tests.column == column), None)
 
     def n_rows(self, column: Column) -> int:
-        """Most rows that an evaluator was to score."""
+        """Return the largest number of rows given to an evaluator."""
         return max((cell.n_total for cell in self.cells if cell.column == column), default=0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -364,7 +360,7 @@ class Leaderboard:
 
     @classmethod
     def from_dict(cls, data: Any, *, where: str = "leaderboard") -> Leaderboard:
-        """Read what `to_dict` wrote; the rankings are computed again. InputError begins with `where`."""
+        """Read the output of `to_dict` and compute the rankings again; an InputError begins with `where`."""
         version = data.get("schema_version") if isinstance(data, dict) else None
         if version != SCHEMA_VERSION:
             raise InputError(
@@ -374,7 +370,7 @@ class Leaderboard:
         return checked(data, cls, where, advice="Build the leaderboard again from its result files.")
 
     def to_csv(self) -> str:
-        """Return one line for each coefficient of each cell, then one for each reference; what is not known is empty."""
+        """Return one line for each coefficient of each cell, then one for each reference; unknown values are empty."""
         rows: list[TableRow] = []
         for cell in self.cells:
             shared = {"kind": "evaluator", **asdict(cell.column), **asdict(cell.cost)}
@@ -388,7 +384,7 @@ class Leaderboard:
         return csv_text(rows, CSV_COLUMNS)
 
     def to_markdown(self, coefficient: str | None = None) -> str:
-        """Return the tables of one coefficient, by default the main one: ranked evaluators with references, then the others."""
+        """Return the tables of one coefficient, by default the main one: ranked evaluators and references, then the others."""
         chosen = coefficient or self.main
         columns, ranking = self.columns_with(chosen), self.ranking(chosen)
         heads = [_with_detail(self.title(column.dataset), column.detail) for column in columns]
@@ -417,12 +413,12 @@ class Leaderboard:
         return "\n\n".join(parts) + "\n"
 
     def title(self, dataset: str) -> str:
-        """The name of a data set for people."""
+        """Return the printed name of a data set."""
         data_set = self.data_sets.get(dataset)
         return dataset if data_set is None else data_set.title
 
     def with_ranks(self, ranks: Mapping[tuple[str, Column, str], int]) -> Leaderboard:
-        """Return this leaderboard with ranks, by evaluator, column and coefficient, in the figures."""
+        """Return this leaderboard with ranks, given by evaluator, column and coefficient, in its figures."""
         cells = []
         for cell in self.cells:
             own = {name: ranks.get((cell.evaluator, cell.column, name)) for name in cell.figures}
@@ -457,5 +453,4 @@ def _with_detail(name: str, detail: str) -> str:
 
 
 def _in_words(reason: str) -> str:
-    """A reason of `Reason`, or of a scorer of others."""
     return str(getattr(reason, "value", reason)).replace("_", " ")

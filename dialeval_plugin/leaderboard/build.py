@@ -33,11 +33,11 @@ _BASELINE_NAMES = {
     "_floor": "coin flips",
     "_ceiling": "what most people said",
 }
-"""Prefixes and suffixes of the metrics of baselines that a task prints with the evaluator's own, and what they are of."""
+"""Prefixes and suffixes of the baseline metrics that a task prints with the evaluator's own, and the names of the baselines."""
 
 
 class BuildResult(NamedTuple):
-    """A leaderboard, and the rows that it rests on."""
+    """Leaderboard, and the rows behind it."""
 
     board: Leaderboard
     evidence: tuple[EvaluatorRows, ...]
@@ -46,10 +46,11 @@ class BuildResult(NamedTuple):
 def build(
     paths: Iterable[Path | str], *, rank_rounds: int = 1000, passports: Sequence[Path] = (), folder: Path = Path()
 ) -> BuildResult:
-    """Read result files and folders of them; of several runs of one cell the newest counts.
+    """Read result files and folders of them; of several runs of one cell, the newest counts.
 
-    `rank_rounds` are the least permutations of each test behind the rank clusters; 0 for no ranks. `passports` are linked from
-    the page in `folder`, see `with_passports`. InputError: a file is damaged, or one evaluator's name stands for two scorers.
+    `rank_rounds` is the smallest number of permutations of each test behind the rank clusters; 0 for no ranks. `passports` are
+    linked from the page in `folder`, see `with_passports`. Raises InputError if a file is damaged, or one evaluator's name
+    stands for two scorers.
     """
     cells: dict[tuple[str, Column], Cell] = {}
     runs: dict[str, list[TaskRun]] = defaultdict(list)
@@ -99,7 +100,7 @@ def write(built: BuildResult, folder: Path, *, title: str = TITLE) -> list[Path]
 
 
 def read(folder: Path) -> Leaderboard:
-    """Read the leaderboard that `write` wrote; InputError where the folder holds none."""
+    """Read the leaderboard that `write` wrote; raises InputError if the folder has none."""
     path = folder / JSON_FILE
     if not path.exists():
         raise InputError(f"{folder}: holds no {JSON_FILE}. Type `dialeval leaderboard build RESULTS --output {folder}`.")
@@ -107,7 +108,7 @@ def read(folder: Path) -> Leaderboard:
 
 
 def cells_of(run: TaskRun) -> Iterator[Cell]:
-    """Yield the cells of one run: one, or for human preferences one a criterion."""
+    """Yield the cells of one run: one, or one per criterion for human preferences."""
     for column, names in _columns(run).items():
         yield Cell(
             evaluator=run.evaluator,
@@ -137,9 +138,8 @@ def references_of(run: TaskRun) -> Iterator[Reference]:
 
 
 def _columns(run: TaskRun) -> dict[Column, dict[str, str]]:
-    """The run's columns, each with its metrics: their names in it to those in the file."""
     about = run.about
-    # The code of a DSTC10 set says little to most readers; its published name does.
+    # Readers know a DSTC10 set by its published name, not its code.
     dataset = dstc10.SETS[about.dataset].name if about.dataset in dstc10.SETS else about.dataset
     if run.kind != "preference":
         return {Column(dataset, about.level, about.quality): {name: name for name in run.metrics}}

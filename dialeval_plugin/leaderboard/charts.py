@@ -1,10 +1,10 @@
-"""The pictures of the leaderboard's page, as SVG text.
+"""Plots of the leaderboard's page as SVG text.
 
-Drawn here and not by matplotlib, because a page holds one for each cell: these take 1 kB each instead of 30, follow the page's
-light or dark colours through CSS classes, and are the same bytes on every machine. All text is escaped.
+They are not made by matplotlib, because a page has one plot per cell: these take 1 kB instead of 30 each, follow the page's
+light or dark colours through CSS classes, and have equal bytes on every machine. All text is escaped.
 
-The forest plot is a table: each evaluator's row has a picture of its own, in which a place is a share of the width, so that the
-rows stand below one axis however wide they are. The page's script moves its parts when other sets are chosen.
+In the forest plot, each row of the table has its own picture with coordinates in per cent of the width, so that all rows share
+one axis at any width. The page's script moves the parts when the reader chooses other sets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.statistics.estimates import HasInterval
 
 MAX_LEVELS = 11
-"""Rating levels of a distribution."""
+"""Largest number of rating levels in a distribution."""
 
 _WIDTH, _HEIGHT = 240.0, 150.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34.0, 4.0, 8.0, 20.0
@@ -29,7 +29,7 @@ _ROOM = 0.04
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Maps values between two ends to a stretch of the picture."""
+    """Linear map from an interval of values to an interval of the picture."""
 
     low: float
     high: float
@@ -38,7 +38,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Iterable[float], start: float = 0.0, end: float = 100.0) -> Scale:
-        """A scale that holds all values, one or more, with some room."""
+        """Return a scale that contains all values, one or more, with a margin."""
         numbers = list(values)
         low, high = min(numbers), max(numbers)
         if high <= low:
@@ -47,12 +47,12 @@ class Scale:
         return cls(low - room, high + room, start, end)
 
     def __call__(self, value: float) -> float:
-        """The place of a value."""
+        """Return the coordinate of a value."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
     @property
     def ticks(self) -> list[float]:
-        """Three to seven round numbers between the ends."""
+        """Return three to seven round numbers between the ends."""
         rough = (self.high - self.low) / 5
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
@@ -61,13 +61,13 @@ class Scale:
 
 
 def forest_scale(means: Iterable[HasInterval], people: Sequence[float]) -> Scale:
-    """Return the axis that the rows of a forest plot share: from 0, with every interval and the people."""
+    """Return the axis shared by the rows of a forest plot: it contains 0, all intervals and the agreement among people."""
     ends = [end for one in means for end in (one.value, one.ci_low, one.ci_high) if end is not None]
     return Scale.around([0.0, *ends, *people])
 
 
 def forest_axis(people: Sequence[float], scale: Scale) -> str:
-    """Draw the axis above the rows of a forest plot: its numbers, and "people" over their band."""
+    """Draw the axis above the rows of a forest plot: its numbers, and "people" above their band."""
     named = [(sum(people) / len(people), "people", 10)] if people else []
     placed = [(scale(value), text, y) for value, text, y in [*named, *((tick, f"{tick:g}", 22) for tick in scale.ticks)]]
     texts = "".join(f'<text x="{_p(x)}%" y="{y}" text-anchor="{_anchor(x)}">{text}</text>' for x, text, y in placed)
@@ -75,15 +75,12 @@ def forest_axis(people: Sequence[float], scale: Scale) -> str:
 
 
 def _anchor(place: float) -> str:
-    """Text anchor of a number at a place in percent, so that numbers at the ends stay inside the table."""
+    """Return the text anchor of a number at a coordinate in per cent, so that numbers at the ends stay inside the table."""
     return "end" if place > 95 else "start" if place < 5 else "middle"
 
 
 def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_rough: bool = False) -> str:
-    """Draw a mean with its interval, and the agreement of people among themselves as a band, without numbers.
-
-    A rough interval is a broken line.
-    """
+    """Draw a mean with its interval, dashed if rough, and the agreement among people as a band, without numbers."""
     parts = []
     if people:
         low, high = scale(min(people)), scale(max(people))
@@ -102,10 +99,10 @@ def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_r
 
 
 def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: str) -> str:
-    """Draw the distribution of the scores at each level of the rating: median, quartiles, 5th and 95th percentile.
+    """Draw the distribution of scores at each level of the rating: median, quartiles, 5th and 95th percentile.
 
-    A mean rating counts for the nearest whole level; where there are more than `MAX_LEVELS`, for one of five equal parts. The
-    title is read out in place of the picture.
+    Mean ratings are rounded to whole levels; with more than `MAX_LEVELS`, the range is divided into five equal parts. `title`
+    is the alternative text.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     levels = _levels(y)
@@ -138,7 +135,7 @@ def _levels(ratings: FloatArray) -> FloatArray:
     if np.ptp(rounded) > 0 and len(np.unique(rounded)) <= MAX_LEVELS:
         return rounded
     low, width = ratings.min(), np.ptp(ratings) / 5
-    # Ratings between 0 and 1, or on a scale of many levels: the middle of one of five parts.
+    # Ratings in [0, 1], or on a scale with many levels: the middle of one of five parts.
     return ratings if width == 0 else low + width * (np.minimum(np.floor((ratings - low) / width), 4) + 0.5)
 
 
@@ -147,5 +144,4 @@ def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
 
 
 def _p(value: float) -> str:
-    """A coordinate, to a tenth."""
     return f"{value:.1f}".removesuffix(".0")

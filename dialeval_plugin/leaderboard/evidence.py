@@ -1,8 +1,4 @@
-"""The scored and rated rows behind the cells of the leaderboard, and what follows from those of a column.
-
-Cases to look at, how far people agree among themselves, and rank clusters: which evaluators a paired test on their common rows
-tells apart.
-"""
+"""Scored and rated rows behind the leaderboard: cases to show, the agreement among people, and rank clusters."""
 
 from __future__ import annotations
 
@@ -31,19 +27,19 @@ logger = logging.getLogger(__name__)
 ONE_PERSON = "one person against the others"
 HALF_THE_PEOPLE = "half the people against the rest"
 RANKED = "spearman"
-"""The coefficient that is tested, and for which there are ranks."""
+"""Coefficient that is tested and has ranks."""
 ALPHA = 0.05
 EVEN_CASES, DISPUTED_CASES = 20, 10
 """Cases of one column on the page: evenly spaced rows, and rows on which pairs of evaluators differ most."""
 MOST_DISPUTED = 5
-"""Rows that count as those on which a pair of evaluators differs most."""
+"""Number of rows that count as the most disputed ones of a pair of evaluators."""
 LOWEST, HIGHEST = 1.0, 5.0
-"""Ends of the scale on which a case lays scores side by side (SLIDE, Zhao et al. 2024, Table 3)."""
+"""Ends of the scale that a case uses to compare scores (SLIDE, Zhao et al. 2024, Table 3)."""
 
 
 @dataclass(frozen=True)
 class EvaluatorRows:
-    """The rows of one evaluator on one column."""
+    """Rows of one evaluator on one column."""
 
     evaluator: str
     column: Column
@@ -51,29 +47,25 @@ class EvaluatorRows:
 
     @property
     def scored(self) -> list[tuple[float, float]]:
-        """Score and rating of the rows that have a score."""
+        """Score and rating of the scored rows."""
         return [(row.score, row.rating) for row in self.rows if row.score is not None]
 
 
 class Cases(NamedTuple):
-    """Scores and ratings of some responses or dialogues, for the page.
-
-    The texts stand once, however many qualities of them were rated.
-    """
+    """Scores and ratings of some responses or dialogues, for the page; each text is stored once for all qualities."""
 
     items: list[dict[str, Any]]
     """Texts: id, system, context, response, references, facts; a turn is (speaker, text)."""
     groups: list[dict[str, Any]]
-    """A column each: its `name`, `column`, number of rows, evaluators with their lowest and highest score, and cases."""
+    """One group per column: `name`, `column`, number of rows, evaluators with their lowest and highest score, and cases."""
 
 
 def cases(evidence: Sequence[EvaluatorRows], board: Leaderboard) -> Cases:
-    """Return the cases of every column, of the rows that most evaluators were asked about, in their order.
+    """Return the cases of every column, chosen among the rows run by most evaluators, in row order.
 
-    They are evenly spaced ones, and those on which pairs of evaluators differ most by the places that a response has among all
-    responses, each pair being covered by as few rows as may be. A case holds the index of its text, the people's rating as it
-    is and on the scale from 1 to 5, its place by their rating, and for each evaluator score, place and why there is no score.
-    Places are percentiles. Ratings that all lie between 1 and 5 stay as they are; others are stretched.
+    They are evenly spaced rows, and as few rows as possible on which pairs of evaluators differ most in percentile. A case has
+    the index of its text; the mean human rating as it is, on the scale from 1 to 5, and as percentile; and for each evaluator
+    the score, its percentile and the reason for a missing score. Ratings that are all between 1 and 5 are not rescaled.
     """
     items: dict[tuple[str, str, str], int] = {}
     texts: list[dict[str, Any]] = []
@@ -136,7 +128,7 @@ def _even(ids: Sequence[str], n: int) -> list[str]:
 
 
 def _disputed(ids: Sequence[str], places: Mapping[str, Mapping[str, int]], n: int) -> list[str]:
-    """At most `n` rows, chosen greedily: the row that is among the most disputed of the most pairs not yet covered."""
+    """Return at most `n` rows, chosen greedily: the next row is among the most disputed of the most pairs not yet covered."""
     left: list[set[str]] = []
     for a, b in itertools.combinations(places.values(), 2):
         both = [id for id in ids if id in a and id in b]
@@ -150,22 +142,18 @@ def _disputed(ids: Sequence[str], places: Mapping[str, Mapping[str, int]], n: in
 
 
 def _places(values: Mapping[str, float | None]) -> dict[str, int]:
-    """The percentile of each value among those that are known, 50 where all are the same; equal ones share theirs."""
+    """Return the percentile of each known value; ties share one, and equal values all get 50."""
     known = {id: value for id, value in values.items() if value is not None}
     ranks = stats.rankdata(list(known.values()))
     return {id: round(100 * (rank - 0.5) / len(known)) for id, rank in zip(known, ranks, strict=True)}
 
 
 def _rounded(score: float | None) -> float | None:
-    """A score with as many digits as are shown."""
     return None if score is None else float(f"{score:.4g}")
 
 
 def differences(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[Column, dict[tuple[str, str], Estimate]]:
-    """Return by column how far apart the Spearman coefficients of each pair of evaluators are, with intervals.
-
-    Each pair is compared on the rows that both have scored; see `difference_intervals`.
-    """
+    """Return by column the difference of Spearman's rho for each pair of evaluators on the rows scored by both."""
     intervals = {}
     for column in board.columns if board.main == RANKED else ():
         of_column = [item for item in evidence if item.column == column and item.scored]
@@ -185,7 +173,7 @@ def _range(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _stretch(value: float, ends: tuple[float, float] | None) -> float | None:
-    """Map `ends` to 1 and 5; None where all values are the same, for then no scale is known."""
+    """Map `ends` to 1 and 5; None if all values are equal, which leaves the scale unknown."""
     if ends is None:
         return None
     low, high = ends
@@ -193,7 +181,7 @@ def _stretch(value: float, ends: tuple[float, float] | None) -> float | None:
 
 
 def has_references(evidence: Sequence[EvaluatorRows], dataset: str) -> bool | None:
-    """Whether any response of a data set has a reference; None where no row of it was logged."""
+    """Return whether any response of a data set has a reference; None if no row of it was logged."""
     rows = {row.id: row for item in evidence if item.column.dataset == dataset for row in item.rows}
     return any(row.document().get("references") for row in rows.values()) if rows else None
 
@@ -202,7 +190,7 @@ def human_references(evidence: Sequence[EvaluatorRows]) -> list[Reference]:
     """Return the human ceiling of each column whose rows have several raters; see `human_ceiling`."""
     references = []
     for column in sorted({item.column for item in evidence}):
-        # A partial run has a part of the rows; a task with several seeds has each row several times.
+        # A partial run has some of the rows; a task with several seeds has each row several times.
         rows = {row.id: row for item in evidence if item.column == column for row in item.rows}
         raters = [row.ratings for row in rows.values()]
         for name, coefficient in COEFFICIENTS.items():
@@ -213,19 +201,19 @@ def human_references(evidence: Sequence[EvaluatorRows]) -> list[Reference]:
 
 
 def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int = 1000, seed: int = 0) -> Leaderboard:
-    """Return the leaderboard with ranks of Spearman's rho, in the columns that have rows of two evaluators or more.
+    """Return the leaderboard with ranks by Spearman's rho, in columns with rows of at least two evaluators.
 
-    Tests: `rank_permutation_tests` of all pairs of a column, each on the rows that both have scored; clusters:
-    `ranking.rank_clusters` over the values that are shown. Where no pair differs after Holm's correction there are no ranks: a
-    cluster that holds everybody would say that all are equally good, and the tests say only that the rows are too few.
-    Of many pairs there are more permutations than `rounds`, for the smallest possible p-value has to be below 5 % corrected.
+    All pairs of a column are tested by `rank_permutation_tests` on the rows scored by both; `ranking.rank_clusters` makes
+    clusters of the values shown. If no pair differs after Holm's correction there are no ranks: one cluster of all would
+    suggest that all are equally good, although there are too few rows to tell. With many pairs there are more permutations than
+    `rounds`, because the smallest possible p-value has to be below 5 % after correction.
     """
     if board.main != RANKED or not rounds:
         return board
     ranks: dict[tuple[str, Column, str], int] = {}
     tests = []
     for column in board.columns:
-        # Who has scored nothing, as a scorer of turns on dialogues, has nothing to compare.
+        # An evaluator without any score, such as a scorer of turns on dialogues, cannot be compared.
         of_column = [item for item in evidence if item.column == column and item.scored]
         aligned = _align(of_column) if len(of_column) > 1 else None
         if aligned is None:
@@ -255,7 +243,7 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
 
 
 def _align(evidence: Sequence[EvaluatorRows]) -> tuple[dict[str, list[float | None]], list[float], list[str]] | None:
-    """Each evaluator's scores, ratings and dialogues of all rows; None where two runs do not agree on how people rated one."""
+    """Return each evaluator's scores, and all ratings and dialogues; None if two runs have different ratings of a row."""
     tables = {item.evaluator: {(row.id, row.seed): row for row in item.rows} for item in evidence}
     rows: dict[tuple[str, int | None], RatedRow] = {}
     for table in tables.values():

@@ -1,7 +1,7 @@
-"""The leaderboard in the formats of others: the Hub's `.eval_results`, a model card's `model-index`, Every Eval Ever.
+"""Exports of the leaderboard: the Hub's `.eval_results`, a model card's `model-index`, Every Eval Ever.
 
-Each evaluator gets a folder of its own, because the Hub and Every Eval Ever keep results with the model that they are of. A
-coefficient that is undefined has no place in these formats: it is left out and counted, never written as 0.
+Each evaluator gets its own folder, because the Hub and Every Eval Ever store results with their model. These formats have no
+undefined coefficients: those are left out and counted, never written as 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .board import Cell, Figure, Identity, Leaderboard
 from .page import coefficient_name
 
 EVERY_EVAL_EVER = "0.3.0"
-"""Version of the JSON schema (evaleval/every_eval_ever, eval.schema.json) that the files keep to."""
+"""Version of the JSON schema (evaleval/every_eval_ever, eval.schema.json) of the files."""
 TASK_TYPE = "dialogue-evaluation"
 CONFIDENCE = 0.95
 
@@ -37,19 +37,19 @@ _HUB_METRICS = {"spearman": "spearmanr", "pearson": "pearsonr", "kendall": "kend
 
 
 class Exported(NamedTuple):
-    """The files of an export."""
+    """Files of an export."""
 
     paths: list[Path]
     n_left_out: int
-    """Figures without a value."""
+    """Number of figures without a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """Details that a format asks for and result files do not hold.
+    """Details that a format needs and result files lack.
 
-    `dataset_id` is the Hub's repository of the human ratings, OWNER/NAME, which `eval-results` needs; `source_url` a page on
-    which the results can be looked up; `organization` who ran the evaluation.
+    `dataset_id` is the Hub repository of the human ratings, OWNER/NAME, needed by `eval-results`; `source_url` a page that
+    shows the results; `organization` who ran the evaluation.
     """
 
     dataset_id: str | None = None
@@ -59,7 +59,7 @@ class ExportOptions:
 
 
 def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions) -> Exported:
-    """Write the files of one format below `folder`; InputError names the option that is wrong or missing."""
+    """Write the files of one format below `folder`; an InputError names the option that is wrong or missing."""
     if options.source_url is not None and not re.fullmatch(r"https?://[^\s<>\"'()\[\]]+", options.source_url):
         raise InputError(f"--source-url {options.source_url!r}: is no address of a page. Give one that begins with https://.")
     if format not in FORMATS:
@@ -78,7 +78,7 @@ def export(board: Leaderboard, format: str, folder: Path, options: ExportOptions
 
 
 def eval_results(evaluator: str, cells: list[Cell], _: Identity, options: ExportOptions) -> dict[str, str]:
-    """Return `.eval_results/dialeval_<coefficient>.yaml` for a model repository of the Hub, one file a coefficient."""
+    """Return `.eval_results/dialeval_<coefficient>.yaml` for a model repository of the Hub, one file per coefficient."""
     if not options.dataset_id or not re.fullmatch(r"[\w.-]+/[\w.-]+", options.dataset_id):
         raise InputError(
             f"--dataset-id {options.dataset_id!r}: the format names the Hub's data set of the human ratings. Give OWNER/NAME."
@@ -97,7 +97,7 @@ def eval_results(evaluator: str, cells: list[Cell], _: Identity, options: Export
         entries.setdefault(coefficient, []).append(entry)
     files = {}
     for coefficient, results in entries.items():
-        # A result file may have its name from anybody.
+        # Names from result files are untrusted.
         name = coefficient if re.fullmatch(r"[a-z0-9_]{1,60}", coefficient) else slug(coefficient)
         path = f"{slug(evaluator)}/.eval_results/dialeval_{name}.yaml"
         files[path] = yaml.safe_dump(results, sort_keys=False, allow_unicode=True, width=1000)
@@ -105,7 +105,7 @@ def eval_results(evaluator: str, cells: list[Cell], _: Identity, options: Export
 
 
 def model_index(evaluator: str, cells: list[Cell], _: Identity, options: ExportOptions) -> dict[str, str]:
-    """Return a model card, README.md, with the results as `model-index` in its metadata and as a table."""
+    """Return a model card, README.md, with the results as `model-index` metadata and as a table."""
     from huggingface_hub import EvalResult, ModelCardData
 
     results = [
@@ -130,7 +130,7 @@ def model_index(evaluator: str, cells: list[Cell], _: Identity, options: ExportO
 
 
 def every_eval_ever(evaluator: str, cells: list[Cell], identity: Identity, options: ExportOptions) -> dict[str, str]:
-    """Return one record in the schema of Every Eval Ever, at its place there; its name is made of its contents."""
+    """Return one record in the schema of Every Eval Ever by its path there; its name is a hash of its contents."""
     created, id = str(options.created.timestamp()), f"dialeval/{slug(evaluator)}"
     runs_here = identity.method in ("rule", "trained") or identity.model_url
     details = {
@@ -154,7 +154,7 @@ def every_eval_ever(evaluator: str, cells: list[Cell], identity: Identity, optio
         "evaluation_results": [_every_eval_ever_result(*value) for value in _values(cells)],
     }
     text = to_json(record, indent=1) + "\n"
-    # Its validator wants the form of random identifiers, version 4.
+    # The validator expects random identifiers (UUID version 4).
     name = uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4)
     return {f"data/dialeval/{id}/{name}.json": text}
 
@@ -167,7 +167,7 @@ FORMATS: Mapping[str, Callable[[str, list[Cell], Identity, ExportOptions], dict[
 
 
 def slug(evaluator: str) -> str:
-    """A name for a folder: the evaluator's, without what a file system or an address minds, and a hash that keeps it unique.
+    """Return a folder name: the evaluator's, without characters special in paths or URLs, and with a hash to make it unique.
 
     Example:
         >>> slug("openai-community/gpt2, dstc10_dialog")

@@ -1,4 +1,4 @@
-"""The leaderboard's way to the Hub: a data set that holds the table, and a Space that shows its page."""
+"""Upload of the leaderboard to the Hub: a data set with the table, and a Space that shows the page."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ SDK_VERSION = "6.31.0"
 
 
 class Upload(NamedTuple):
-    """One repository and what goes into it."""
+    """Repository and its files."""
 
     kind: Kind
     repo_id: str
     files: dict[str, int]
-    """Name to its size in bytes."""
+    """File names with sizes in bytes."""
 
 
 def write_space(folder: Path, output: Path, *, title: str = TITLE, demo: bool = False) -> list[Path]:
     """Write a ready Space to `output`: the page, a Gradio app that shows it, and the Space's README.
 
-    With `demo` the Space installs this package, and the app then has a tab that scores a pasted conversation.
+    With `demo` the Space installs this package, and the app has another tab that scores a pasted conversation.
     """
     _check_complete(folder)
     texts = {name: read_text(folder / name) for name in FILES}
     texts["app.py"] = static_text(__package__, "space_app.py")
-    # The Space's sdk brings gradio.
+    # Spaces bring gradio themselves.
     texts["requirements.txt"] = f"dialeval-plugin>={__version__}\n" if demo else ""
     texts["README.md"] = _card("space_card.md", title, sdk_version=SDK_VERSION)
     for name, text in texts.items():
@@ -54,18 +54,18 @@ def push(
 ) -> list[Upload]:
     """Upload a leaderboard to the Hub's data set `repo_id`, and its page to the Space of the same name.
 
-    The token is the one that `hf auth login` keeps or HF_TOKEN names; HF_ENDPOINT names another Hub. Both repositories are
-    made where they are not there, `private` ones if asked; what was in them besides stays.
+    The token is the one saved by `hf auth login` or in HF_TOKEN; HF_ENDPOINT selects another Hub. Missing repositories are
+    created, `private` ones on request; other files in them are kept.
 
     Raises:
-        InputError: the name is none, `folder` holds no leaderboard, or the Hub refused.
-        MissingPrerequisite: nobody is logged in, or the Hub cannot be reached.
+        InputError: the name is invalid, `folder` has no leaderboard, or the Hub refused.
+        MissingPrerequisite: there is no login, or the Hub cannot be reached.
     """
     check_repository(repo_id)
     board = _check_complete(folder)
     uploads = []
     with tempfile.TemporaryDirectory() as name:
-        # What goes up, and nothing else that lies in `folder`.
+        # Upload these files only, not others in `folder`.
         places: dict[Kind, Path] = {"dataset": Path(name, "dataset")}
         table = board.to_markdown() if board.cells else ""
         write_text(places["dataset"] / "README.md", _card("dataset_card.md", title, csv_file=CSV_FILE, table=table))
@@ -89,5 +89,5 @@ def _check_complete(folder: Path) -> Leaderboard:
 
 
 def _card(name: str, title: str, **fields: str) -> str:
-    # JSON strings are YAML strings, whatever the title holds.
+    # JSON strings are valid YAML strings, so any title is safe.
     return static_text(__package__, name).format(title=title, quoted_title=json.dumps(title), **fields)

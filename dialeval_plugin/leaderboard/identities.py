@@ -1,7 +1,4 @@
-"""Descriptions of evaluators, from result files, scorers and bundled models.
-
-Nothing is guessed: what none of them says stays empty.
-"""
+"""Descriptions of evaluators, from result files, scorers and bundled models; unknown fields stay empty."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ _FIELD = r"\b{}\s*=\s*[{{\"](.*?)[}}\"]\s*(?:,\s*\w+\s*=|,?\s*\}}?\s*$)"
 
 
 def identity_of(runs: Sequence[TaskRun]) -> Identity:
-    """Return what an evaluator is, from the runs that its cells come from, one or more."""
+    """Return the description of an evaluator, from the runs of its cells, at least one."""
     newest = max(runs, key=lambda run: run.date)
     setup, card = newest.setup, _card(newest.setup)
     method, level = _method(setup, card), _LEVEL.search(newest.scorer_signature)
@@ -76,10 +73,10 @@ class _PassportEvaluator(TypedDict):
 def with_passports(
     identities: Mapping[str, Identity], signatures: Mapping[str, str], files: Sequence[Path], folder: Path
 ) -> dict[str, Identity]:
-    """Return identities with the addresses, as seen from a folder, of the passports of the evaluators that have one.
+    """Return identities with the addresses, relative to `folder`, of available passports.
 
-    `signatures` are those of the evaluators' scorers, and `files` what `dialeval certify --output FILE.json` wrote, with the
-    page of the same name beside it. InputError: one is no passport, has no page, or is of no evaluator of the leaderboard.
+    `signatures` are by evaluator; `files` are JSON files of `dialeval certify`, each with its page of the same name next to it.
+    Raises InputError if a file is not a passport, has no page, or belongs to no evaluator of the leaderboard.
     """
     linked = dict(identities)
     for file in files:
@@ -95,7 +92,7 @@ def with_passports(
 
 
 def command(tasks: Sequence[str], setup: Setup) -> str:
-    """Return what runs an evaluator again, without where and how fast its model ran; of folders the last part.
+    """Return the command that repeats a run, with the last part of folder names, and without arguments on device or speed.
 
     Example:
         >>> print(command(["dbdc_yi"], Setup(model="hf", arguments={"pretrained": "/my/gpt2", "device": "cpu"})))
@@ -113,7 +110,7 @@ def _card(setup: Setup) -> ScorerCard | None:
     try:
         return scorer_card(str(setup.arguments["scorer"]))
     except (KeyError, InputError):
-        # A language model, or a scorer of a package that is not installed here.
+        # A language model, or a scorer of a package that is not installed.
         return None
 
 
@@ -132,19 +129,17 @@ def _method(setup: Setup, card: ScorerCard | None) -> Method | None:
 
 def _reads_references(setup: Setup, card: ScorerCard | None, method: Method | None) -> bool | None:
     if method == "replayed":
-        return None  # What a published judge was shown stands in its paper.
+        return None  # The prompt of a published judge is in its paper.
     if card is None:
-        return False if method == "prompted" else None  # No prompt of our tasks shows a reference.
+        return False if method == "prompted" else None  # Prompts of our tasks never show references.
     if "references" in card.needs or setup.arguments.get("direction", "context_to_response") != "context_to_response":
         return True
     return False if card.declared_by in DISTRIBUTIONS else None
 
 
 class _PackagedModel(NamedTuple):
-    """A bundled model."""
-
     identity: str
-    """Its name and hash in signatures."""
+    """Name and hash, as in signatures."""
     n_parameters: int | None
     licence: Licence | None
 
@@ -156,7 +151,7 @@ def _packaged_model(name: str) -> _PackagedModel:
 
 
 def _n_parameters(folder: Path) -> int | None:
-    """Parameters of the weights in a folder; those that are stored as changes of the packaged encoder are as many as it has."""
+    """Return the number of weights in a folder; weights stored as changes of the packaged encoder count with the encoder's."""
     paths = sorted(folder.glob("*.safetensors"))
     own = sum(_of_file(path) for path in paths if path.name != DELTA_FILE)
     base = _n_parameters(resolve(PACKAGED_ENCODER)) or 0 if any(path.name == DELTA_FILE for path in paths) else 0
@@ -170,12 +165,10 @@ def _of_file(path: Path) -> int:
 
 
 def _of_encoder(setup: Setup, card: ScorerCard | None) -> int | None:
-    """Parameters of the packaged encoder, for a scorer that uses its default encoder."""
     is_default = card is not None and "encoder" in card.needs and not {"encoder", "vectors"} & setup.arguments.keys()
     return _n_parameters(resolve(PACKAGED_ENCODER)) if is_default else None
 
 
 def _paper(citation: str) -> tuple[str, str]:
-    r"""Title and address of BibTeX."""
     title, url = (re.search(_FIELD.format(name), citation, re.DOTALL | re.MULTILINE) for name in ("title", "url"))
     return " ".join(re.sub(r"[{}]", "", title[1]).split()) if title else "", url[1] if url else ""

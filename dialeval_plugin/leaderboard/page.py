@@ -1,6 +1,6 @@
-"""The leaderboard as one HTML file: a forest plot, tables to filter, a comparison, plots and cases; it loads nothing.
+"""The leaderboard as one HTML file that loads nothing: a forest plot, tables with filters, a comparison, plots and cases.
 
-The page is readable without JavaScript; what may run in it, see `pages.html`.
+The page is readable without JavaScript; `pages.html` states which scripts may run.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ TITLE = "Dialogue evaluators against people"
 UNKNOWN = "unknown"
 _HEAT_STEPS = 5
 _SMALL_MODEL = 100_000_000
-"""Parameters up to which the filter calls a model small."""
+"""Largest number of parameters that the filter calls small."""
 
 
 def render(board: Leaderboard, evidence: Sequence[EvaluatorRows] = (), *, title: str = TITLE) -> str:
-    """Return the page; a cell without evidence has its figures only, without plots and cases."""
+    """Return the page; a cell without evidence has figures, but no plots or cases."""
     filters = {"named": coefficient_name, "heat": _heat, "breakable": breakable, "facts": identity_in_words}
     filters |= {"wrapped": _wrapped, "bounds": _bounds, "three": number_text}
     identities = {name: board.identities.get(name, Identity()) for name in board.evaluators}
@@ -55,7 +55,6 @@ def render(board: Leaderboard, evidence: Sequence[EvaluatorRows] = (), *, title:
 
 
 def _of_ranking(board: Leaderboard) -> dict[str, Any]:
-    """Variables of the ranking with its forest plot."""
     ranking = board.ranking(board.main)
     means = {name: board.reference_mean(name, board.main, ranking.sets) for name in (ONE_PERSON, HALF_THE_PEOPLE)}
     people = {name: mean for name, mean in means.items() if mean is not None}
@@ -74,7 +73,6 @@ def _of_ranking(board: Leaderboard) -> dict[str, Any]:
 
 
 def _of_sets(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[str, Any]:
-    """Variables of the tables and plots of data sets."""
     sets = _all_sets(board)
     columns = {one: [column for column in board.columns if column.rated_set == one] for one in sets}
     return {
@@ -89,7 +87,7 @@ def _of_sets(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[str,
 
 
 def coefficient_name(name: str) -> str:
-    """A coefficient's name for people.
+    """Return the printed name of a coefficient.
 
     Example:
         >>> coefficient_name("spearman"), coefficient_name("f1_b")
@@ -100,7 +98,7 @@ def coefficient_name(name: str) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """An evaluator's name with its options in small print, and places between its words where a line may end."""
+    """Return an evaluator's name with its options in small print and possible line breaks between words."""
     words, bracket, options = (str(escape(part)) for part in name.partition(" ("))
     words, options = re.sub("([_/])", r"\1<wbr>", words), re.sub("(/)", r"\1<wbr>", options)
     html = f"{words} <small>({options}</small>" if bracket else words
@@ -108,7 +106,6 @@ def breakable(name: str) -> Markup:
 
 
 def _wrapped(text: str) -> Markup:
-    """A long line of code with places after commas and bars where it may end."""
     return Markup(re.sub("([,|])", r"\1<wbr>", str(escape(text))))  # noqa: S704 - escaped here
 
 
@@ -117,7 +114,7 @@ def _bounds(one: HasInterval) -> str:
 
 
 def identity_in_words(identity: Identity) -> dict[str, str]:
-    """Texts of the tables on an evaluator, by column; "unknown" where nothing tells.
+    """Return the table texts that describe an evaluator, by column; "unknown" if unavailable.
 
     Example:
         >>> identity_in_words(Identity(method="trained", reads_references=False, n_parameters=23_800_000))
@@ -134,7 +131,7 @@ def identity_in_words(identity: Identity) -> dict[str, str]:
 
 
 def cost_in_words(cost: Cost, identity: Identity) -> str:
-    """Cost of runs in words; requests and prompts only of evaluators that ask a model.
+    """Return the cost of runs as text; requests and prompts only for evaluators that prompt a model.
 
     Example:
         >>> cost_in_words(Cost(seconds=75.2, n_requests=1200), Identity(method="prompted"))
@@ -149,7 +146,7 @@ def cost_in_words(cost: Cost, identity: Identity) -> str:
 
 
 def lacking(board: Leaderboard, evaluator: str, sets: Sequence[RatedSet]) -> str:
-    """Why an evaluator is not ranked on some sets, as "needs references: FED, turns"; empty for one that is."""
+    """Return why an evaluator is not ranked on some sets, such as "needs references: FED, turns"; empty if it is ranked."""
     sets_by_reason: dict[str, list[str]] = {}
     for column in board.columns_with(board.main):
         if column.rated_set in sets and (why := _lack(board, evaluator, column)):
@@ -170,13 +167,12 @@ def _all_sets(board: Leaderboard) -> list[RatedSet]:
 
 
 def _set_name(board: Leaderboard, one: RatedSet) -> str:
-    """The name of a set, with its level where the data set has both."""
     levels = {other.level for other in _all_sets(board) if other.dataset == one.dataset}
     return board.title(one.dataset) if len(levels) == 1 else f"{board.title(one.dataset)}, {one.level}s"
 
 
 def _kinds(identity: Identity) -> dict[str, str]:
-    """Value of each filter for an evaluator."""
+    """Return the value of each filter for an evaluator."""
     n = identity.n_parameters
     size = UNKNOWN if n is None else "none" if n == 0 else "up to 100 M" if n <= _SMALL_MODEL else "more than 100 M"
     use = {True: "commercial use", False: "non-commercial", None: UNKNOWN}[identity.commercial_use]
@@ -186,7 +182,7 @@ def _kinds(identity: Identity) -> dict[str, str]:
 
 
 def _filters(identities: Mapping[str, Identity]) -> dict[str, list[str]]:
-    """Name of a filter to the values that occur, the unknown last."""
+    """Return the values of each filter, "unknown" last."""
     kinds = [_kinds(identity) for identity in identities.values()]
     names = dict.fromkeys(name for one in kinds for name in one)
     return {name: sorted({one[name] for one in kinds}, key=lambda value: (value == UNKNOWN, value)) for name in names}
@@ -200,7 +196,6 @@ def _total_cost(board: Leaderboard, evaluator: str) -> Cost:
 
 
 def _cards(identities: Iterable[Identity]) -> dict[str, tuple[str, str]]:
-    """Map each anchor to the title and text of an evaluator's card."""
     metrics = {identity.card: metrics_path() / identity.card for identity in identities if identity.card}
     models = {identity.model_card: PRETRAINED / identity.model_card for identity in identities if identity.model_card}
     cards = {f"card-{name}": (f"Metric {name}", folder) for name, folder in sorted(metrics.items())}
@@ -209,7 +204,6 @@ def _cards(identities: Iterable[Identity]) -> dict[str, tuple[str, str]]:
 
 
 def _card_text(text: str) -> str:
-    """A card without the lines between --- that are for the Hub."""
     return (text.partition("\n---\n")[2] if text.startswith("---\n") else text).strip()
 
 
@@ -218,7 +212,7 @@ def _data(
     identities: Mapping[str, Identity],
     pairs: Mapping[Column, Mapping[tuple[str, str], HasInterval]],
 ) -> dict[str, Any]:
-    """Data of the page's script: figures to five decimals, places in lists in place of names."""
+    """Return the data of the page's script: figures with five decimals, and indices instead of names."""
     names, sets = board.evaluators, _all_sets(board)
     place = {name: number for number, name in enumerate(names)}
     values = {
@@ -249,19 +243,18 @@ def _data(
 
 
 def _figure(figure: Figure | None) -> list[float] | int:
-    """Value, ends, and a 1 where they are rough; 0 where there is no value."""
+    """Return value, interval, and a 1 if it is rough; 0 without a value."""
     if figure is None or figure.value is None:
         return 0
     return [*_numbers(figure), *([1] if figure.is_rough else [])]
 
 
 def _numbers(one: HasInterval) -> list[float]:
-    """The value, and the ends of its interval where there is one."""
     return [round(number, 5) for number in (one.value, one.ci_low, one.ci_high) if number is not None]
 
 
 def _plots(board: Leaderboard, column: Column, evidence: Sequence[EvaluatorRows]) -> dict[str, str]:
-    """Evaluator to its picture; nothing for one without a scored row."""
+    """Return the plot of each evaluator with a scored row."""
     by_evaluator = {item.evaluator: item.scored for item in evidence if item.column == column and item.scored}
     pictures = {}
     for evaluator in board.evaluators:
@@ -272,7 +265,7 @@ def _plots(board: Leaderboard, column: Column, evidence: Sequence[EvaluatorRows]
 
 
 def _heat(figure: Figure) -> str:
-    """Name of the tint of a value between -1 and 1; none where lower is better or the value is no such number."""
+    """Return the name of the tint of a value in [-1, 1]; empty for other values, or if lower is better."""
     if figure.value is None or not figure.higher_is_better or abs(figure.value) > 1:
         return ""
     step = min(_HEAT_STEPS, 1 + int(abs(figure.value) * _HEAT_STEPS * 1.25))

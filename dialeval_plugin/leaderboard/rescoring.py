@@ -1,4 +1,4 @@
-"""Computes the statistics of lm-eval runs again from their samples, with other settings if asked: no model is needed."""
+"""Computes the statistics of lm-eval runs again from their samples, with other settings if requested; no model is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
-    """Keep the newest run of each cell, in the order of the runs, which is newest first."""
+    """Keep the newest run of each cell; `runs` are sorted with the newest first."""
     newest_runs: dict[tuple[str, ...], TaskRun] = {}
     for run in runs:
         newest_runs.setdefault((*run.cell, run.task), run)
@@ -32,16 +32,13 @@ def newest(runs: Iterable[TaskRun]) -> list[TaskRun]:
 def rescore(
     runs: Sequence[TaskRun], question: ReportOptions, *, human: str = "mean", only_coefficients: bool = False
 ) -> list[AgreementResult]:
-    """Return the statistics of all runs that have samples; with the settings of the tasks, they are what the runs printed.
+    """Return the statistics of all runs that have samples; with the settings of the tasks, they equal the printed ones.
 
     Args:
-        runs: see `result_files.read_runs`.
+        runs: see `result_files.read_runs`; an InputError if none has samples, or they lack a requested rating.
         question: coefficients, level, range and bootstrap.
-        human: how one rating is made of several; see `raters.AGGREGATIONS`.
-        only_coefficients: leave out the tasks that compare or classify, whose statistics are others.
-
-    Raises:
-        InputError: no run has samples, or a rating is asked for that the samples do not tell.
+        human: aggregation of several ratings into one; see `raters.AGGREGATIONS`.
+        only_coefficients: leave out tasks that compare or classify, which have other statistics.
     """
     with_samples = [run for run in runs if run.outcomes]
     if len(with_samples) < len(runs):
@@ -63,17 +60,15 @@ def rescore(
 
 
 def _explained(finding: AgreementResult) -> AgreementResult:
-    """Say of an evaluator without any score why it has none."""
     why = no_scores(Counter(finding.unscored))
     if finding.estimate.n_scored or not why:
         return finding
     reason = f"{finding.evaluator}, {finding.dataset}: undefined ({why})."
-    # There is nothing to withhold.
     return replace(finding, is_withheld=False, estimate=replace(finding.estimate, reason=reason))
 
 
 def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:
-    """Return the scores and ratings of a run, one table a few-shot seed."""
+    """Return the scores and ratings of a run, one table per few-shot seed."""
     rows = list(run.rows or ())
     if human != "mean" and not all(row.ratings for row in rows):
         raise InputError(f"{run.path}: the samples of {run.task} do not have the single raters' answers. Use --human mean.")
@@ -105,7 +100,6 @@ def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:
 
 
 def _others(run: TaskRun, bootstrap: Bootstrap) -> list[AgreementResult]:
-    """The statistics of a task that compares, classifies or detects breakdowns."""
     results = []
     for name, estimate in KINDS[run.kind].estimates(run.outcomes or (), bootstrap).items():
         quality, _, statistic = name.partition("_") if run.kind == "preference" else (run.about.quality, "", name)

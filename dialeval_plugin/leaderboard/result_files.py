@@ -1,13 +1,12 @@
-"""Reads what lm-eval wrote: `results_*.json` and `samples_<task>_*.jsonl` of this package's tasks, without lm-eval.
+"""Reader of lm-eval's `results_*.json` and `samples_<task>_*.jsonl` for tasks of this package; lm-eval is not needed.
 
-`read_runs(paths)` returns one `TaskRun` for each evaluator on each task, newest first. A task that scores in several ways at
-once (`slide`, `dre`, `convai_opinion`) gives one for each way, its `variant`. The rows of a run are there where the host was
-told to `--log_samples`: one `RatedRow` a rated response or dialogue, with its score, the raters and its dialogue; the texts are
-read from the file when they are asked for (`RatedRow.document`).
+`read_runs(paths)` returns one `TaskRun` for each evaluator on each task, newest first. A task with several scores (`slide`,
+`dre`, `convai_opinion`) gives one for each, its `variant`. With `--log_samples`, a run has one `RatedRow` per rated response or
+dialogue, with its score, raters and dialogue; `RatedRow.document` reads the texts from the file on request.
 
-Layouts: `FOLDER/<model>/results_<date>.json` with the samples beside it; `NAME_<date>.json` with the samples beside it, where
-`--output_path` ends in .json; and what `--hf_hub_log_args` put on the Hub, where results and samples may lie in folders of
-different names. Results and samples belong together by their date, which the host writes to the microsecond.
+Layouts: `FOLDER/<model>/results_<date>.json` with the samples in the same folder; `NAME_<date>.json` with the samples in the
+same folder, if `--output_path` ends in .json; and files uploaded by `--hf_hub_log_args`, whose results and samples may be in
+different folders. The date, which lm-eval writes to the microsecond, connects results and samples.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _DATE = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
 _OF_DOCUMENTS: tuple[TaskKind, ...] = ("rating", "rating_over_seeds", "classification", "breakdown")
 """Kinds of task whose items are single documents."""
 _NO_NUMBERS = {"NaN": None, "Infinity": None, "-Infinity": None}
-"""The host writes them where a foreign task has no number."""
+"""lm-eval writes them if a task of another package has no number."""
 
 _Count: TypeAlias = Annotated[int, Ge(0)]
 
@@ -69,7 +68,7 @@ _OfTasks = TypedDict("_OfTasks", {"n-shot": dict[str, int | None], "n-samples": 
 
 
 class _File(_OfTasks, total=False):
-    """Fields that are read of a result file."""
+    """Fields read from a result file."""
 
     results: Required[dict[str, dict[str, Any]]]
     configs: Required[dict[str, dict[str, Any] | None]]
@@ -84,11 +83,9 @@ class _File(_OfTasks, total=False):
 def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
     """Read all runs of this package's tasks from result files, samples files and folders, newest first.
 
-    Several runs of one cell are all there. A run that was copied (to the Hub and back) counts once. Tasks of others in the
-    same file are left out, as are sets that were absent when the run was made.
-
-    Raises:
-        InputError: a path is not there, a file is damaged, samples have no results, or there is no run at all.
+    All runs of a cell are returned, but copies of one run (to the Hub and back) only once. Tasks of other packages are left
+    out, as are sets that were absent during the run. Raises InputError if a path does not exist, a file is damaged, samples
+    have no results, or there is no run.
     """
     sources = [Path(path) for path in paths]
     results, samples = _find_files(sources)
@@ -104,12 +101,12 @@ def read_runs(paths: Iterable[Path | str]) -> list[task_runs.TaskRun]:
             f"{names}: no result of this package's tasks is there. Give what `dialeval lm-eval --output_path FOLDER "
             "--log_samples` wrote."
         )
-    # Sorting is stable: what one run printed stays in its order.
+    # Sorting is stable: variants of one run keep their order.
     return tell_apart(sorted(runs.values(), key=lambda run: run.date, reverse=True))
 
 
 def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:
-    """Refuse runs of one evaluator that were made by different scorers, whose figures must not share a name."""
+    """Raise InputError if different scorers ran under one evaluator name, because their figures must not share it."""
     first_runs: dict[str, task_runs.TaskRun] = {}
     for run in runs:
         first = first_runs.setdefault(run.evaluator, run)
@@ -122,7 +119,7 @@ def check_one_scorer(runs: Iterable[task_runs.TaskRun]) -> None:
 
 
 def _find_files(sources: Sequence[Path]) -> tuple[Iterable[Path], Mapping[tuple[str, str], Path]]:
-    """Result files, and samples files by (task, date)."""
+    """Return result files, and samples files by (task, date)."""
     results: dict[Path, None] = {}
     samples: dict[tuple[str, str], Path] = {}
     for path in sources:
@@ -148,7 +145,7 @@ def _expanded(path: Path) -> Iterator[Path]:
         raise InputError(f"{path}: there is no such file or folder.")
     else:
         yield path
-        # The other half of a run that is named by one of its files.
+        # Results and samples of a run belong together, also if only one of them was given.
         if date := _DATE.search(path.stem):
             yield from sorted(file for file in path.parent.glob(f"*_{date[1]}.json*") if file != path)
 
@@ -295,7 +292,7 @@ class _Task:
         return task_runs.Setup(
             model=redacted(config.get("model") or ""),
             arguments=result_names.model_arguments(config),
-            # The host writes -1 where it cannot count them.
+            # lm-eval writes -1 if it cannot count them.
             n_parameters=max(config.get("model_num_parameters") or 0, 0) or None,
             is_on_hub=bool(config.get("model_sha")),
             limit=config.get("limit"),
@@ -310,9 +307,9 @@ class _Task:
         return {task_runs.UNKNOWN: n_unscored} if rows is None else Counter(row.unscored for row in rows if row.unscored)
 
     def _default_reason(self) -> str:
-        """Why a row without a logged reason has no score."""
+        """Return the reason for rows without a score and without a logged reason."""
         if self.file["config"].get("model") != SCORER_MODEL:
-            # A prompt that was answered by choice: no choice had a probability.
+            # In multiple-choice prompts, no choice had a probability.
             return Reason.NON_FINITE.value
         recorded = list(self.file["config"].get("scorer_unscored", {}).get(self.task, {}))
         return recorded[0] if len(recorded) == 1 else task_runs.UNKNOWN
@@ -326,7 +323,7 @@ class _Task:
         return of_scorer or next(iter(of_samples), "")
 
     def _marked(self, mark: str) -> list[tuple[dict[str, Any], task_runs.Place]]:
-        """The samples that have the metric, which a placeholder for an absent set has not."""
+        """Return the samples that have the metric; placeholders for an absent set do not."""
         return [(sample, place) for sample, place in self.samples.values if mark in sample] if self.samples else []
 
     def _outcomes(self, kind: TaskKind, mark: str) -> task_runs.Outcomes | None:
@@ -339,7 +336,6 @@ class _Task:
         return tuple(checked(outcomes, list[record], f"{path}: {mark}", advice=AGAIN))  # type: ignore[valid-type]
 
     def _figures(self, values: Mapping[str, Any]) -> dict[str, float | Undefined]:
-        """The host's values of metrics, without its own columns."""
         figures: dict[str, float | Undefined] = {}
         for name, value in values.items():
             if name not in {"alias", "name", "sample_len", "sample_count"} and not name.endswith("_stderr"):
@@ -350,7 +346,7 @@ class _Task:
 
 
 def _number(value: Any, where: str, *, lowest: float, highest: float = math.inf) -> float | None:
-    """A finite number, which the host may have written as text; None for "N/A", "undefined (...)", an empty value and NaN."""
+    """Return a finite number, also from text; None for "N/A", "undefined (...)", an empty value and NaN."""
     if isinstance(value, bool):
         raise InputError(f"{where}: is {value!r}, which is no number. Copy the file again.")
     try:

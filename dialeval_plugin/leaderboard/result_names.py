@@ -1,7 +1,7 @@
 """Method, data, level, quality, evaluator and settings of a task in an lm-eval result file.
 
-Where two evaluators that differ have one short name, both get what differs: more of the path of folders, other settings in
-brackets. A scorer is known by its signature, so it has one name wherever its model lies.
+If different evaluators share a short name, both names get longer: more of the path of folders, and other settings in brackets.
+The signature identifies a scorer, so its name does not depend on the folder of its model.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ TECHNICAL = {
     *("num_concurrent", "parallelize", "tensor_parallel_size", "timeout", "tokenized_requests", "trust_remote_code"),
     "verify_certificate",
 }
-"""Arguments that say where and how fast a model runs, not what it says."""
+"""Arguments that affect where and how fast a model runs, but not its output."""
 _SETTINGS = ("model_sha", "model_revision", "model_dtype", "gen_kwargs", "limit", "random_seed", "fewshot_seed")
 _OF_TASKS = ("version", "config_source", "dialeval", "rated_quality")
-"""Fields of a task's metadata that are not the evaluator's."""
+"""Fields of a task's metadata that do not describe the evaluator."""
 _OF_SMALL_MODELS = ("slm", "fusion", "slm_scale", "clip", "round3", "normalise", "eq26", "clamp")
-"""Options of the tasks that have a small model of their own; they have no effect on others."""
+"""Options of tasks that have a small model; they have no effect on others."""
 _LONGEST_SETTING = 60
 _NUMBER = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?")
 
 
 def describe_task(task: str, metadata: Any, where: str) -> TaskDescription | None:
-    """Return what a task's metadata says of it; None of a task that is not this package's."""
+    """Return the description in a task's metadata; None for a task of another package."""
     if not isinstance(metadata, Mapping) or "dialeval" not in metadata:
         return None
     description = metadata["dialeval"]
@@ -50,9 +50,9 @@ def describe_task(task: str, metadata: Any, where: str) -> TaskDescription | Non
 
 
 def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the model's arguments of a result file, which older hosts wrote as one string; secrets are left out.
+    """Return the model's arguments in a result file, which older hosts wrote as one string, without secrets.
 
-    Of the model that is a scorer the scorer is always one of them.
+    For a scorer they include `scorer`.
 
     Example:
         >>> model_arguments({"model_args": "pretrained=gpt2,dtype=float32,api_key=x"})
@@ -65,17 +65,17 @@ def model_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("model") == SCORER_MODEL:
         arguments.setdefault("scorer", DEFAULT_SCORER)
     if llm_args := arguments.get("llm_args"):
-        # Those of the language model that a scorer asks, which may have a key of their own.
+        # The language model prompted by a scorer may have its own API key.
         public = model_arguments({"model_args": llm_args})
         arguments["llm_args"] = ",".join(f"{name}={value}" for name, value in public.items())
     return arguments
 
 
 def evaluator_name(config: Mapping[str, Any], shorten: Callable[[Any], str] | None = None) -> str:
-    """Return what ran: a scorer behind `dialogue-metric`, or a language model, with the arguments that can move a score.
+    """Return the name of a scorer or language model, with the arguments that can change a score.
 
-    `shorten` makes texts of arguments; by default folders are named by their last part. Of a scorer's arguments those that are
-    words stand without their name, and what would be said twice is said once.
+    `shorten` turns an argument into text; by default a folder becomes its last part. A scorer's text arguments appear without
+    their name, and repeated text once.
 
     Example:
         >>> evaluator_name({"model": "dialogue-metric", "model_args": {"scorer": "slide", "slm": "/models/code"}})
@@ -97,10 +97,7 @@ def evaluator_name(config: Mapping[str, Any], shorten: Callable[[Any], str] | No
 
 
 def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription, variant: str) -> str:
-    """Return the name of the evaluator of a task, with everything that tells it from others.
-
-    A scorer does not see the prompt, so its own name is all that tells it from others.
-    """
+    """Return the name of a task's evaluator with everything that distinguishes it; a scorer's has no prompt settings."""
     model = evaluator_name(file["config"])
     shots = file.get("n-shot", {}).get(task) or 0
     of_prompt = [
@@ -114,7 +111,7 @@ def evaluator_of_run(file: Mapping[str, Any], task: str, about: TaskDescription,
 
 
 def other_settings(file: Mapping[str, Any], task: str, method: str) -> dict[str, Any]:
-    """Return the settings of a run, besides its model's arguments, on which an answer to a task depends."""
+    """Return the settings of a run, other than model arguments, that can change an answer."""
     config, metadata = file["config"], file["configs"][task]["metadata"]
     settings = config.get("gen_kwargs") or {}
     typed = {name: value for name, value in metadata.items() if name not in {*_OF_TASKS, *model_arguments(config)}}
@@ -131,7 +128,7 @@ def other_settings(file: Mapping[str, Any], task: str, method: str) -> dict[str,
 
 
 def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str, inner: str) -> str:
-    """Return everything in a result file that can move a number of a task, and the scorer's own signature, `inner`."""
+    """Return everything in a result file that can change a number of a task, and the scorer's own signature, `inner`."""
     config = file["config"]
     settings = {
         "model": config.get("model"),
@@ -153,13 +150,13 @@ def run_signature(file: Mapping[str, Any], task: str, variant: str, quality: str
 
 
 def shortened(value: Any) -> str:
-    """Return an argument as text, of a folder its last part."""
+    """Return an argument as text, a folder as its last part."""
     text = str(value)
     return text.rstrip("/").rpartition("/")[2] if is_folder(text) else text
 
 
 def is_folder(value: Any) -> bool:
-    """Whether an argument is spelled as a place on the machine."""
+    """Return whether an argument looks like a path."""
     return str(value).startswith(("/", "./", "../", "~"))
 
 
@@ -175,7 +172,7 @@ def _option(key: str, value: str) -> str:
 
 
 def tell_apart(runs: Sequence[TaskRun]) -> list[TaskRun]:
-    """Return the runs, with longer names where different evaluators would have the same one."""
+    """Return the runs, with longer names if different evaluators would share one."""
     renamed = list(runs)
     for field, names_of in (("model", _by_folders), ("evaluator", _by_settings)):
         groups: dict[str, list[int]] = defaultdict(list)
@@ -183,7 +180,7 @@ def tell_apart(runs: Sequence[TaskRun]) -> list[TaskRun]:
             groups[getattr(run, field)].append(place)
         for places in groups.values():
             own = [renamed[place] for place in places]
-            # What a task's own small model signs is no part of a language model.
+            # The signature of a task's small model does not identify a language model.
             if len({(run.setup.model == SCORER_MODEL and run.scorer_signature) or place for place, run in enumerate(own)}) > 1:
                 for place, run, name in zip(places, own, names_of(own), strict=True):
                     renamed[place] = replace(run, model=name, evaluator=name + run.evaluator.removeprefix(run.model))
@@ -211,7 +208,6 @@ def _by_settings(runs: Sequence[TaskRun]) -> Iterator[str]:
 
 
 def _arguments(run: TaskRun) -> dict[str, Any]:
-    """Also those of the language model that a scorer asks."""
     return {**model_arguments({"model_args": run.setup.arguments.get("llm_args")}), **run.setup.arguments}
 
 
@@ -221,7 +217,7 @@ def _settings(run: TaskRun) -> Mapping[str, str]:
 
 
 def _tails(folders: set[str]) -> dict[str, str]:
-    """The shortest end of each folder that tells it from the others."""
+    """Return the shortest path end of each folder that is unique."""
     parts = {folder: posixpath.normpath(folder).split("/") for folder in folders}
     tails = {}
     for folder, own in parts.items():

@@ -1,4 +1,4 @@
-"""Runs of one evaluator on one task in lm-eval's files: figures, and one row a rated response or dialogue."""
+"""Runs of one evaluator on one task in lm-eval's files: figures, and one row per rated response or dialogue."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from .board import Cost
 RunKind: TypeAlias = Literal["rating", "classification", "preference", "breakdown"]
 Figures: TypeAlias = Mapping[str, float | Undefined]
 Outcomes: TypeAlias = tuple[Any, ...]
-"""The records of a run's documents, one an item; see `hosts.lm_eval.tasks.kinds`."""
+"""Records of a run's documents, one per item; see `hosts.lm_eval.tasks.kinds`."""
 
 UNKNOWN = "unknown"
-"""Reason of an unscored row where the file does not say why."""
+"""Reason of an unscored row if the file reports none."""
 RATING_METRICS = tuple(f"{name}{end}" for name in COEFFICIENTS for end in ("", "_ci_low", "_ci_high", "_deviation"))
 CLUSTER_AND_SCORE: Mapping[RunKind, tuple[int, int]] = {"classification": (2, 1), "breakdown": (2, 0), "preference": (0, 2)}
 """Indices of cluster and score in the outcomes of each kind that has no rows."""
 
 
 class TaskDescription(NamedTuple):
-    """Description of a task; "" where nothing says it."""
+    """Description of a task; "" for unknown fields."""
 
     method: str
-    """Name of the way in which answers become scores: the task's group, with its choice of examples."""
+    """How answers become scores: the task's group, with its choice of examples."""
     dataset: str
     level: str
     kind: TaskKind
     quality: str = ""
     variant: str = ""
-    """Name of the score, such as "in_dre", where the task has several; at first that of the main one."""
+    """Name of the score, such as "in_dre", for a task with several; initially the main score."""
     lower_is_better: tuple[str, ...] = ()
 
 
@@ -55,7 +55,7 @@ class _Turn(TypedDict, total=False):
 
 
 class SampleDocument(TypedDict, total=False):
-    """Fields that are read of a task's document."""
+    """Fields read from a task's document."""
 
     id: Required[str]
     level: str
@@ -77,37 +77,36 @@ class Place(NamedTuple):
 
     path: Path
     offset: int
-    """Bytes before its line."""
+    """Number of bytes before its line."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatedRow:
-    """One rated response or dialogue."""
+    """Rated response or dialogue."""
 
     id: str
     cluster: str
     """Label of its dialogue, whose rows are resampled together."""
     item: str
-    """Label of its context, the same for all systems' responses to it."""
+    """Label of its context, shared by the responses of all systems."""
     system: str | None
     score: float | None
     unscored: str | None
-    """Why it is: a value of `scores.Reason`, or `UNKNOWN`; None where it has a score."""
+    """Reason for a missing score: a value of `scores.Reason`, or `UNKNOWN`; None with a score."""
     rating: float
     ratings: tuple[float, ...]
-    """Each rater's answer; () in files that do not tell."""
+    """Ratings, one per rater; () if the file lacks them."""
     response_words: int
-    """Words of the response; of the whole dialogue where that was rated."""
+    """Words of the response, or of a rated dialogue."""
     context_words: int
     seed: int | None
-    """Seed of the few-shot examples, in a task that runs with several; the same id then occurs once a seed."""
+    """Seed of the few-shot examples, in a task with several; each id then occurs once per seed."""
     place: Place = field(repr=False)
 
     def document(self) -> dict[str, Any]:
         """Read the task's document: context, response, references, facts or turns, as our tasks write them.
 
-        Raises:
-            InputError: the file is gone or has changed since the run was read.
+        Raises InputError if the file is gone or has changed since the run was read.
         """
         try:
             with self.place.path.open("rb") as file:
@@ -123,13 +122,13 @@ class Setup:
     """Settings of the host's run.
 
     Attributes:
-        model: the host's name of the kind of model, without secrets.
-        arguments: its arguments, without secrets.
-        n_parameters: of the model, where the host counted them.
+        model: the host's name for the kind of model, without secrets.
+        arguments: model arguments, without secrets.
+        n_parameters: parameters of the model, if the host counted them.
         is_on_hub: whether the host found the model's revision on the Hub.
-        limit: documents of each task, or the share of them; None for all.
-        has_chat_template: whether prompts went through the model's chat template.
-        others: settings of the generation, `--metadata`, the revision and the hashes of templates, without secrets.
+        limit: number or share of documents per task; None for all.
+        has_chat_template: whether prompts used the model's chat template.
+        others: generation settings, `--metadata`, the revision and hashes of templates, without secrets.
     """
 
     model: str
@@ -143,41 +142,41 @@ class Setup:
 
 @dataclass(frozen=True)
 class TaskRun:
-    """One run of one evaluator on one task."""
+    """Run of one evaluator on one task."""
 
     evaluator: str
-    """Model or scorer with everything that tells it from others: arguments, method, examples, template."""
+    """Model or scorer with everything that distinguishes it: arguments, method, examples, template."""
     model: str
-    """The language model or scorer with its arguments."""
+    """Language model or scorer with its arguments."""
     about: TaskDescription
-    """The task, with level and quality from its documents where its metadata has none, and the `variant` of this run."""
+    """Task description with the `variant` of this run; level and quality are from documents if the metadata lack them."""
     task: str
     version: str
     date: datetime
-    """When the run started, in UTC."""
+    """Start of the run, in UTC."""
     printed: Figures
-    """The metrics that the run printed of this variant."""
+    """Printed metrics of this variant."""
     n_total: int
     n_scored: int
     unscored_by_reason: Mapping[str, int]
     signature: str
-    """Everything in the file that can move a number."""
+    """Everything in the file that can change a number."""
     scorer_signature: str
-    """The part of it that the scorer, or the task's own small model, wrote; "" where there is none."""
+    """Part of it written by the scorer, or by the task's small model; "" if there is none."""
     setup: Setup
     is_partial: bool
-    """Whether the host was told to run a part of the documents only."""
+    """Whether only a part of the documents was run."""
     cost: Cost
-    """The time is that of the whole run, shared out among its tasks by their requests."""
+    """Cost of the run; its time is divided among the tasks by their number of requests."""
     rows: tuple[RatedRow, ...] | None
-    """Rows in file order; None without samples, or where the task compares or classifies (see `outcomes`)."""
+    """Rows in file order; None without samples, or for tasks that compare or classify (see `outcomes`)."""
     outcomes: Outcomes | None
-    """Inputs of the task's own aggregations, one an item; None without samples."""
+    """Inputs of the task's own aggregations, one per item; None without samples."""
     path: Path
 
     @property
     def kind(self) -> RunKind:
-        """Kind of the outcomes; the rows of all other kinds are ratings."""
+        """Kind of the outcomes; "rating" for all kinds with rows."""
         return cast("RunKind", self.about.kind if self.about.kind in CLUSTER_AND_SCORE else "rating")
 
     @property
@@ -197,20 +196,17 @@ class TaskRun:
 
     @property
     def metrics(self) -> Mapping[str, float | None]:
-        """Every metric of this variant, as the task's own aggregations compute it; None where undefined.
-
-        Without samples those that the run printed.
-        """
+        """Metrics of this variant by the task's own aggregations, or as printed if there are no samples; None if undefined."""
         return {name: None if isinstance(value, str) else value for name, value in self._figures.items()}
 
     @property
     def undefined(self) -> Mapping[str, str]:
-        """Why a metric is None."""
+        """Reasons for metrics that are None."""
         return {name: str(value) for name, value in self._figures.items() if isinstance(value, str)}
 
     @property
     def n_clusters(self) -> int | None:
-        """Dialogues with a scored row, which the intervals resample; None where the samples are not there."""
+        """Number of dialogues with a scored row, which intervals resample; None without samples."""
         if self.rows is not None:
             return len({row.cluster for row in self.rows if row.score is not None})
         if self.outcomes is None:
@@ -220,29 +216,29 @@ class TaskRun:
 
     @property
     def has_rough_intervals(self) -> bool:
-        """Whether its intervals rest on few dialogues; see `bootstrap.Estimate`."""
+        """Whether its intervals are based on few dialogues; see `bootstrap.Estimate`."""
         return self.n_clusters is not None and MIN_CLUSTERS <= self.n_clusters < ROUGH_CLUSTERS
 
     @property
     def cell(self) -> tuple[str, str, str, str]:
-        """Evaluator, data, level and quality: what makes two runs repetitions of each other."""
+        """Evaluator, data, level and quality; runs with the same cell are repetitions."""
         return self.evaluator, self.about.dataset, self.about.level, self.about.quality
 
 
 def rated_rows(
     samples: Sequence[tuple[Mapping[str, Any], Place]], outcomes: Outcomes, mark: str, variant: str, default_reason: str
 ) -> tuple[RatedRow, ...]:
-    """Return a row a sample, from what became of it; of opinions one a dialogue.
+    """Return one row per sample from its outcome; for opinions, one per dialogue.
 
     Args:
-        samples: those that have the metric `mark`, in file order, one an outcome.
+        samples: those with the metric `mark`, in file order, one per outcome.
         outcomes: see `TaskRun.outcomes`.
-        mark: the metric that every sample has.
+        mark: metric that every sample has.
         variant: see `TaskDescription.variant`.
-        default_reason: why a sample that logs no reason has no score.
+        default_reason: reason for a missing score if the sample logs none.
     """
     if outcomes and isinstance(outcomes[0], Opinion):
-        # Turns are joined as the task's own aggregation joins them.
+        # Turns are joined as in the task's own aggregation.
         last = {sample["doc"]["dialogue"]: (sample["doc"], place) for sample, place in samples}
         return tuple(_opinion_row(*last[opinion.dialogue], opinion, variant) for opinion in dialogue_opinions(outcomes))
     return tuple(
@@ -293,7 +289,7 @@ def _opinion_row(document: Mapping[str, Any], place: Place, opinion: DialogueOpi
 
 
 def _why(sample: Mapping[str, Any], variant: str) -> str | None:
-    """The logged reason: the variant's own, else the first that the sample has, else None."""
+    """Return the logged reason: the variant's own, else the sample's first one, else None."""
     names = [name for name in sample if name.endswith("_unscored") and not name.endswith("n_unscored")]
     for name in sorted(names, key=lambda name: name != f"{variant}_unscored"):
         if isinstance(sample[name], list) and sample[name]:

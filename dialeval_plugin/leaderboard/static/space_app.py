@@ -1,6 +1,6 @@
-"""Shows the leaderboard, which is one self-contained HTML file, as a Space: `python app.py`.
+"""Space that shows the leaderboard, one self-contained HTML file: `python app.py`.
 
-Where dialeval-plugin is installed, as requirements.txt may ask, a second tab scores a pasted conversation.
+If dialeval-plugin is installed (see requirements.txt), a second tab scores a pasted conversation.
 """
 
 import html
@@ -13,7 +13,7 @@ PAGE = Path(__file__).with_name("index.html")
 
 
 def frame() -> str:
-    """Return the page inside a frame of its own, which may run its script and nothing else."""
+    """Return the page in a sandboxed frame that may run its own script only."""
     document = html.escape(PAGE.read_text(encoding="utf-8"), quote=True)
     return (
         f'<iframe srcdoc="{document}" sandbox="allow-scripts" title="Leaderboard" '
