@@ -1,1 +1,1 @@
-"""Whether a scorer says the same again, and how far what should not matter moves its scores."""
+"""Consistency of a scorer, and effects on its scores of changes that should not matter."""

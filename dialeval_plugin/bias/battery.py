@@ -1,4 +1,4 @@
-"""How consistent a scorer is, and how far it moves where nothing that matters has changed: an effect with an interval each."""
+"""Tests of a scorer's consistency, and of its sensitivity to irrelevant changes: one effect with an interval each."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     import pandas
 
 MIN_GROUP = 10
-"""Answers on either side that a comparison of groups needs."""
+"""Smallest number of answers on each side of a comparison of groups."""
 _ALONE = 100
-"""Answers that are scored one by one at most."""
+"""Largest number of answers scored one by one."""
 _FEWEST_WORDS = 8
-"""Fewest words of an answer whose language is determined."""
+"""Smallest number of words of an answer whose language is determined."""
 _STORED = "stored verdicts are the same whatever is asked"
 _SAME = "same to the bit"
 _INTERVALS = (
@@ -48,13 +48,13 @@ _FIELDS = {"": "value", "_ci_low": "ci_low", "_ci_high": "ci_high", "_reason": "
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """The effect of one change on the scores of the same answers.
+    """Effect of one change on the scores of the same answers.
 
     Attributes:
-        test: what is tested, as "verbosity"; change: how.
-        shift: mean change of the score, as a share of its standard deviation between answers; above 0 it gets better.
-        flips: share of pairs whose scores lie on different sides of the report's `line`; None where groups are compared.
-        n_equal: pairs whose scores are the same to the bit; None likewise.
+        test: what is tested, such as "verbosity"; `change` describes the change.
+        shift: mean change of the score, as a share of its standard deviation between answers; above 0 is better.
+        flips: share of pairs whose scores are on different sides of the report's `line`; None for comparisons of groups.
+        n_equal: pairs with identical scores; None for comparisons of groups.
     """
 
     test: str
@@ -66,13 +66,13 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True)
 class BiasReport:
-    """The effects on a scorer, and the tests that were not made.
+    """Effects on a scorer, and the tests that were not run.
 
     Attributes:
-        spread: standard deviation of the score between answers, in its own units; None where no two answers differ.
-        line: score from which on an answer counts as good; None where no answer has a score.
-        reliability: share of the variance of single scores that lies between the answers, of repeated runs: ICC(1,1).
-        untested: by test why there is no effect.
+        spread: standard deviation of the score between answers, in its own units; None if all answers have one score.
+        line: score from which an answer counts as good; None without scores.
+        reliability: reliability of single scores in repeated runs: the share of variance between answers, ICC(1,1).
+        untested: reasons for missing effects, by test.
     """
 
     scorer: str
@@ -90,11 +90,11 @@ class BiasReport:
         return asdict(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a row an effect."""
+        """Return one row per effect."""
         return optional("pandas", "to_pandas").DataFrame(self.table().rows)
 
     def table(self) -> Table:
-        """Return a row an effect, and below what was not tested."""
+        """Return one row per effect, with the tests that were not run below."""
         columns = [named_column(name, is_number=False) for name in ("test", "change")]
         columns += [named_column("pairs"), *_INTERVALS, named_column(_SAME)]
         spread = "no two of them differ" if self.spread is None else f"their standard deviation is {self.spread:.4g}"
@@ -123,15 +123,15 @@ def run(
     repeats: int = 3,
     bootstrap: Bootstrap = EXPANDED,
 ) -> BiasReport:
-    """Test a scorer on answers, or dialogues; a language model is asked about a dozen times as much as for their scores.
+    """Test a scorer on answers or dialogues; a language model gets about twelve times as many prompts as for scoring them.
 
     Args:
-        scorer: one of the items' level.
-        items: what is scored and changed.
-        labels: what people said of the items, by their ids; for the comparisons of groups, which else are not made.
-        own: the system that is the judge's own model, as the labels or the items call it.
-        repeats: runs of the same, two at least.
-        bootstrap: of the intervals, which resample whole conversations.
+        scorer: scorer of the items' level.
+        items: items to score and change.
+        labels: human labels of the items, by id, for comparisons of groups, which are otherwise left out.
+        own: system that uses the judge's own model, as named in the labels or items.
+        repeats: number of runs, at least 2.
+        bootstrap: settings of the intervals; clusters are conversations.
     """
     battery = _Battery(scorer, items, bootstrap)
     reliability = battery.repeat(max(2, repeats))
@@ -156,7 +156,7 @@ def run(
 
 
 class _Battery:
-    """The scores of the answers as they are, and the effects found so far; of all scores higher is better, and NaN is none."""
+    """Scores of the unchanged answers, and the effects so far; higher scores are better, NaN is no score."""
 
     def __init__(self, scorer: Scorer, items: Sequence[Item], bootstrap: Bootstrap) -> None:
         self.scorer, self.items, self._bootstrap = scorer, items, bootstrap
@@ -176,7 +176,7 @@ class _Battery:
         self.line = sign * self._line if len(scored) else None
 
     def scores(self, items: Sequence[Item]) -> FloatArray:
-        """Score items without a word on those that have no score, which the effects count."""
+        """Score items without printing warnings on unscored ones, which the effects count."""
         size = block_size(self.scorer, BLOCK)
         rows: list[Row] = []
         for start in range(0, len(items), size):
@@ -188,7 +188,7 @@ class _Battery:
 
     @contextmanager
     def _asked(self, **otherwise: Any) -> Iterator[None]:
-        """Let the judge's model be asked otherwise; `again`, no answer that is kept counts."""
+        """Change the prompts of the judge's model; `again` counts repeated runs, which ignore cached answers."""
         with ExitStack() as stack:
             if self.judge is not None:
                 model = self.judge.llm
@@ -198,7 +198,7 @@ class _Battery:
             yield
 
     def repeat(self, n_runs: int) -> Estimate | None:
-        """Score the same again, and in another order; return the reliability of single scores."""
+        """Repeat the run, also in another order; return the reliability of single scores."""
         if self._is_replayed:
             self.untested |= dict.fromkeys(("repeated runs", "order of rows"), _STORED)
             return None
@@ -216,7 +216,6 @@ class _Battery:
         return intraclass_correlation(ratings, clusters=self._clusters.tolist(), bootstrap=self._bootstrap).of_one
 
     def ask_otherwise(self) -> None:
-        """Ask the same in other words, and with the choices in the other order."""
         if self._is_replayed:
             self.untested |= dict.fromkeys(("prompt wording", "order of options"), _STORED)
             return
@@ -234,7 +233,7 @@ class _Battery:
             self.untested["order of options"] = "it has no rubric with words to choose from"
 
     def compare(self, test: str, change: str, after: FloatArray, places: IntArray) -> None:
-        """Add the effect on the answers at these places."""
+        """Add the effect on the answers at `places`."""
         before = self.before[places]
         known = ~np.isnan(before) & ~np.isnan(after)
         if not known.any():
@@ -247,7 +246,7 @@ class _Battery:
         sums = np.zeros((len(set(self._codes)), 6))
         np.add.at(sums[:, :3], pairs_of, np.column_stack([np.ones(len(moved)), moved, flipped]))
         np.add.at(sums[:, 3:], self._codes, np.column_stack([~np.isnan(self.before), centred, centred**2]))
-        sums = sums[np.lexsort(sums.T)]  # which conversation is the k-th moves no digit
+        sums = sums[np.lexsort(sums.T)]  # so that the result does not depend on the numbering of conversations
         computed: dict[str, Computed] = {"shift": "all answers have the same score. Test it on others."}
         for name, statistic in (("shift", _shift), ("flips", _flips)):
             resampled = Resampled(statistic, sums)
@@ -258,7 +257,7 @@ class _Battery:
         self.effects.append(Effect(test=test, change=change, **estimates, n_equal=int((moved == 0).sum())))
 
     def compare_groups(self, labels: LabelTable | None, own: str | None) -> None:
-        """Add by how much more than people the scorer likes the judge's own system, and answers in other languages."""
+        """Add how much more than people the scorer prefers the judge's own system, and answers in other languages."""
         texts = [judged_text(item) for item in self.items]
         languages = np.array([language_of(text) if len(text.split()) >= _FEWEST_WORDS else "" for text in texts])
         names, n_each = np.unique(languages[languages != ""], return_counts=True)

@@ -1,4 +1,4 @@
-"""Changes by rule that should not matter to a scorer: answers of the same content, and prompts that ask the same."""
+"""Rule-based changes that should not matter to a scorer: answers with the same content, and prompts with the same meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dialeval_plugin.methods.assistant.rules import split_sentences
 from dialeval_plugin.methods.judging.dialogue_rating import judged_speaker
 
 TextChange: TypeAlias = Callable[[str], "str | None"]
-"""Returns a text changed, or None where the change does not fit it."""
+"""Function that returns a changed text, or None if the change does not apply to it."""
 
 _MARKDOWN = re.compile(r"\*\*|`|(?m:^#+ )")
 
@@ -24,7 +24,7 @@ def bold_type(text: str) -> str:
 
 
 def markdown_removed(text: str) -> str | None:
-    """Take bold type, headings and code marks out of a text that has some, and no block of code."""
+    """Remove bold type, headings and code marks; None if there are none, or if the text has a code block."""
     changed = _MARKDOWN.sub("", text)
     return changed if changed != text and "```" not in text else None
 
@@ -57,7 +57,7 @@ PROMPT_CHANGES: Mapping[str, Callable[[str], str]] = {
 
 
 def judged_places(item: Item) -> list[int]:
-    """Return the judged turns of a dialogue, those of the answering speaker; none of a response."""
+    """Return the indices of the judged turns of a dialogue, those of the answering speaker; none for a response."""
     if isinstance(item, Example):
         return []
     judged = judged_speaker(item.turns)
@@ -73,7 +73,7 @@ def judged_text(item: Item) -> str:
 
 
 def changed_item(item: Item, change: TextChange) -> Item | None:
-    """Return the item with its response, or each judged turn, changed; None where the change leaves all as it is."""
+    """Return the item with its response, or each judged turn, changed; None if nothing changes."""
     if isinstance(item, Example):
         text = "" if is_blank(item.response.text) else change(item.response.text)
         return replace(item, response=replace(item.response, text=text)) if text and text != item.response.text else None
@@ -84,7 +84,7 @@ def changed_item(item: Item, change: TextChange) -> Item | None:
 
 @dataclass(frozen=True)
 class AskedOtherwise:
-    """A language model that is asked with changed prompts; `again` counts repeated runs, whose drawn answers are others."""
+    """Language model with changed prompts; `again` counts repeated runs, which draw other samples."""
 
     model: LanguageModel
     change: Callable[[str], str] | None = None
@@ -92,7 +92,7 @@ class AskedOtherwise:
 
     @property
     def identity(self) -> str:
-        """The model's own."""
+        """Identity of the unchanged model."""
         return self.model.identity
 
     def generate(self, requests: Sequence[Request], **listener: Any) -> Any:
@@ -101,7 +101,7 @@ class AskedOtherwise:
         return self.model.generate(changed, **listener)
 
     def loglikelihood(self, pairs: Sequence[Continuation], **listener: Any) -> Any:
-        """Log probability of each continuation after its changed context."""
+        """Return the log probability of each continuation after its changed context."""
         return self.model.loglikelihood([(self._changed(text), form) for text, form in pairs], **listener)
 
     def _changed(self, prompt: str) -> str:

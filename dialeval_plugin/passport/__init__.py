@@ -1,1 +1,1 @@
-"""The passport: whether an evaluator may take the place of a person, in words, with figures and what could not be tested."""
+"""Passports, which state whether an evaluator can replace a person, with figures and questions that could not be tested."""

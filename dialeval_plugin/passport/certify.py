@@ -1,4 +1,4 @@
-"""Passports of evaluators: how each compares with the labels of people."""
+"""Passports of evaluators: comparison of each with human labels."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class LabelledData:
     """Description of the labelled data.
 
     Attributes:
-        kind: of the scale; categories: of labels that are words, in their order.
-        n_conversations: None where nothing says which rows are of one.
-        labels_a_row: the fewest and the most of a labelled row.
+        kind: kind of the scale; `categories` has the labels in order if they are categories.
+        n_conversations: None if the conversation of rows is unknown.
+        labels_a_row: smallest and largest number of labels of a labelled row.
     """
 
     source: str
@@ -52,7 +52,7 @@ class LabelledData:
 
     @classmethod
     def of(cls, labels: LabelTable) -> LabelledData:
-        """Say what a table of labels holds."""
+        """Return the description of a table of labels."""
         n = labels.n_labels.astype(int)
         n_each = n[n > 0]
         return cls(
@@ -79,13 +79,9 @@ class LabelledData:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorPassport:
-    """The findings on one evaluator.
+    """Findings on one evaluator, in the order of `findings.findings`, with its strongest disagreements first.
 
-    Attributes:
-        sources: file of each run.
-        signature: what was run and how; None where the file does not say.
-        findings: the answer to each question, in the order of `findings.findings`.
-        disagreements: the strongest ones first.
+    `sources` has the file of each run; `signature` is None if the file has none.
     """
 
     evaluator: str
@@ -96,14 +92,14 @@ class EvaluatorPassport:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the evaluator may take the place of one more person."""
+        """Whether the evaluator can replace an additional person."""
         return self.headline.verdict
 
     @property
     def headline(self) -> Finding:
-        """The finding that says it: on a second person and the alternative annotator test, "cannot tell" where they differ.
+        """Main finding: on a second person and the alternative annotator test, "cannot tell" if the two differ.
 
-        With one rater neither can be tested, and only a "no" can be told.
+        With one rater neither can be tested, and only "no" is a possible verdict.
         """
         by_key = {finding.key: finding for finding in self.findings}
         second, other, agreement = (by_key[key] for key in ("second_person", "alternative_annotator", "agreement"))
@@ -117,11 +113,11 @@ class EvaluatorPassport:
 
     @property
     def figures(self) -> dict[str, Estimate]:
-        """All figures by name."""
+        """Figures of all findings by name."""
         return {figure.name: figure for finding in self.findings for figure in finding.figures}
 
     def why_none(self, name: str) -> str:
-        """Say why a figure is lacking: what the finding says that would have it."""
+        """Return why a figure is missing: the sentence of the finding that would have it."""
         return next((one.sentence for one in self.findings if name in QUESTIONS[one.key].figures), "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,7 +135,7 @@ class EvaluatorPassport:
 
 @dataclass(frozen=True, slots=True)
 class Passport:
-    """The passports of evaluators, in the order given."""
+    """Passports of evaluators, in the order given."""
 
     data: LabelledData
     evaluators: tuple[EvaluatorPassport, ...]
@@ -148,17 +144,17 @@ class Passport:
 
     @property
     def title(self) -> str:
-        """Title of its page."""
+        """Title of the page."""
         names = [one.evaluator for one in self.evaluators]
         return f"Passport of {names[0]}" if len(names) == 1 else f"Passports of {len(names)} evaluators"
 
     @property
     def has_passed(self) -> bool:
-        """Whether all requirements are met; True where there are none."""
+        """Whether all requirements are met; True without requirements."""
         return all(one.has_passed for one in self.checked)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-able object; docs/estimate.md says what is in it."""
+        """Return a JSON-able object, described in docs/estimate.md."""
         settings = {name: getattr(self.bootstrap, name) for name in ("rounds", "confidence", "interval", "seed")}
         return {
             "schema_version": SCHEMA_VERSION,
@@ -170,7 +166,7 @@ class Passport:
         }
 
     def rows(self) -> Iterator[TableRow]:
-        """Yield a row a figure, and one a finding that has none."""
+        """Yield one row per figure, and one per finding without figures."""
         for one in self.evaluators:
             for finding in one.findings:
                 for figure in finding.figures or (None,):
@@ -184,11 +180,11 @@ class Passport:
                     }
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a DataFrame with a row a figure, and one a finding that has none."""
+        """Return the rows as a DataFrame."""
         return optional("pandas", "to_pandas").DataFrame(list(self.rows()))
 
     def table(self) -> Table:
-        """Return the answers as a table: a row a question, each evaluator's answers together."""
+        """Return the answers as a table: one row per question and evaluator, grouped by question."""
         rows = [
             {"evaluator": one.evaluator, "question": finding.question, "verdict": finding.verdict, "why": finding.sentence}
             for one in self.evaluators
@@ -209,22 +205,22 @@ def certify(
     bootstrap: Bootstrap = EXPANDED,
     **label_options: Any,
 ) -> Passport:
-    """Return the passport of evaluators, compared with the labels of people.
+    """Return the passport of evaluators, compared with human labels.
 
     Args:
-        results: files of scores, each `FILE` or `NAME=FILE`, or an object of name to a file, a frame of pandas, or what else
-            `scores_from` reads; to a list of these for the runs of one evaluator. Files of one NAME are runs, too.
-        labels: a file, a set, a frame, or a `LabelTable`; the rows of the results that people labelled, or a sample of them.
-        require: limits such as "kappa>=0.6": the end of the interval that is nearer to the limit has to keep it, and a figure
-            that could not be computed does not; "kappa.value>=0.6" is about the figure itself.
-        bias: reports of `dialeval bias --output FILE.json` on the evaluators, which are found by their signatures.
-        column: of the scores.
-        is_partial: leave out labelled rows that are not scored, instead of refusing them.
-        bootstrap: how the intervals are made.
-        label_options: how the labels are read: `raters`, `order`, `positive`, `quality`, `level`, as in `read_labels`.
+        results: score files, each `FILE` or `NAME=FILE`; or a mapping of name to a file, a pandas frame or another input of
+            `scores_from`, or to a list of these for repeated runs. Files with the same NAME are repeated runs, too.
+        labels: a file, the name of a data set, a frame, or a `LabelTable`; labels of all rows of the results, or of a sample.
+        require: limits such as "kappa>=0.6": the end of the interval nearer to the limit has to meet it, and a figure that
+            could not be computed does not; "kappa.value>=0.6" compares the value itself.
+        bias: reports of `dialeval bias --output FILE.json`, matched to evaluators by signature.
+        column: score column.
+        is_partial: leave out labelled rows without a score row, instead of an error.
+        bootstrap: settings of the intervals.
+        label_options: `raters`, `order`, `positive`, `quality`, `level` of the labels, as in `read_labels`.
 
     Raises:
-        InputError: a file is malformed, does not fit the labels, or a requirement names no figure.
+        InputError: a file is malformed, does not match the labels, or a requirement names no figure.
     """
     required = [requirement(text) for text in require]
     table = labels_from(labels, **label_options)
@@ -250,10 +246,10 @@ def certify(
 
 
 def _runs(results: Any, column: str | None, labels: LabelTable, raters: Sequence[str]) -> dict[str, list[ScoreTable]]:
-    """The scores of each evaluator, one table a run."""
+    """Return the scores of each evaluator, one table per run."""
     sources = [(None, one) for one in (results if isinstance(results, (list, tuple)) else [results])]
     if isinstance(results, Mapping):
-        # A list of objects is the rows of one run.
+        # A list of objects has the rows of one run.
         several = {
             name: of if isinstance(of, (list, tuple)) and not isinstance(of[0], Mapping) else [of]
             for name, of in results.items()

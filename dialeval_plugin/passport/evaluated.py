@@ -1,4 +1,4 @@
-"""An evaluator's scores with the labels of people, from which the findings are computed."""
+"""An evaluator's scores with human labels, from which findings are computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
 
 
 class BiasEffect(TypedDict):
-    """The effect of one change on the scores, as a share of their standard deviation between answers."""
+    """Effect of one change on the scores, as a share of their standard deviation between answers."""
 
     test: str
     change: str
@@ -30,14 +30,14 @@ class BiasEffect(TypedDict):
 
 
 class BiasFile(TypedDict):
-    """Fields that a passport reads of a report."""
+    """Fields of a bias report that a passport reads."""
 
     signature: str
     effects: list[BiasEffect]
 
 
 def read_bias(paths: Sequence[str | Path], signatures: Sequence[str | None]) -> dict[str, list[BiasEffect]]:
-    """Return the effects by signature; InputError: a report is malformed, or of none of the evaluators."""
+    """Return the effects by signature; raises InputError if a report is malformed or belongs to none of the evaluators."""
     effects: dict[str, list[BiasEffect]] = {}
     for path in map(Path, paths):
         advice = "Give what `dialeval bias --output FILE.json` wrote."
@@ -55,7 +55,7 @@ AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 
 class Labelled(NamedTuple):
-    """Labels of an evaluator and of people, row by row; `counts` are how many people gave each label."""
+    """Labels of an evaluator and of people, row by row; `counts` are the numbers of people who gave each label."""
 
     said: FloatArray
     counts: FloatArray
@@ -65,12 +65,10 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluated:
-    """An evaluator's answers with the labels of people.
+    """An evaluator's scores with human labels.
 
-    Attributes:
-        runs: the same rows each time the evaluator was run; the first one counts where one is asked for.
-        whole: the first run on all rows, labelled or not.
-        bias: what `dialeval bias` found of it; none where no report is given.
+    `runs` have the same rows; the first is used where one is needed. `whole` is the first run on all rows, labelled or not.
+    `bias` has the effects reported by `dialeval bias`.
     """
 
     runs: Sequence[JudgedLabels]
@@ -80,48 +78,48 @@ class Evaluated:
 
     @property
     def judged(self) -> JudgedLabels:
-        """The first run."""
+        """First run."""
         return self.runs[0]
 
     @property
     def labels(self) -> LabelTable:
-        """The labels of people."""
+        """Human labels."""
         return self.judged.labels
 
     @cached_property
     def human(self) -> FloatArray:
-        """The mean label of each row, NaN where there is none."""
+        """Mean label of each row, NaN without labels."""
         n = self.labels.n_labels
         return np.where(n > 0, np.nansum(self.labels.labels, axis=1) / np.maximum(n, 1), np.nan)
 
     @cached_property
     def used(self) -> IntArray:
-        """Rows that have both a score and a label."""
+        """Rows with both a score and a label, called used rows."""
         return np.flatnonzero(~np.isnan(self.judged.scores) & ~np.isnan(self.human))
 
     @cached_property
     def scores(self) -> FloatArray:
-        """Of the rows that are used."""
+        """Scores of the used rows."""
         return self.judged.scores[self.used]
 
     @cached_property
     def ratings(self) -> FloatArray:
-        """The mean label of each row that is used."""
+        """Mean labels of the used rows."""
         return self.human[self.used]
 
     @cached_property
     def all_clusters(self) -> IntArray:
-        """Number of the conversation of each row; of its own where nothing says it."""
+        """Number of the conversation of each row; each row is its own if conversations are unknown."""
         return cluster_codes(self.labels.source, self.labels.clusters, len(self.labels.ids))
 
     @property
     def clusters(self) -> IntArray:
-        """Of the rows that are used."""
+        """Conversations of the used rows."""
         return self.all_clusters[self.used]
 
     @cached_property
     def words(self) -> FloatArray | None:
-        """Number of words of each used response or conversation; None where the texts are not known."""
+        """Number of words of each used response or dialogue; None without texts."""
         if self.labels.texts is None:
             return None
         first = 0 if self.labels.is_of_dialogues else 1
@@ -129,16 +127,16 @@ class Evaluated:
 
     @property
     def categories(self) -> int:
-        """Number of labels that the evaluator answers with; 0 where it answers with numbers."""
+        """Number of labels that the evaluator chooses from; 0 if it gives numbers."""
         return len(self.judged.scale.categories) if self.judged.scale is not None else 0
 
     @property
     def kappa(self) -> str:
-        """Name of the kappa that the labels are compared by."""
+        """Name of the kappa for the scale of the labels."""
         return "quadratic_kappa" if self.labels.scale.kind == "ordinal" else "kappa"
 
     def labelled(self, rows: IntArray) -> Labelled:
-        """Return what the evaluator and people said of some of the used rows, in an order that follows from what they hold."""
+        """Return labels of the evaluator and of people for some of the used rows, in an order set by their values only."""
         counts = label_counts(self.labels.labels, self.categories)
         ordered = canonical_rows("certify", [self.judged.scores, *counts.T], rows, self.all_clusters)
         n, n_rated = len(counts), int((self.labels.n_labels > 0).sum())
@@ -147,7 +145,7 @@ class Evaluated:
 
     @cached_property
     def second_person(self) -> InPlaceOfRaters:
-        """Agreement of the evaluator with people and of people with each other; of labels by kappa with one random person."""
+        """Agreement of the evaluator with people and of people with each other; for labels, kappa with one random person."""
         if not self.categories:
             return self._in_place_of_raters()
         answers, counts, clusters, of = self.labelled(self.used[self.labels.n_labels[self.used] >= MIN_RATERS])
@@ -169,7 +167,7 @@ class Evaluated:
     def _in_place_of_raters(self) -> InPlaceOfRaters:
         labels, width = self.labels.labels, int(self.labels.n_labels.max(initial=0))
         if labels.shape[1] > width:
-            # More raters than a row has labels: nobody labelled all, and the places of the rows are taken for raters.
+            # With more raters than labels per row, nobody labelled all rows, and the position in the row stands for the rater.
             order = np.argsort(np.isnan(labels), axis=1, kind="stable")[:, :width]
             labels = np.take_along_axis(labels, order, axis=1)
         return in_place_of_raters(self.judged.scores, labels, clusters=self.all_clusters, bootstrap=self.bootstrap)

@@ -1,4 +1,4 @@
-"""The questions of a passport, and the finding on each: a verdict, a sentence that says why, and the figures it rests on."""
+"""Questions of a passport, and the finding on each: a verdict, a sentence that explains it, and its figures."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from .evaluated import BiasEffect, Evaluated
 Verdict: TypeAlias = Literal["yes", "no", "cannot tell", "not tested"]
 
 MARGIN = 0.05
-"""An evaluator agrees as well as a person does if it can be said that it is worse by less than this."""
+"""An evaluator agrees as well as a person if it is shown to be worse by less than this margin."""
 STEADY = 0.9
-"""The reliability from which repeated runs say the same (Koo and Li 2016 call it excellent)."""
+"""Reliability above which repeated runs are steady ("excellent" in Koo and Li 2016)."""
 MOVED = 0.2
-"""A small shift in standard deviations (Cohen 1988): a change that moves scores by less does not matter."""
+"""Small shift in standard deviations (Cohen 1988); smaller effects of a change do not matter."""
 SMALL = 0.1
-"""A small correlation (Cohen 1988): smaller ones are no preference, and no difference that need be seen."""
+"""Small correlation (Cohen 1988); smaller preferences and differences do not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The answer to one question about one evaluator.
+    """Answer to one question about one evaluator.
 
     Attributes:
-        key: names the question.
-        verdict: "cannot tell" where the interval leaves it open, "not tested" where the data does not allow the question.
-        sentence: the answer in words, or why there is none.
+        key: name of the question.
+        verdict: "cannot tell" if the interval allows both answers, "not tested" if the data do not allow the question.
+        sentence: answer as text, or the reason for its absence.
         figures: named as in `TITLES`.
     """
 
@@ -81,14 +81,14 @@ Answer: TypeAlias = tuple[Verdict, str] | tuple[Verdict, str, tuple[Estimate, ..
 
 
 def ends_of(estimate: Estimate) -> tuple[float, float] | None:
-    """Return the ends of an interval; where all conversations say the same, which has none, the value twice."""
+    """Return the ends of an interval; the value twice if all conversations have the same value, which gives no interval."""
     if estimate.value is not None and UNIFORM in (estimate.reason or ""):
         return estimate.value, estimate.value
     return None if estimate.ci_low is None or estimate.ci_high is None else (estimate.ci_low, estimate.ci_high)
 
 
 def _verdict(estimate: Estimate, limit: float, no_below: float | None = None) -> Verdict:
-    """Whether a figure is above a limit by its whole interval; "no" where it is wholly below the limit, or `no_below`."""
+    """Return whether the whole interval is above a limit; "no" if it is wholly below the limit, or `no_below`."""
     if (ends := ends_of(estimate)) is None:
         return "cannot tell"
     if ends[0] > limit:
@@ -138,8 +138,8 @@ def _alternative_annotator(of: Evaluated) -> Answer:
         _named("advantage_over_constant", test.over_constant),
     )
     n_matched, n = sum(one.is_matched for one in test.comparisons), len(test.comparisons)
-    # A test that does not reject shows nothing: only people who are closer to each other on most rows do. Of two raters, the
-    # evaluator is compared with each by the other one alone, which says little of people.
+    # A test that does not reject shows nothing; "no" needs people who are closer to each other on most rows. With two raters,
+    # the evaluator is compared with each by the labels of the other alone, which says little.
     verdict: Verdict = "yes" if test.passes else "no" if _verdict(test.advantage, PASSING_RATE) == "no" else "cannot tell"
     verdict = "cannot tell" if n < FEW_RATERS else verdict
     sentence = (
@@ -375,7 +375,7 @@ _BIAS_TESTS = (
 
 
 class Question(NamedTuple):
-    """A question, how it is answered, and what the figures of its answer are, by their names in `--require` and JSON."""
+    """Question, the function that answers it, and descriptions of its figures by their names in `--require` and JSON."""
 
     text: str
     answer: Callable[[Evaluated], Answer]

@@ -23,7 +23,7 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class Requirement(NamedTuple):
-    """A limit that a figure has to keep: with the whole of its interval, or `is_of_value` by itself."""
+    """Limit that a figure has to meet: with its whole interval, or with `is_of_value` by its value."""
 
     name: str
     sign: str
@@ -44,9 +44,7 @@ class Checked(NamedTuple):
 
 
 def requirement(text: str) -> Requirement:
-    """Read a requirement such as "kappa>=0.6" or "kappa.value>=0.6".
-
-    InputError: it has another form, or names no figure of a passport; the message lists them.
+    """Read a requirement such as "kappa>=0.6" or "kappa.value>=0.6"; raises InputError for another form or unknown figure.
 
     Example:
         >>> requirement("spearman>=0.3")
@@ -61,10 +59,7 @@ def requirement(text: str) -> Requirement:
 
 
 def check(required: Requirement, evaluator: str, figures: Mapping[str, Estimate], why_none: str) -> Checked:
-    """Say whether an evaluator meets a requirement; a figure that could not be computed, or has no interval, does not.
-
-    `figures` are those of the evaluator by name, and `why_none` says why one may be lacking.
-    """
+    """Check a requirement, which a figure without a value or interval fails; `why_none` explains a missing figure."""
     figure = figures.get(required.name)
     if figure is None or figure.value is None:
         why = why_none if figure is None else figure.reason

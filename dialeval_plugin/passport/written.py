@@ -1,4 +1,4 @@
-"""A passport as a file: HTML, JSON, Markdown or LaTeX, by the ending of its name."""
+"""Passport files: HTML, JSON, Markdown or LaTeX, by the suffix of the file name."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .certify import EvaluatorPassport, Passport
 from .findings import TITLES
 
 _MAIN = ("second_person", "kappa", "spearman")
-"""Figures that the verdicts are drawn by: the first that there is."""
+"""Figures plotted next to the verdicts: the first one available."""
 _MARKS = {"yes": "yes", "no": "no", "cannot tell": "open", "not tested": "none"}
-"""Classes of the verdicts."""
+"""CSS classes of the verdicts."""
 
 
 def render(passport: Passport, title: str) -> str:
@@ -50,18 +50,18 @@ def render(passport: Passport, title: str) -> str:
 
 
 _MOST_SHOWN = 5
-"""Disagreements of an evaluator in Markdown."""
+"""Largest number of disagreements of an evaluator in Markdown."""
 
 
 def check_ending(path: Path) -> Path:
-    """Return the path; InputError where its name ends in no format of a passport, before the work is done."""
+    """Return the path; raises InputError for a suffix without a format, before any work."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(f"{path}: a passport is written as {', '.join(_FORMATS)}. End the name in one of them.")
     return path
 
 
 def write_passport(passport: Passport, path: Path, *, title: str = "") -> None:
-    """Write a passport in place of an earlier file, as HTML (.html), JSON, Markdown (.md) or LaTeX (.tex)."""
+    """Write a passport over an earlier file, as HTML (.html), JSON, Markdown (.md) or LaTeX (.tex)."""
     write_text(check_ending(path), _FORMATS[path.suffix.lower()](passport, title or passport.title))
 
 

@@ -1,1 +1,1 @@
-"""The commands that read files of scores."""
+"""Commands that read files of scores."""

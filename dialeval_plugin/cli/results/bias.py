@@ -1,4 +1,4 @@
-"""`dialeval bias`: how consistent a scorer is, and what moves its scores that should not."""
+"""`dialeval bias`: consistency of a scorer, and irrelevant changes that move its scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dialeval compare`: which of two versions is better, one file by groups, and which answers of pairs score higher."""
+"""`dialeval compare`: which of two versions is better, means of one file by groups, and preferred answers of pairs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _PLAN = "--plan"
 
 
 class OptionalNumber(TyperCommand):
-    """A command whose gate or plan may be given without a number, which is then 0."""
+    """Command whose gate or plan option may omit its number, which is then 0."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give the option a value where the next word is no number."""
+        """Insert 0 where the next word is not a number."""
         from dialeval_plugin.corpora.rows import is_number
 
         words = [
@@ -42,7 +42,7 @@ class OptionalNumber(TyperCommand):
 
 
 def _check_ending(path: Path | None) -> Path | None:
-    """Refuse a name of another ending before hours of work."""
+    """Raise InputError for a wrong suffix before hours of work."""
     return None if path is None else check_ending(path)
 
 
@@ -187,7 +187,7 @@ def show(text: str, output: Path | None) -> None:
 
 
 def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep: tuple[str, ...] = ()) -> ScoredRows:
-    """The scores of a file, or of a log that is scored now, with the fields to `keep`."""
+    """Return the scores of a file, or of a log that is scored first, with the fields to `keep`."""
     from dialeval_plugin.corpora.score_files import find_scored_rows
 
     if path.is_file() and (scores := find_scored_rows(path, column)) is not None:

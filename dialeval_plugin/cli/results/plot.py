@@ -1,4 +1,4 @@
-"""`dialeval plot`: the plots of the papers, as PNG, SVG or PDF by the name's ending."""
+"""`dialeval plot`: the plots of the papers, as PNG, SVG or PDF by the suffix of the file name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ app = typer.Typer(help="Draw the plots of the papers, as PNG, SVG or PDF.", no_a
 
 
 def check_ending(path: Path) -> Path:
-    """Refuse a name of another ending before hours of work."""
+    """Raise InputError for a wrong suffix before hours of work."""
     from dialeval_plugin.reports.plots import check_format
 
     check_format(path)
