@@ -52,7 +52,7 @@ def launch(
     from dialeval_plugin.streams import launch as runs
     from dialeval_plugin.streams.run import ScoreRun
 
-    options = runs.executor_options(executor, executor_option or [])
+    how, options = reading.options(), runs.executor_options(executor, executor_option or [])
     method = load_scorer(scorer, **shared.scorer_options(scorer, option))
     check_output(output, source, "the scores")
     if (path := Path(source)).exists():
@@ -67,8 +67,7 @@ def launch(
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
     if 0 < (n_left := len(run.unfinished)) < n_shards:
         say(f"{run.folder}: going on, {n_shards - n_left} of {n_shards} shards are finished")
-    stream = Source(source, reading.options())
-    whole = ScoreRun(method, stream, output, with_text=with_text)
+    whole = ScoreRun(method, Source(source, how), output, with_text=with_text)
     meta = runs.launch(run, whole, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")

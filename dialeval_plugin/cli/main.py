@@ -6,7 +6,7 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -24,11 +24,8 @@ from .train import main as train
 
 _RESUMED = frozenset({"score", "launch", "augment", "train", "label"})
 """Commands that resume an interrupted run."""
-_SCORE = "Score responses and dialogues"
-_DECIDE = "Decide by scores"
 _COMPARE = "Compare scores with human ratings"
 _TRAIN = "Training, models and data"
-_HOSTS = "Integration with lm-eval and evaluate"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 logger = logging.getLogger(__name__)
@@ -63,39 +60,32 @@ app = typer.Typer(
     rich_markup_mode=None,  # markup takes an extra's brackets out of the help
     context_settings={"max_content_width": 128},
 )
-app.command(rich_help_panel=_SCORE)(show.scorers)
-app.command(rich_help_panel=_SCORE)(show.inspect)
-app.command(rich_help_panel=_SCORE)(score.score)
-app.command(rich_help_panel=_SCORE)(score.merge)
-app.command(rich_help_panel=_SCORE)(launch.launch)
-app.command(rich_help_panel=_SCORE)(score.accuracy)
-app.command(rich_help_panel=_SCORE)(demo.demo)
-app.command(rich_help_panel=_DECIDE, cls=compare.OptionalNumber)(compare.compare)
-app.command(rich_help_panel=_DECIDE)(report.report)
-app.command(rich_help_panel=_COMPARE)(estimate.estimate)
-app.command(rich_help_panel=_COMPARE)(estimate.label)
-app.command("meta-eval", rich_help_panel=_COMPARE, cls=compare.OptionalNumber)(agreement.meta_eval)
-app.command(rich_help_panel=_COMPARE)(certify.certify)
-app.command(rich_help_panel=_COMPARE)(bias.bias)
-app.command(rich_help_panel=_COMPARE)(agreement.rescore)
-app.add_typer(leaderboard.app, name="leaderboard", rich_help_panel=_COMPARE)
-app.add_typer(plot.app, name="plot", rich_help_panel=_COMPARE)
-app.add_typer(models.app, name="models", rich_help_panel=_TRAIN)
-app.add_typer(train.app, name="train", rich_help_panel=_TRAIN)
-app.add_typer(data.app, name="data", rich_help_panel=_TRAIN)
-app.command(rich_help_panel=_TRAIN)(augment.augment)
-app.command(
-    "lm-eval",
-    rich_help_panel=_HOSTS,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)(hosts.lm_eval)
-app.command(rich_help_panel=_HOSTS)(hosts.rubric)
-app.command(rich_help_panel=_HOSTS)(hosts.enable)
-app.command(rich_help_panel=_HOSTS)(hosts.disable)
-app.command(rich_help_panel=_HOSTS)(hosts.status)
-app.command(rich_help_panel=_HOSTS)(hosts.validate)
-app.command("tasks-path", rich_help_panel=_HOSTS)(hosts.tasks_path)
-app.command("metrics-path", rich_help_panel=_HOSTS)(hosts.metrics_path)
+_SETTINGS: dict[Callable[..., None], dict[str, Any]] = {
+    compare.compare: {"cls": compare.OptionalNumber},
+    agreement.meta_eval: {"cls": compare.OptionalNumber},
+    hosts.lm_eval: {"context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}},
+}
+for panel, commands in {
+    "Score responses and dialogues": (
+        *(show.scorers, show.inspect, score.score, score.merge, launch.launch, score.accuracy),
+        demo.demo,
+    ),
+    "Decide by scores": (compare.compare, report.report),
+    _COMPARE: (estimate.estimate, estimate.label, agreement.meta_eval, certify.certify, bias.bias, agreement.rescore),
+    _TRAIN: (augment.augment,),
+    "Integration with lm-eval and evaluate": (
+        *(hosts.lm_eval, hosts.rubric, hosts.enable, hosts.disable, hosts.status, hosts.validate),
+        *(hosts.tasks_path, hosts.metrics_path),
+    ),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel, **_SETTINGS.get(command, {}))(command)
+for panel, groups in {
+    _COMPARE: {"leaderboard": leaderboard.app, "plot": plot.app},
+    _TRAIN: {"models": models.app, "train": train.app, "data": data.app},
+}.items():
+    for name, group in groups.items():
+        app.add_typer(group, name=name, rich_help_panel=panel)
 add_examples(app)
 
 
