@@ -57,7 +57,8 @@ models: $(READY)
 	$(BIN)/python -m reproduction.pretrained.build $(MODEL)
 
 # Linters, types, and the tests that need no data: some four minutes on two cores.
-test: lint types tests
+test: $(READY)
+	$(MAKE) --jobs 2 lint types tests
 
 # ruff, codespell, and the check of the documents' prose.
 lint: $(READY)

@@ -68,6 +68,7 @@ def test_a_comparison_is_the_summary_of_a_job_and_its_gate_the_end_of_it(
     assert done.stdout == (tmp_path / "dialeval.md").read_text(encoding="utf-8") == summary
 
 
+@pytest.mark.long
 def test_a_file_is_scored(runner: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(
         '{"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}\n', encoding="utf-8"
