@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, did_you_mean
@@ -56,9 +55,9 @@ class EvaluationSet:
 
 
 _FILE = Path(__file__).with_name("dstc10_sets.json")
-SETS: Mapping[str, EvaluationSet] = MappingProxyType(
-    {entry.code: entry for entry in checked(read_json(_FILE), list[EvaluationSet], _FILE.name, advice="Mend it.")}
-)
+SETS: Mapping[str, EvaluationSet] = {
+    entry.code: entry for entry in checked(read_json(_FILE), list[EvaluationSet], _FILE.name, advice="Mend it.")
+}
 """The 14 sets by code."""
 
 

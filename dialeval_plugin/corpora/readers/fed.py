@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
@@ -24,22 +23,17 @@ from dialeval_plugin.corpora.rows import read_array, tagged_turn, text_field
 FILE = "fed_data.json"
 NOT_APPLICABLE = "N/A"
 
-HIGHEST: Mapping[Level, Mapping[str, int]] = MappingProxyType(
-    {
-        "turn": {
-            **dict.fromkeys(("Interesting", "Engaging", "Specific", "Relevant", "Correct", "Semantically appropriate"), 2),
-            "Understandable": 1,
-            "Fluent": 2,
-            "Overall": 4,
-        },
-        "dialogue": {
-            **dict.fromkeys(("Coherent", "Error recovery"), 2),
-            "Consistent": 1,
-            **dict.fromkeys(("Diverse", "Depth", "Likeable", "Understanding", "Flexible", "Informative", "Inquisitive"), 2),
-            "Overall": 4,
-        },
-    }
-)
+HIGHEST: Mapping[Level, Mapping[str, int]] = {
+    "turn": {
+        **dict.fromkeys(("Interesting", "Engaging", "Specific", "Relevant", "Correct", "Semantically appropriate"), 2),
+        **{"Understandable": 1, "Fluent": 2, "Overall": 4},
+    },
+    "dialogue": {
+        **{"Coherent": 2, "Error recovery": 2, "Consistent": 1},
+        **dict.fromkeys(("Diverse", "Depth", "Likeable", "Understanding", "Flexible", "Informative", "Inquisitive"), 2),
+        "Overall": 4,
+    },
+}
 """Qualities of each level with the top of their scale, counted in the published file; the bottom is 0."""
 
 

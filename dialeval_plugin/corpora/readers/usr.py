@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.dialogue import Example, Turn
@@ -20,24 +19,18 @@ from dialeval_plugin.core.files import Line
 from dialeval_plugin.corpora.corpus import Corpus
 from dialeval_plugin.corpora.rows import as_path, context_lines, facts_of, objects_field, read_array, text_field
 
-FILES: Mapping[str, str] = MappingProxyType(
-    {
-        "topical_chat": "usr_topical_chat.json",
-        "persona_chat": "usr_percona_chat.json",
-        "topical_chat_glue": "eval_usr_topical_chat.json",
-    }
-)
+FILES = {
+    "topical_chat": "usr_topical_chat.json",
+    "persona_chat": "usr_percona_chat.json",
+    "topical_chat_glue": "eval_usr_topical_chat.json",
+}
 """The published files by name; the second one's is misspelt there."""
-SCALES: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {
-        "Understandable": (0, 1),
-        "Natural": (1, 3),
-        "Maintains Context": (1, 3),
-        "Engaging": (1, 3),
-        "Uses Knowledge": (0, 1),
-        "Overall": (1, 5),
-    }
-)
+SCALES = {
+    "Understandable": (0, 1),
+    **dict.fromkeys(("Natural", "Maintains Context", "Engaging"), (1, 3)),
+    "Uses Knowledge": (0, 1),
+    "Overall": (1, 5),
+}
 """Qualities with the ends of their scales. The thesis of Nedelchev calls "Engaging" "Interesting"."""
 
 
@@ -85,7 +78,7 @@ def read_scored(source: str | Path) -> ScoredExamples:
             )
             scores.append(_scores(response, scores[0] if scores else None))
     columns = {name: tuple(row[name] for row in scores) for name in (scores[0] if scores else ())}
-    return ScoredExamples(tuple(examples), MappingProxyType(columns))
+    return ScoredExamples(tuple(examples), columns)
 
 
 def _list(row: Line, name: str) -> list[Any]:
