@@ -1,1 +1,1 @@
-"""Breakdowns found by out-of-distribution scores of language models (Nedelchev 2022, chapter 7), and the models' training."""
+"""Breakdown detection by out-of-distribution scores of language models (Nedelchev 2022, chapter 7), and their training."""

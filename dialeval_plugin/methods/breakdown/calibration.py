@@ -1,8 +1,8 @@
-"""From a detector's score to the probability of a breakdown: equations 7.11 and 7.12 with stored extremes.
+"""Probabilities of a breakdown from a detector's scores: equations 7.11 and 7.12 with stored extremes.
 
-The thesis takes minimum and maximum over the evaluated responses "including the human annotator evaluation". Here they are
-those of a calibration set, so that a score depends on its own response alone, and the annotators' distributions stay as they
-are: rescaled, they could not be compared with other detectors'.
+The thesis takes minimum and maximum over the evaluated responses "including the human annotator evaluation". Here they come
+from a calibration set, so that a score depends on its own response alone. The annotators' distributions are not rescaled and
+remain comparable with other detectors.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ScoreRange:
             raise InputError(f"calibration: the lowest score is {self.low}, the highest {self.high}. Calibrate again.")
 
     def normalise(self, score: float) -> float:
-        """Return equation 7.11's score, in [0, 1]; one beyond the extremes counts as the nearer one."""
+        """Return the score of equation 7.11, clipped to [0, 1]."""
         return min(1.0, max(0.0, (score - self.low) / (self.high - self.low)))
 
     def breakdown(self, score: float) -> float:
@@ -53,7 +53,7 @@ class ScoreRange:
 
 
 def learn_range(scores: Iterable[float]) -> ScoreRange:
-    """Return the extremes of some scores."""
+    """Return the extremes of the finite scores; `InputError` if they do not differ."""
     finite = [score for score in scores if math.isfinite(score)]
     if (n_different := len(set(finite))) < 2:
         raise InputError(
@@ -67,7 +67,7 @@ class Calibration:
     """Extremes by method, context and aggregation.
 
     Attributes:
-        max_tokens: window with which they were learnt.
+        max_tokens: window of the calibration.
         models: hash of the weights of the model and, for the likelihood ratio, of the background model.
     """
 
@@ -82,22 +82,22 @@ class Calibration:
 
     @classmethod
     def load(cls, path: Path) -> Calibration:
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises:
-            ModelLoadError: there is no such file, or it is of another format.
+            ModelLoadError: there is no such file, or its format is different.
         """
         read_versioned(path, FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown")
         return checked_model_file(path, cls)
 
 
 def weights_hash(folder: Path) -> str:
-    """Return the identity of a model's weights; its records, the calibration among them, do not count."""
+    """Return the hash of a model's weights, without its other files."""
     return content_hash(folder, "*.safetensors")
 
 
 def responses_of(dialogues: Iterable[Sequence[str]]) -> list[Sequence[str]]:
-    """Return each turn but the first of some dialogues with the turns before it."""
+    """Return each turn but the first of each dialogue with the turns before it."""
     return [turns[: place + 1] for turns in dialogues for place in range(1, len(turns))]
 
 
@@ -109,7 +109,7 @@ def calibrate(
     models: Sequence[str],
     progress: bool = False,
 ) -> Calibration:
-    """Learn the extremes over some responses, texts of turns with the response last, in every context and aggregation."""
+    """Return the extremes over responses (texts of turns, the response last) for each context and aggregation."""
     ranges: dict[str, dict[str, dict[str, ScoreRange]]] = {}
     n_responses = 0
     parts = list(itertools.product(detectors, get_args(Context)))
@@ -133,7 +133,7 @@ def calibrate_trained(
     semantic: str | None = None,
     progress: bool = False,
 ) -> None:
-    """Write the calibration of a model that was just trained; `semantic` is the one beside which a background model is read."""
+    """Write the calibration of a newly trained model; `semantic` is the model that a background model is compared with."""
     models = [weights_hash(folder)]
     detectors: dict[str, Detector] = {"max_probability": MaxProbability(opened)}
     max_tokens = window(opened, None, "training")
@@ -147,7 +147,7 @@ def calibrate_trained(
     try:
         calibration = calibrate(detectors, responses_of(dialogues), max_tokens=max_tokens, models=models, progress=progress)
     except InputError as error:
-        # Hours of training are not thrown away for it: `dialeval train breakdown` can still follow.
+        # Hours of training are not lost: `dialeval train breakdown` can calibrate later.
         logger.warning("the breakdown scores are not calibrated: %s", error)
     else:
         calibration.save(folder / CALIBRATION_FILE)

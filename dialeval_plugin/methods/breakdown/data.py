@@ -1,7 +1,7 @@
-"""What a language model is trained on: dialogues without leaks, and their tokens in rows and batches.
+"""Training data of language models: dialogues without leaks, and their tokens in rows and batches.
 
-A row is one dialogue, or a block of a long one, so that no dialogue sees another. Rows of one length share batches, which
-leaves little padding: packing several dialogues into a row would save less than the mask between them costs.
+A row is one dialogue or a block of a long one, so dialogues do not see each other. Batches have rows of similar length and thus
+little padding: packing several dialogues into a row would save less than the mask between them costs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LanguageModelSources(NamedTuple):
 
     training: Sequence[Dialogue]
     validation: Sequence[Dialogue] = ()
-    """Choose the best epoch and calibrate the breakdown scores; without them a share of the training dialogues does."""
+    """Dialogues that select the best epoch and calibrate breakdown scores; by default a share of the training dialogues."""
     evaluation: Sequence[Item] = ()
 
 
@@ -44,14 +44,13 @@ class LanguageModelData(NamedTuple):
     training: list[list[str]]
     validation: list[list[str]]
     n_left_out: int
-    """Training dialogues that open like validation dialogues or are in the evaluation data."""
+    """Training dialogues that begin like validation dialogues or are in the evaluation data."""
 
 
 def prepare(sources: LanguageModelSources, *, validation_fraction: float, seed: int, spacing: Spacing) -> LanguageModelData:
-    """Drop blank turns and shorter dialogues than two turns, set validation dialogues aside, and leave leaks out.
+    """Return training and validation dialogues of two turns or more, without blank turns and leaks.
 
-    What has a part of a dialogue that will be reported on is left out, of validation too. Spacing "published" leaves the texts
-    as they are.
+    Leaks are dialogues that share a part with an evaluation dialogue. Spacing "published" does not change the texts.
     """
     index = LeakIndex({"evaluation": sources.evaluation})
     training, validation = (
@@ -72,7 +71,7 @@ def prepare(sources: LanguageModelSources, *, validation_fraction: float, seed: 
 
 
 def natural_spacing(text: str) -> str:
-    """Undo what tokenised corpora did to a text: blanks before punctuation and around apostrophes, curly apostrophes.
+    """Return a text without a tokenised corpus's blanks before punctuation and around apostrophes, and curly apostrophes.
 
     Example:
         >>> natural_spacing("It ’ s late , isn't it ? I 'll go .")
@@ -85,29 +84,29 @@ def natural_spacing(text: str) -> str:
 MU = 0.15
 """Rate of the background model's noise (section 7.2.3; Ren et al. 2019)."""
 IGNORED = -100
-"""Label of a place that is padding."""
+"""Label of padding."""
 _POOL = 50
-"""Batches that are sorted together: enough for rows of one length, few enough that the order stays random."""
+"""Batches that are sorted together: enough for rows of similar length, few enough that the order remains random."""
 
 
 class TokenRow(NamedTuple):
-    """Tokens that are read, and those that are to be predicted; both of shape (tokens,)."""
+    """Input tokens and tokens to predict, both of shape (tokens,)."""
 
     inputs: Sequence[int] | IntArray
     labels: Sequence[int]
 
 
 class Key(NamedTuple):
-    """A row of an epoch: its noise depends on both."""
+    """Epoch and row, which determine the noise."""
 
     epoch: int
     row: int
 
 
 def token_blocks(opened: OpenedModel, dialogues: Sequence[Sequence[str]], block: int) -> list[list[int]]:
-    """Tokenise dialogues, each turn followed by the end-of-text token, and cut long ones into blocks.
+    """Return the tokens of dialogues, each turn followed by the end-of-text token, with long ones split into blocks.
 
-    A block of one token has nothing to predict and is left out.
+    Blocks of one token are left out: they have nothing to predict.
     """
     prefix, end = layout_tokens(opened, "separated")
     blocks = []
@@ -118,18 +117,17 @@ def token_blocks(opened: OpenedModel, dialogues: Sequence[Sequence[str]], block:
 
 
 def ordinary_tokens(opened: OpenedModel) -> IntArray:
-    """Ids of a tokenizer that stand for text, of shape (ids,)."""
+    """Return the ids of a tokenizer that are not special tokens, of shape (ids,)."""
     special = set(opened.tokenizer.all_special_ids)
     return np.array([id for id in range(len(opened.tokenizer)) if id not in special], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenNoise:
-    """Perturbs inputs; the same epoch and row always have the same noise.
+    """Perturbation of inputs, the same for the same epoch and row.
 
-    Each token is replaced with probability `mu` by one that is drawn uniformly from `replacements`, itself included. A token
-    that is not among the replacements stays: the end of a turn, like every special token, is no word. The authors' code
-    replaces those too, and padding.
+    Each token of `replacements` is replaced with probability `mu` by one drawn uniformly from them, itself included. Others,
+    such as special tokens, do not change; the authors' code replaces those too, and padding.
 
     Example:
         >>> TokenNoise(1.0, np.array([5, 6, 7]), seed=1).apply([5, 0, 6], Key(0, 0)).tolist()
@@ -148,7 +146,7 @@ class TokenNoise:
 
 
 class TokenRows(Dataset[TokenRow]):
-    """Blocks of tokens, perturbed where there is noise."""
+    """Blocks of tokens, with `noise` if it is given."""
 
     def __init__(self, blocks: Sequence[Sequence[int]], noise: TokenNoise | None = None) -> None:
         self.blocks = blocks
@@ -164,7 +162,7 @@ class TokenRows(Dataset[TokenRow]):
 
 
 class RowsByLength(Sampler[Key]):
-    """The rows of an epoch in a random order in which neighbours have about one length; it depends on seed and epoch alone."""
+    """Rows of an epoch in random order with neighbours of similar length; it depends only on seed and epoch."""
 
     def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
         self._lengths = np.asarray(lengths)
@@ -176,7 +174,7 @@ class RowsByLength(Sampler[Key]):
         return len(self._lengths)
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next; the host does."""
+        """Set the next epoch; called by the trainer."""
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[Key]:
@@ -188,7 +186,7 @@ class RowsByLength(Sampler[Key]):
             rows = order[start : start + pool]
             rows = rows[np.argsort(-self._lengths[rows], kind="stable")]
             batches += [rows[first : first + self._batch_size] for first in range(0, len(rows), self._batch_size)]
-        # Only the last batch may be short, as the host cuts the keys into batches by counting.
+        # Only the last batch may be short, because the trainer splits the keys into batches by counting.
         full = [batch for batch in batches if len(batch) == self._batch_size]
         short = [batch for batch in batches if len(batch) < self._batch_size]
         for place in generator.permutation(len(full)):
@@ -199,7 +197,7 @@ class RowsByLength(Sampler[Key]):
 
 @dataclass(frozen=True, slots=True)
 class PadRows:
-    """Pads rows on the right, where a causal model does not look."""
+    """Padding of rows on the right, which a causal model ignores."""
 
     pad: int
 

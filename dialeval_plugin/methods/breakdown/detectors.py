@@ -1,4 +1,4 @@
-"""The out-of-distribution detectors of chapter 7, and the reading of responses that all of them share."""
+"""The out-of-distribution detectors of chapter 7, and their common reading of responses."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ HEAD_NAME = "odin_head"
 
 
 class TokenPositions(NamedTuple):
-    """Positions in a sequence of the answers about a response: the place before a token predicts it."""
+    """Positions of a response's predictions in a sequence; the place before a token predicts it."""
 
     start: int
     end: int
 
     @property
     def response(self) -> slice:
-        """The places that predict the response's tokens and the end of its turn."""
+        """Places that predict the response's tokens and the end of its turn."""
         return slice(self.start, self.end)
 
     @property
     def all(self) -> slice:
-        """Every place from the first of the context to the one behind the end of the turn, which predicts what follows it."""
+        """All places from the first of the context to the end of the turn, which predicts the next token."""
         return slice(0, self.end + 1)
 
 
@@ -46,26 +46,26 @@ class DetectorReading(NamedTuple):
     """A detector's scores of a response."""
 
     scores: Mapping[str, float]
-    """Aggregation to score, the higher the more the response belongs to the distribution."""
+    """Aggregation to score; higher means more in distribution."""
     n_tokens: int
     """Tokens of the response, the end of its turn included."""
     is_cut: bool
-    """Whether a part of its context did not fit into the window."""
+    """Whether its context was truncated."""
 
 
 def read_responses(
     detector: Detector, dialogues: Sequence[Sequence[str]], *, context: causal.Context, max_tokens: int
 ) -> list[DetectorReading | Unscored]:
-    """Let a detector read the last turn of each dialogue after the turns before it, or after the last of them (context "pair").
+    """Return a detector's reading of the last turn of each dialogue, given all turns before it or one (context "pair").
 
-    Turns are texts, none blank, two at least. Responses of one dialogue are read in one pass where their contexts begin alike.
-    What exceeds `max_tokens` is cut at the beginning of the context.
+    A dialogue has at least two turns, none blank. Responses whose contexts begin alike share a pass. If a sequence exceeds
+    `max_tokens`, the beginning of the context is cut.
     """
     opened = detector.models[0]
     prefix, end = causal.layout_tokens(opened, "separated")
     pieces = causal.turn_pieces(opened, dialogues, end, last_only=True)
     passes, refused = causal.all_passes(pieces, prefix, max_tokens, context=context, last_only=True)
-    # A text of which the tokenizer leaves nothing has no pass.
+    # A text without tokens has no pass.
     no_token = Unscored(Reason.EMPTY_INPUT, "the tokenizer leaves nothing of the response, or of the turns before it")
     readings: list[DetectorReading | Unscored] = [refused.get(number, no_token) for number in range(len(dialogues))]
     with torch.inference_mode():
@@ -76,10 +76,10 @@ def read_responses(
 
 
 class MaxProbability:
-    """Maximum class probability (section 7.2.1; Hendrycks and Gimpel 2017): how sure a language model is of some token.
+    """Maximum class probability (section 7.2.1; Hendrycks and Gimpel 2017): the confidence of a language model.
 
-    Equation 7.1 names a joint probability, but what the text describes and the published code stores is the likeliest token's
-    probability at each place. How places become a score is not published: the mean over the response is this project's choice.
+    Equation 7.1 names a joint probability, but the text and the published code use the likeliest token's probability at each
+    place. The aggregation of places is not published: the mean over the response is this project's choice.
     """
 
     aggregations: tuple[str, ...] = ("mean", "all", "logsum")
@@ -95,10 +95,10 @@ class MaxProbability:
 
     @staticmethod
     def scores(answers: FloatArray, places: TokenPositions) -> Mapping[str, float]:
-        """Return the score of a response, whose answers stand at `places`, in every aggregation.
+        """Return the score of the response at `places` by aggregation.
 
-        "mean" is of the probabilities over the response; "all" over context and response, the authors' places; "logsum" the sum
-        of the logs over the response, which is the log of the product and falls with its length.
+        "mean" is the mean probability over the response; "all" over context and response, as in the authors' code; "logsum" the
+        sum of logs over the response, which falls with its length.
         """
         (log_maxima,) = answers
         return {
@@ -109,10 +109,10 @@ class MaxProbability:
 
 
 class LikelihoodRatio:
-    """Likelihood ratio (section 7.2.3; Ren et al. 2019): a response's tokens under the semantic and the background model.
+    """Likelihood ratio (section 7.2.3; Ren et al. 2019) of a response's tokens under the semantic and the background model.
 
-    The models share a tokenizer; `background` was trained on perturbed input. Equation 7.9 has one token; as in Ren et al. the
-    score of a response is the sum over its tokens.
+    The models share a tokenizer; `background` was trained on perturbed input. Equation 7.9 is for one token; the score of a
+    response is the sum over its tokens, as in Ren et al.
     """
 
     aggregations: tuple[str, ...] = ("sum", "mean", "code_bug")
@@ -126,17 +126,17 @@ class LikelihoodRatio:
         self.models = (semantic, background)
 
     def answers(self, rows: Sequence[Sequence[int]]) -> FloatArray:
-        """Return differences of log probabilities of next tokens and of the last entry, of shape (2, rows, places)."""
+        """Return differences of log probabilities of next tokens and the vocabulary's last, of shape (2, rows, places)."""
         ids = causal.padded_ids(self.models[0], rows)
         semantic, background = (_log_probabilities(opened, ids) for opened in self.models)
         return causal.as_array((semantic - background).cpu())
 
     @staticmethod
     def scores(answers: FloatArray, places: TokenPositions) -> Mapping[str, float]:
-        """Return the score of a response, whose answers stand at `places`, in every aggregation.
+        """Return the score of the response at `places` by aggregation.
 
         "sum" and "mean" are over the response's tokens; "code_bug" is the published code's sum over all places, in which the
-        label -1 of places outside the response picks the last entry of the vocabulary, GPT-2's end of text.
+        label -1 outside the response selects the last token of the vocabulary, GPT-2's end of text.
         """
         next_token, last_entry = answers
         ratios = next_token[places.response]
@@ -145,9 +145,8 @@ class LikelihoodRatio:
 
 
 def _log_probabilities(opened: OpenedModel, ids: Tensor) -> Tensor:
-    """Log probabilities of the token that follows each place and of the vocabulary's last entry, (2, rows, places)."""
     logits: Tensor = opened.model(input_ids=ids, use_cache=False).logits
-    # Nothing follows the last place; the number there is not read.
+    # The last place has no next token; its number is not used.
     following = torch.cat([ids[:, 1:], ids[:, -1:]], dim=1)
     chosen = logits.gather(-1, following[..., None])[..., 0]
     return torch.stack([chosen, logits[..., -1]]) - logits.logsumexp(-1)
@@ -159,7 +158,7 @@ def decomposed_logits(h: Tensor, g: Tensor) -> Tensor:
 
 
 class ConfidenceHead(nn.Module):
-    """The second head: one linear layer of a model's features."""
+    """Second head of generalised ODIN: a linear layer on a model's features."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -171,13 +170,13 @@ class ConfidenceHead(nn.Module):
 
 
 def feature_width(model: Any) -> int:
-    """Return the width of what the model's head reads."""
+    """Return the width of the features that the model's head reads."""
     return int(model.get_output_embeddings().weight.shape[1])
 
 
 @contextmanager
 def features_of(model: Any) -> Iterator[list[Tensor]]:
-    """Collect what the model's head reads in each forward pass, of shape (rows, places, width)."""
+    """Collect the features that the model's head reads in each forward pass, of shape (rows, places, width)."""
     features: list[Tensor] = []
     handle = model.get_output_embeddings().register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))
     try:
@@ -188,7 +187,7 @@ def features_of(model: Any) -> Iterator[list[Tensor]]:
 
 @contextmanager
 def decomposed(model: Any, head: ConfidenceHead) -> Iterator[None]:
-    """Make the model answer with h / g: `head` becomes a part of it, so that it is trained and stored with it."""
+    """Make the model's logits h / g; `head` becomes a part of the model, to be trained and stored with it."""
     model.add_module(HEAD_NAME, head)
 
     def divide(_: nn.Module, __: Any, output: Any) -> Any:
@@ -207,10 +206,10 @@ def decomposed(model: Any, head: ConfidenceHead) -> Iterator[None]:
 class Odin:
     """Generalised ODIN (Hsu et al. 2020), equations 7.4 to 7.8, of a model that was trained with the objective odin.
 
-    Its logits are divided into h, which the language model's own head gives, and g = sigmoid(w f + b), which a second head
-    gives of the same features f. The logits of training are h / g; the score is the likeliest token's h (S_DeConf), or g. As
-    in the published code h has the model's head as it is (tied, without a bias in GPT-2) and g no batch normalisation; equation
-    7.5, which equates a logit to a probability, is read as the softmax over h / g.
+    The language model's head gives h, and a second head g = sigmoid(w f + b) on the same features f. In training the logits are
+    h / g; the score is the likeliest token's h (S_DeConf), or g. As in the published code, h has the model's own head (tied,
+    without a bias in GPT-2) and g no batch normalisation. Equation 7.5, which equates a logit to a probability, is taken as the
+    softmax over h / g.
     """
 
     aggregations: tuple[str, ...] = ("mean", "all")
@@ -230,13 +229,13 @@ class Odin:
 
     @staticmethod
     def scores(answers: FloatArray, places: TokenPositions) -> Mapping[str, float]:
-        """Return the score of a response, whose answers stand at `places`: "mean" over it, "all" over the context too."""
+        """Return the score of the response at `places`: "mean" over it, "all" also over the context."""
         (values,) = answers
         return {"mean": float(values[places.response].mean()), "all": float(values[places.all].mean())}
 
 
-# What a trained language model's folder has beside transformers' files. `ModelFolder`'s `language_model.json` names the
-# objective; `odin_head.safetensors` is the second head of generalised ODIN, `breakdown.json` the calibration (calibration.py).
+# Files of a trained language model in addition to transformers': `language_model.json` of `ModelFolder` names the objective,
+# `odin_head.safetensors` is the second head of generalised ODIN, `breakdown.json` the calibration (calibration.py).
 
 HEAD_FILE = "odin_head.safetensors"
 
@@ -256,12 +255,10 @@ DEFAULT_MODELS: Mapping[str, DefaultModel] = MappingProxyType(
         "background": _default("background", "background", "DIALEVAL_BACKGROUND_MODEL"),
     }
 )
-"""Which model is meant where none is named, by its objective. The language model is also that of `dialogue_likelihood`."""
+"""Default model of each objective. The language model is also that of `dialogue_likelihood`."""
 
 
 class _Fields(TypedDict):
-    """The fields of language_model.json beside the record."""
-
     objective: str
 
 
@@ -279,7 +276,7 @@ def load_head(opened: OpenedModel) -> ConfidenceHead:
     """Open the second head of a model that was trained with the objective odin.
 
     Raises:
-        ModelLoadError: there is none, it is damaged, or it belongs to another model.
+        ModelLoadError: the head is missing, damaged, or of another model.
     """
     path = opened.folder / HEAD_FILE
     if not path.is_file():
@@ -300,7 +297,7 @@ def load_head(opened: OpenedModel) -> ConfidenceHead:
 
 
 Detector: TypeAlias = MaxProbability | LikelihoodRatio | Odin
-"""Gives every place of a sequence numbers that are the higher, the more the model is at home.
+"""Detector whose numbers at each place of a sequence are higher in distribution.
 
-`models` are what it reads with, all with one tokenizer; `aggregations` the ways from places to a score, the default first.
+Its `models` share a tokenizer; `aggregations` names the aggregations of places to a score, the default first.
 """

@@ -1,4 +1,4 @@
-"""The scorer `dialogue_breakdown`: the probability that a system's turn breaks the dialogue down, without labelled data."""
+"""The scorer `dialogue_breakdown`: the probability that a system's turn breaks a dialogue down, without labelled data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def open_detector(
     device: str | None = None,
     revision: str | None = None,
 ) -> Detector:
-    """Open the detector of a method over one model, or for the likelihood ratio over the semantic and the background model."""
+    """Open the detector of a method with its model, or for the likelihood ratio the semantic and the background model."""
     check_value("dialogue_breakdown", "method", method, DetectionMethod)
     if background is not None and method != "likelihood_ratio":
         raise InputError(f"dialogue_breakdown: {method} has no background model. Leave the option background out.")
@@ -72,7 +72,7 @@ def open_detector(
 
 
 def shared_window(models: Sequence[OpenedModel], max_tokens: int | None) -> int:
-    """Return the longest sequence that all models read; see `causal.window`."""
+    """Return the length of the longest sequence that all models read; see `causal.window`."""
     return min(window(opened, max_tokens, "dialogue_breakdown") for opened in models)
 
 
@@ -93,10 +93,9 @@ class BreakdownOptions(ModelOptions):
 class DialogueBreakdownScorer(Scorer):
     """Out-of-distribution detection as breakdown detection (Nedelchev 2022, chapter 7).
 
-    The main column `breakdown` is the probability of a breakdown in [0, 1], the higher the worse; `p_nb`, `p_pb` and `p_b` are
-    the distribution [1 - s, 0, s] that DBDC's metrics take; `score` is the method's own number, the higher the more the
-    response is like what the model was trained on. `n_tokens` counts the response's tokens with the end of its turn, and
-    `n_cut` is 1 where a part of the context did not fit.
+    The main column `breakdown` is the probability of a breakdown in [0, 1]; higher is worse. `p_nb`, `p_pb` and `p_b` are the
+    distribution [1 - s, 0, s] for DBDC's metrics. `score` is the method's own number; higher means closer to the training data.
+    `n_tokens` counts the response's tokens with the end of its turn, and `n_cut` is 1 if the context was truncated.
 
     Args:
         model: folder or hub id of a causal language model; for ODIN one that was trained with the objective odin.
@@ -145,11 +144,11 @@ class DialogueBreakdownScorer(Scorer):
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Contexts that were not read whole."""
+        """Column of truncated contexts, and its description."""
         return {"n_cut": f"the response with its context is longer than {self.max_tokens} tokens; the beginning was not read"}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, models, how responses are read, and how scores become probabilities."""
+        """Return method, models, handling of responses, and calibration."""
         extremes = None if self.extremes is None else f"{self.extremes.low:.6g},{self.extremes.high:.6g}"
         return {
             "method": self.name,
@@ -166,13 +165,13 @@ class DialogueBreakdownScorer(Scorer):
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Read the responses; those of one window share batches."""
+        """Score responses; those of one window share batches."""
         texts = [turns_to_read(item) for item in items]
         readings = read_responses(self.detector, texts, context=self.options.context, max_tokens=self.max_tokens)
         return [reading if isinstance(reading, Unscored) else self._row(reading) for reading in readings]
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
-        """Take the extremes of these rows where the scores are transductive."""
+        """Return the rows, with probabilities from their own extremes if scores are transductive."""
         if not self.options.transductive:
             return rows
         scores = [cast("float", row["score"]) for row in rows if not isinstance(row, Unscored)]
@@ -192,12 +191,12 @@ class DialogueBreakdownScorer(Scorer):
 
 def _probabilities(extremes: ScoreRange, row: Mapping[str, float | None]) -> dict[str, float | None]:
     breakdown = extremes.breakdown(cast("float", row["score"]))
-    # No possible breakdown, so that both merges of DBDC's classes give the same two.
+    # Without possible breakdowns both merges of DBDC's classes give the same two classes.
     return {"breakdown": breakdown, "p_nb": 1 - breakdown, "p_pb": 0.0, "p_b": breakdown}
 
 
 def _load_calibration(name: str | None, models: Sequence[OpenedModel]) -> Calibration:
-    # What training stores lies with the last model: with the background model, which knows the semantic one.
+    # Training stores it with the last model: the background model, which is trained after the semantic one.
     path = models[-1].folder / CALIBRATION_FILE if name is None else Path(name).expanduser()
     if name is None and not path.exists():
         raise ModelLoadError(

@@ -1,7 +1,7 @@
-"""Training a language model on dialogues end to end: data, tokenizer, one folder at the end. A run that was killed goes on.
+"""Training of a language model on dialogues: data, tokenizer and one folder; a killed run can resume.
 
-Three objectives share everything but their input and their logits. `lm` is a language model. `odin` is one with a second head
-(`Odin`). `background` is one that reads perturbed input and predicts the clean text, the denominator of the likelihood ratio.
+Three objectives differ in input and logits only: `lm` is a language model, `odin` one with a second head (`Odin`), `background`
+one that predicts clean text from perturbed input, the denominator of the likelihood ratio.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ Objective: TypeAlias = Literal["lm", "odin", "background"]
 
 @dataclass(frozen=True, slots=True)
 class LanguageModelRecipe:
-    """Sizes and numbers of a training run.
+    """Sizes and hyperparameters of a training run.
 
     Attributes:
-        n_layers: of a model from scratch, like the next three.
-        width: of its hidden states; a head has 64 of them, or all where they are fewer.
+        n_layers: layers of a model from scratch.
+        width: size of its hidden states, 64 per attention head.
         vocabulary: tokens of its byte-level BPE, which is learnt from the training data.
         block: longest row of tokens, and the window of a model from scratch.
-        learning_rate: highest; it rises linearly and falls by a cosine.
+        learning_rate: maximum; it rises linearly and falls by a cosine.
         warm_up: share of the steps in which it rises.
-        batch_size: rows a step.
+        batch_size: rows per step.
         patience: epochs without a gain on validation after which training ends.
     """
 
@@ -81,9 +81,9 @@ class LanguageModelRecipe:
 
 
 RECIPES: dict[str, LanguageModelRecipe] = {
-    # From scratch: DailyDialog's 1.4 million tokens three times in about 25 minutes on one core that has bfloat16.
+    # From scratch: three epochs on DailyDialog's 1.4 million tokens take about 25 minutes on one core with bfloat16.
     "small": LanguageModelRecipe("small"),
-    # From a model that is there: the thesis saw no gain of three epochs over one.
+    # From another model: in the thesis three epochs have no gain over one.
     "continue": LanguageModelRecipe("continue", n_epochs=1, learning_rate=2e-4),
 }
 
@@ -93,9 +93,9 @@ class LanguageModelTrainingOptions(TrainingOptions):
     """Options of a training.
 
     Attributes:
-        recipe: "small" or "continue"; None chooses by the backbone.
-        backbone: folder or hub id of a causal language model to go on from; None trains a GPT-2 from scratch.
-        sizes: fields of `LanguageModelRecipe` in place of the recipe's own.
+        recipe: "small" or "continue"; None selects "continue" with a backbone, else "small".
+        backbone: folder or hub id of a causal language model to continue from; None trains a GPT-2 from scratch.
+        sizes: fields of `LanguageModelRecipe` that replace the recipe's.
         mu: rate of the background model's noise.
         spacing: see `data.prepare`.
     """
@@ -109,7 +109,7 @@ class LanguageModelTrainingOptions(TrainingOptions):
     validation_fraction: float = field(default=0.05, kw_only=True)
 
     def find_recipe(self) -> LanguageModelRecipe:
-        """The recipe with the numbers given here; without a name "continue" where there is a backbone, else "small"."""
+        """Return the recipe with the numbers of these options."""
         if self.objective == "background" and self.backbone is None:
             raise InputError(
                 "background: name the model that it is compared with in --backbone. They have to share a tokenizer."
@@ -134,10 +134,10 @@ def train(
     max_minutes: float | None = None,
     progress: bool = False,
 ) -> TrainingResult:
-    """Train a language model and write it to the folder `output`, which transformers opens; it must not hold a finished model.
+    """Train a language model and write it to the folder `output`, for transformers; it must not contain a finished model.
 
-    Dialogues that are validated or reported on are left out of training, and counted. `max_minutes` of this process end
-    training; such a run is not repeatable to the byte.
+    Validation and evaluation dialogues are left out of training and counted. Training ends after `max_minutes` of this process;
+    such a run is not exactly repeatable.
     """
     recipe = options.find_recipe()
     with TrainingRun.open(output, LANGUAGE_MODEL_FOLDER, options, progress=progress) as run:
@@ -185,7 +185,7 @@ def train(
 
 
 def write_new_model(run: TrainingRun, dialogues: Sequence[Sequence[str]], recipe: LanguageModelRecipe) -> Path:
-    """Write a model into the run's checkpoints, unless the run that it goes on with has; return its folder."""
+    """Write a new model into the run's checkpoints, unless a resumed run has one, and return its folder."""
     folder = run.checkpoint_dir / "start"
     if run.is_main_process and not folder.exists():
         partial = folder.with_suffix(".part")
@@ -207,7 +207,7 @@ def _config(tokenizer: transformers.PreTrainedTokenizerFast, recipe: LanguageMod
         n_embd=recipe.width,
         n_layer=recipe.n_layers,
         n_head=recipe.n_heads,
-        # The same curve as GPT-2's own name for it, in one fused operation.
+        # The same function as GPT-2's default, in one fused operation.
         activation_function="gelu_pytorch_tanh",
         # A few passes over a small corpus do not overfit a small model.
         resid_pdrop=0.0,
@@ -222,13 +222,13 @@ class TokenLosses(NamedTuple):
     """Negative log-likelihoods (natural log) of the rows of a batch."""
 
     sums: Tensor
-    """Over the tokens of each row, of shape (rows,)."""
+    """Sum over the tokens of each row, of shape (rows,)."""
     n_tokens: Tensor
-    """That were predicted in each row, of shape (rows,)."""
+    """Predicted tokens of each row, of shape (rows,)."""
 
 
 def token_losses(logits: Tensor, labels: Tensor) -> TokenLosses:
-    """Compare each place's answer, logits (rows, places, vocabulary), with the next place's label, which may be `IGNORED`."""
+    """Return the losses of logits (rows, places, vocabulary) against the next place's label, which may be `IGNORED`."""
     targets = labels[:, 1:]
     losses = functional.cross_entropy(
         logits[:, :-1].flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="none"
@@ -237,7 +237,7 @@ def token_losses(logits: Tensor, labels: Tensor) -> TokenLosses:
 
 
 class LanguageModelTrainer(transformers.Trainer):  # type: ignore[misc] # the host is not typed
-    """The host's trainer with rows sorted by length, and with losses that do not depend on how rows are batched."""
+    """A transformers trainer with rows sorted by length, and with losses that do not depend on the batches."""
 
     def _get_train_sampler(self, train_dataset: TokenRows | None = None) -> RowsByLength:
         rows = self.train_dataset if train_dataset is None else train_dataset
@@ -246,26 +246,26 @@ class LanguageModelTrainer(transformers.Trainer):  # type: ignore[misc] # the ho
     def compute_loss(
         self, model: Any, inputs: dict[str, Tensor], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Return the mean loss of a batch's tokens, and on request the rows' own sums."""
+        """Return the mean loss of a batch's tokens, and on request the sums of the rows."""
         losses = token_losses(model(input_ids=inputs["input_ids"], use_cache=False).logits, inputs["labels"])
         loss = losses.sums.sum() / losses.n_tokens.sum()
         return (loss, {"loss": loss, **losses._asdict()}) if return_outputs else loss
 
 
 class TimeLimit(transformers.TrainerCallback):  # type: ignore[misc]
-    """Ends training after some minutes of the main process; the host then measures and keeps what there is."""
+    """A limit on the minutes of training; at its end the trainer evaluates and keeps the current model."""
 
     def __init__(self, minutes: float) -> None:
         self._end = time.monotonic() + 60 * minutes
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Ask the host to end where the time is over, of all processes at the same step."""
+        """Tell the trainers of all processes to stop at the same step when time is over."""
         (is_over,) = broadcast_object_list([time.monotonic() >= self._end])
         control.should_training_stop |= is_over
 
 
 def measure(prediction: transformers.EvalPrediction) -> dict[str, float]:
-    """Return the mean loss over all tokens, however they were batched, and exp of it, the perplexity."""
+    """Return the mean loss over all tokens and its exponential, the perplexity."""
     sums, n_tokens = prediction.predictions
     loss = float(np.sum(sums, dtype=np.float64)) / float(np.sum(n_tokens))
     return {"loss": loss, "perplexity": math.exp(loss)}
@@ -281,7 +281,7 @@ def fit_language_model(
     *,
     max_minutes: float | None = None,
 ) -> None:
-    """Train a model in place, to the weights of its best epoch on `validation`; after `max_minutes` it is measured and ends."""
+    """Train a model in place, to the weights of its best epoch on `validation`, for at most `max_minutes`."""
     callbacks = [transformers.EarlyStoppingCallback(early_stopping_patience=recipe.patience)]
     settings = {
         "num_train_epochs": recipe.n_epochs,
@@ -303,5 +303,5 @@ def fit_language_model(
     }
     use_cache = opened.model.config.use_cache
     run.stage(objective, opened.model, lambda: fit(run, objective, settings, batch_size=recipe.batch_size, **parts))
-    # The host turns it off, but not where a killed run only loads a stage that is finished: their folders would differ.
+    # The trainer sets it to False, but not if a resumed run only loads a finished stage: their folders would differ.
     opened.model.config.use_cache = use_cache
