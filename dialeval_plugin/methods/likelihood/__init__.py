@@ -1,1 +1,1 @@
-"""How likely language models find the responses of a dialogue (Nedelchev 2022, chapters 5 and 8)."""
+"""Probabilities of a dialogue's responses by language models (Nedelchev 2022, chapters 5 and 8)."""

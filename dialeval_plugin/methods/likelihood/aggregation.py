@@ -1,8 +1,8 @@
-"""From the probabilities of tokens to a score: equations 5.4 to 5.11 of Nedelchev's thesis, in log space.
+"""Aggregation of the probabilities of tokens: equations 5.4 to 5.11 of Nedelchev's thesis, in log space.
 
-The name of an aggregation says what is done to the turns, then to the tokens of a turn: `sum_of_means` is equation 5.4. All
-take natural logs and give the natural log of the formula, since the products are too small for a float. With the log
-probabilities of each position's most likely token in place of those of the token that stands there, equation 5.4 becomes 5.11.
+An aggregation is named after the reduction of the turns, then that of a turn's tokens: `sum_of_means` is equation 5.4. All take
+natural logs and return the natural log of the formula, because products are too small for a float. With the log probabilities
+of each position's most likely token instead of the actual one, equation 5.4 becomes 5.11.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Reduction: TypeAlias = Callable[[FloatArray], float]
 
 def log_sum(logs: FloatArray) -> float:
     """Return the log of a sum from the logs of its terms, of shape (terms,)."""
-    # scipy's logsumexp does the same ten times slower on the few numbers of a turn.
+    # scipy's logsumexp is ten times slower on the few numbers of a turn.
     return float(np.logaddexp.reduce(logs))
 
 
@@ -51,19 +51,19 @@ DIALOGUE_REDUCTIONS: Mapping[str, tuple[Reduction, Reduction]] = MappingProxyTyp
         "product_of_products": (log_product, log_product),  # 5.10
     }
 )
-"""Aggregation to what is done to the turns and to the tokens of a turn."""
+"""Aggregation to the reductions of the turns and of a turn's tokens."""
 
 
 def is_product(aggregation: str) -> bool:
-    """True where an aggregation's score is reported as its log, because the value itself vanishes."""
+    """Whether an aggregation's score is reported as its log, because the value itself would be 0."""
     return aggregation.startswith("product")
 
 
 def dialogue_log_scores(turns: Sequence[FloatArray], aggregations: Iterable[str] = DIALOGUE_REDUCTIONS) -> dict[str, float]:
-    """Return the logs of a dialogue's scores (equations 5.4 to 5.10) by aggregation, which share what is done to the tokens.
+    """Return the logs of a dialogue's scores (equations 5.4 to 5.10) by aggregation.
 
-    Turns without a token count for nothing, neither in a sum nor in the number of turns. A token of probability 0 counts in a
-    mean, and makes a product 0, whose log is minus infinity. Where no turn has a token this is a `ValueError`.
+    Turns without tokens do not count; `ValueError` if all have none. A token of probability 0 counts in a mean, and makes a
+    product 0, whose log is minus infinity.
 
     Example:
         >>> turns = [np.log([0.5, 0.25]), np.log([0.125])]
@@ -81,5 +81,5 @@ def dialogue_log_scores(turns: Sequence[FloatArray], aggregations: Iterable[str]
 
 
 def reported(log_score: float, aggregation: str) -> float:
-    """Return what a score table shows: the log of a product, and of every other aggregation the value itself."""
+    """Return the reported score: the log of a product, the value of any other aggregation."""
     return log_score if is_product(aggregation) else float(np.exp(log_score))

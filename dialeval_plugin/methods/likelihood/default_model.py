@@ -1,4 +1,4 @@
-"""Which language model the likelihood takes; apart from what computes with it, which needs torch."""
+"""Default language model of the likelihood, in a module that does not need torch."""
 
 from __future__ import annotations
 

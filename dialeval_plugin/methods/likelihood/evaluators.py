@@ -1,4 +1,4 @@
-"""How each family of language models judges the turns of a dialogue: causal ones, permutation models, next-sentence heads."""
+"""Evaluators of a dialogue's turns by family of language model: causal models, permutation models, next-sentence heads."""
 
 from __future__ import annotations
 
@@ -21,30 +21,28 @@ from dialeval_plugin.models.tensors import padded_tensors
 
 Alignment: TypeAlias = Literal["correct", "published"]
 SpanProbabilities: TypeAlias = tuple[causal.TokenSpan, FloatArray, FloatArray]
-"""A turn in a pass, the log probabilities of its tokens, and those of the likeliest ones in their places."""
+"""A turn in a pass, the log probabilities of its tokens, and those of the likeliest token at each position."""
 
 END = "<eod>"
-"""XLNet's end of a document, which the thesis puts between context and response."""
+"""XLNet's end of a document, used in the thesis between context and response."""
 IS_NEXT = 0
 """Label of "is next" in a next-sentence head."""
 
 
 class TurnProbabilities(NamedTuple):
-    """Natural logs of the probabilities of a turn's tokens and of the likeliest ones in their places, both of shape (tokens,).
-
-    `is_cut` says whether a part of the turn's context did not fit into the window.
-    """
+    """Natural logs of the probabilities of a turn's tokens and of the likeliest token at each position, of shape (tokens,)."""
 
     log_probabilities: FloatArray
     log_maxima: FloatArray
     is_cut: bool
+    """Whether the turn's context was truncated."""
 
 
 EvaluatedTurns: TypeAlias = list[TurnProbabilities] | Unscored
 
 
 class Evaluator(ABC):
-    """Gives the turns of dialogues probabilities. The window is by default the model's, 1024 tokens at most."""
+    """Base class of evaluators of turns. The window is by default the model's, 1024 tokens at most."""
 
     def __init__(self, opened: OpenedModel, max_tokens: int | None) -> None:
         self.opened = opened
@@ -52,13 +50,13 @@ class Evaluator(ABC):
 
     @abstractmethod
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
-        """Judge all turns but the first of each dialogue, or the last one only; of two turns at least, none blank."""
+        """Return the probabilities of all turns but the first, or the last only; two turns or more, none blank."""
 
 
 class TokenEvaluator(Evaluator):
-    """Judges a turn by its tokens, each of which is predicted from those before it.
+    """An evaluator of turns by their tokens, each predicted from those before it.
 
-    A subclass says what every pass begins with, what ends a turn, and how a model answers.
+    A subclass defines the beginning of a pass (`prefix`), the end of a turn, and `answers`.
     """
 
     prefix: list[int]
@@ -70,10 +68,10 @@ class TokenEvaluator(Evaluator):
 
     @abstractmethod
     def answers(self, passes: Sequence[causal.ForwardPass]) -> Iterator[SpanProbabilities]:
-        """Yield the answer to each span of the passes, in any order."""
+        """Yield the probabilities of each span of the passes, in any order."""
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
-        """Judge by the tokens; see `Evaluator`."""
+        """Return the probabilities of the tokens; see `Evaluator`."""
         pieces = causal.turn_pieces(self.opened, dialogues, self.end, last_only=last_only)
         passes, refused = causal.all_passes(pieces, self.prefix, self.max_tokens, context=self.context, last_only=last_only)
         turns: list[list[TurnProbabilities]] = [[] for _ in dialogues]
@@ -84,14 +82,14 @@ class TokenEvaluator(Evaluator):
 
 
 class CausalEvaluator(TokenEvaluator):
-    """GPT-2, DialoGPT and any other, P(token | tokens before it), equations 5.2 and 8.1: one pass answers for a dialogue.
+    """GPT-2, DialoGPT and other causal models: P(token | tokens before it), equations 5.2 and 8.1, in one pass per dialogue.
 
-    Layout "separated" ends every turn by the end-of-text token, as DialoGPT does, and counts that token as part of the turn.
-    Layout "plain" puts turns side by side after the beginning-of-text token, as the thesis' GPT-2 evaluator does, and counts
-    the turn's own tokens only. A model that has a beginning of its own, unlike GPT-2, gets it in both.
+    Layout "separated" ends every turn with the end-of-text token, as DialoGPT does, and counts that token. Layout "plain" joins
+    turns without a separator after the beginning-of-text token, as the thesis' GPT-2 evaluator does. Models with a separate
+    beginning-of-text token, unlike GPT-2, get it in both layouts.
 
-    Alignment "correct" predicts a token from the place before it. The thesis' published code looks one place too far, so
-    that it gives the probability that the token follows itself; "published" reproduces its numbers.
+    Alignment "correct" predicts a token from the place before it. The thesis' published code uses the token's own place, so its
+    numbers are probabilities that the token follows itself; "published" reproduces them.
     """
 
     def __init__(
@@ -103,7 +101,7 @@ class CausalEvaluator(TokenEvaluator):
         self.prefix, self.end = causal.layout_tokens(opened, layout)
 
     def answers(self, passes: Sequence[causal.ForwardPass]) -> Iterator[SpanProbabilities]:
-        """Read each pass once, and passes that begin alike together."""
+        """Yield the probabilities of each span; passes that begin alike share computation."""
         shift = self._shift
 
         def answer(rows: Sequence[Sequence[int]]) -> tuple[FloatArray, FloatArray]:
@@ -114,17 +112,17 @@ class CausalEvaluator(TokenEvaluator):
             yield span, logs[row, tokens], maxima[row, tokens]
 
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """Run the model on token ids; returns shape (rows, longest row, vocabulary)."""
+        """Return the model's logits for token ids, of shape (rows, longest row, vocabulary)."""
         logits: Tensor = self.opened.model(input_ids=causal.padded_ids(self.opened, rows), use_cache=False).logits
         return logits
 
 
 class PermutationEvaluator(TokenEvaluator):
-    """XLNet: gives each token of a turn its probability; the end between turns is read, and not scored.
+    """XLNet: the probability of each token of a turn; the end token between turns is read but not scored.
 
-    As in the thesis' code there is one row a token, in which nothing sees the target or what follows it. The tokens before the
-    target see one another whole, which is why one pass over a dialogue cannot answer for all of its tokens. Nothing limits its
-    relative positions, so the window is by default 1024 tokens.
+    As in the thesis' code there is one row per token, in which no token sees the target or later tokens. Tokens before the
+    target all see each other, so one pass over a dialogue cannot predict all of its tokens. Positions are relative and without
+    limit; the window is by default 1024 tokens.
     """
 
     prefix: list[int] = []  # noqa: RUF012 - never changed
@@ -137,7 +135,7 @@ class PermutationEvaluator(TokenEvaluator):
         self.end = [int(end)]
 
     def answers(self, passes: Sequence[causal.ForwardPass]) -> Iterator[SpanProbabilities]:
-        """Read a row for each token of each span."""
+        """Yield the probabilities of each span, from one row per token."""
         spans = [(one.ids, span) for one in passes for span in one.spans]
         # A row ends with the token to predict.
         rows = [ids[: target + 1] for ids, span in spans for target in range(span.start, span.end - 1)]
@@ -147,17 +145,17 @@ class PermutationEvaluator(TokenEvaluator):
             answers = causal.log_probabilities(self.logits(batch)[:, None], [row[-1:] for row in batch])
             logs[:, places] = [values[:, 0] for values in answers]
         ends = np.cumsum([span.end - 1 - span.start for _, span in spans])
-        # Behind the last end there is nothing.
+        # The part after the last end is empty.
         for (_, span), (own_logs, own_maxima) in zip(spans, np.split(logs, ends, axis=1), strict=False):
             yield span, own_logs, own_maxima
 
     def logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """Predict the last token of each row without a look at it; returns shape (rows, vocabulary)."""
+        """Return the logits for the last token of each row, which is hidden, of shape (rows, vocabulary)."""
         device = self.opened.device
         ids, _ = padded_tensors(rows, self.opened.pad, device)
         targets = torch.tensor([len(row) - 1 for row in rows], device=device)
         places = torch.arange(ids.shape[1], device=device)
-        # From the target on nothing is seen, padding included.
+        # The target and everything after it, padding included, is hidden.
         hidden = (places[None] >= targets[:, None]).float()
         logits: Tensor = self.opened.model(
             input_ids=ids,
@@ -174,21 +172,21 @@ class _Pair(NamedTuple):
 
 
 class NextSentenceEvaluator(Evaluator):
-    """BERT's P(the turn follows the one before it), equation 5.1, of the pairs of sentences that the model was trained on.
+    """BERT's P(the turn follows the one before it), equation 5.1.
 
-    Of a pair that is longer than the window the first turn is cut, at its beginning. Where the first turn would be lost
-    whole, the dialogue has no score.
+    If a pair is longer than the window, the first turn loses its beginning. If nothing of it would be left, the dialogue has no
+    score.
 
     Args:
         opened: a model with a next-sentence head, or a classifier of pairs.
-        next_label: number or name of the label that stands for "follows"; a classifier needs it.
+        next_label: number or name of the label "follows"; required for a classifier.
     """
 
     def __init__(self, opened: OpenedModel, next_label: int | str | None, max_tokens: int | None) -> None:
         super().__init__(opened, max_tokens)
         self.next_label = _label(opened, next_label)
         self._pairs = opened.tokenizer.backend_tokenizer
-        # A special token that stands in a turn is text.
+        # Special tokens in a turn are read as text.
         self._pairs.encode_special_tokens = True
         self._pairs.no_truncation()
         self._pairs.no_padding()
@@ -199,7 +197,7 @@ class NextSentenceEvaluator(Evaluator):
             )
 
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
-        """Judge pairs of turns, see `Evaluator`; a turn has one probability, and its maximum is the same number."""
+        """Return the probability of each pair of turns, also as its maximum; see `Evaluator`."""
         wanted = [list(itertools.pairwise(dialogue))[-1 if last_only else None :] for dialogue in dialogues]
         pairs = {pair: self._encode(*pair) for pair in dict.fromkeys(itertools.chain.from_iterable(wanted))}
         readable = {pair: encoded for pair, encoded in pairs.items() if not isinstance(encoded, causal.TurnTooLong)}

@@ -1,4 +1,4 @@
-"""The scorer `dialogue_likelihood`: how likely a language model finds the turns of a dialogue, or one response."""
+"""The scorer `dialogue_likelihood`: the probability of a dialogue's turns, or one response, by a language model."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class LikelihoodOptions(ModelOptions):
 class DialogueLikelihoodScorer(Scorer):
     """Probability that a language model gives to the turns of a dialogue after the turns before them.
 
-    The first turn follows nothing and is not scored; turns without a visible character are left out. Speakers' names are
-    not read. A column is named after its aggregation: `sum_of_means` is equation 5.4, `max_sum_of_means` equation 5.11;
-    products are natural logs and named `log_product_of_products` and so on. `n_turns` and `n_tokens` count what was scored: a
-    sum grows with them, so they are the baseline that it has to beat. `n_cut` counts turns whose context did not fit whole.
+    The first turn is not scored, and turns without a visible character are left out. Speakers' names are not read. A column is
+    named after its aggregation: `sum_of_means` is equation 5.4, `max_sum_of_means` equation 5.11; products are natural logs,
+    such as `log_product_of_products`. `n_turns` and `n_tokens` count scored turns and tokens: sums grow with them, so they are
+    the baseline that a sum has to beat. `n_cut` counts turns with a truncated context.
 
     Args:
         model: folder or hub id of a causal language model (GPT-2, DialoGPT), XLNet, or BERT; see `DefaultModel`.
@@ -122,7 +122,7 @@ class DialogueLikelihoodScorer(Scorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The chosen aggregation, then all of them, of the tokens and of the likeliest tokens, and the counts."""
+        """The selected aggregation, all aggregations of the tokens and of the likeliest tokens, and the counts."""
         kinds: tuple[Probability, ...] = ("token",) if self.family == "next_sentence" else ("token", "max")
         names = [_column(aggregation, kind) for kind in kinds for aggregation in self._aggregations]
         main = _column(self.aggregation, self.options.probability)
@@ -130,13 +130,13 @@ class DialogueLikelihoodScorer(Scorer):
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Turns whose context was not read whole."""
+        """Column of truncated contexts, and its description."""
         return {
             "n_cut": f"a turn with its context is longer than {self.evaluator.max_tokens} tokens; the beginning was not read"
         }
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, model, how dialogues are read, and how probabilities become a score."""
+        """Return method, model, handling of dialogues, and aggregation of probabilities."""
         return {
             "method": self.name,
             "family": self.family,
@@ -153,7 +153,7 @@ class DialogueLikelihoodScorer(Scorer):
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge the dialogues; those of one window share batches."""
+        """Score dialogues; those of one window share batches."""
         judged = self.evaluator.judge([turns_to_read(item) for item in items], last_only=self.level == "turn")
         return [self._row(turns) for turns in judged]
 
