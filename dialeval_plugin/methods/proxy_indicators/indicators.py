@@ -1,4 +1,4 @@
-"""The indicators of responses: GLUE classifiers, each opened with its label found by name, and what they say of an example."""
+"""The indicators of responses: outputs of GLUE classifiers, whose labels are identified by name."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ class GlueClassifier:
         self.max_tokens = longest_input(model, tokenizer) or 10**9
 
     def indicate(self, texts: Sequence[Texts]) -> list[tuple[float, bool]]:
-        """Return for each text the probability of the label, or a regression's output, and whether the text was cut.
-
-        Each distinct text is judged once, in batches of about one length and a bounded number of tokens.
-        """
+        """Return the probability of the label, or a regression's output, and whether the text was truncated, for each text."""
         distinct = list(dict.fromkeys(texts))
         encoded = [self._encode(text) for text in distinct]
         answers: dict[Texts, tuple[float, bool]] = {}
@@ -56,7 +53,7 @@ class GlueClassifier:
         return [answers[text] for text in texts]
 
     def _encode(self, texts: Texts) -> tuple[dict[str, list[int]], bool]:
-        # A "[SEP]" in a turn is letters: what is judged must not be able to end a text.
+        # A "[SEP]" in a turn is read as letters, so that no turn can end a text.
         row = self.tokenizer(*texts, truncation=False, split_special_tokens=True, verbose=False)
         is_cut = len(row["input_ids"]) > self.max_tokens
         if is_cut:
@@ -72,7 +69,7 @@ class GlueClassifier:
 
 
 def find_folder(choice: Choice) -> Path:
-    """Return the folder of a classifier, downloaded where it is on the hub."""
+    """Return the folder of a classifier, downloaded from the hub if needed."""
     name, mark, revision = choice.model.rpartition("@")
     if not mark or Path(choice.model).expanduser().is_dir():
         return resolve(choice.model)
@@ -95,10 +92,10 @@ def load_classifier(task: str, settings: IndicatorSettings, *, device: str | Non
 
 
 def label_place(task: str, config: Any, settings: IndicatorSettings) -> int | None:
-    """Return the place of the wanted label in a classifier's output; None for the task that is a regression.
+    """Return the place of the wanted label in a classifier's output; None for a regression.
 
-    The names are those that the user gives, else those of the classifier's config.json, else, for the published classifiers,
-    those of GLUE. They are compared without regard to case, hyphens and blanks.
+    Label names are those from the user, else from the classifier's config.json, else, for the published classifiers, from GLUE.
+    Case, hyphens and blanks do not matter.
     """
     choice, wanted = settings.classifiers[task], settings.wanted_label(task)
     n_outputs = int(config.num_labels)
@@ -121,7 +118,7 @@ def label_place(task: str, config: Any, settings: IndicatorSettings) -> int | No
 
 
 def _own_names(config: Any) -> tuple[str, ...]:
-    """Labels that config.json names; () where it has only the host's placeholders."""
+    # The placeholders of transformers are not names.
     names = tuple(str(config.id2label[place]) for place in sorted(config.id2label))
     return () if all(re.fullmatch(r"LABEL_\d+", name) for name in names) else names
 
@@ -131,14 +128,14 @@ def _plain(name: str) -> str:
 
 
 class Indicators(NamedTuple):
-    """One value an example in every column, and how many of its texts did not fit into a classifier's window."""
+    """One value per example in each column, and the number of its truncated texts."""
 
     columns: Mapping[str, tuple[float | Unscored, ...]]
     n_cut: tuple[int, ...]
 
 
 class IndicatorModels:
-    """The classifiers of some columns, each opened when it is first needed and then kept."""
+    """The classifiers of the columns, each opened when it is first needed and then kept."""
 
     def __init__(self, settings: IndicatorSettings, *, device: str | None = None) -> None:
         self.settings = settings
@@ -151,7 +148,7 @@ class IndicatorModels:
         return {task: content_hash(find_folder(self.settings.classifiers[task])) for task in self.settings.tasks}
 
     def indicate(self, examples: Sequence[Example]) -> Indicators:
-        """Return every column of the settings for the examples; a value that cannot be had says why."""
+        """Return all columns of the settings for the examples; a missing value is an `Unscored` with the reason."""
         columns: dict[str, tuple[float | Unscored, ...]] = {}
         n_cut = [0] * len(examples)
         for feature in self.settings.features:
@@ -173,9 +170,9 @@ class IndicatorModels:
 
 
 def texts_of(example: Example, feature: str, absent_fact: str | None = None) -> Texts | Unscored:
-    """Return what the classifier of a column reads: the response, alone or after the whole context or all facts.
+    """Return the input of a column's classifier: the response, alone or after the whole context or all facts.
 
-    Turns and facts are joined by line ends, as in the published files; blank turns are left out. The response is not blank.
+    Turns and facts are joined by line breaks, as in the published files, without blank ones. The response is not blank.
     """
     if not task_of(feature).is_pair:
         return example.response.text, None
@@ -190,21 +187,21 @@ def _absent(feature: str, what: str) -> Unscored:
     return Unscored(Reason.EMPTY_INPUT, f"there is no {what}, which {feature} reads")
 
 
-# What the regression is fitted on: rated responses with their indicators, run here or as published.
+# Training data of the regression: rated responses with their indicators, computed here or published.
 
 
 class IndicatedRows(NamedTuple):
-    """The responses of a file that are rated and have every indicator, and how many do not."""
+    """The responses of a file that are rated and have all indicators, and the number of others."""
 
     examples: list[Example]
     table: list[list[float]]
-    """A row a response, a column an indicator."""
+    """One row per response, one column per indicator."""
     ratings: list[float]
     n_left_out: int
 
 
 def indicated_rows(data: Path, indicators: IndicatorModels, quality: str) -> IndicatedRows:
-    """Run the classifiers on a file's responses; InputError where none of them is rated."""
+    """Return rows with the classifiers' outputs for a file's responses; `InputError` if none is rated."""
     examples = [item for item in read_items(data) if isinstance(item, Example)]
     if not any(example.ratings for example in examples):
         raise InputError(f"{data}: has no rated responses. Give a file in the layout of USR or of a DSTC10 set.")
@@ -212,7 +209,7 @@ def indicated_rows(data: Path, indicators: IndicatorModels, quality: str) -> Ind
 
 
 def published_rows(data: Path, settings: IndicatorSettings, quality: str) -> IndicatedRows:
-    """Take the indicators that a file of USR has; InputError where it lacks one."""
+    """Return rows with the published indicators of a USR file; `InputError` if one is missing."""
     scored = usr.read_scored(data)
     if missing := [name for name in settings.features if name not in scored.scores]:
         raise InputError(f"{data}: has no scores {missing[0]!r}. Leave --published-scores out to run the classifiers.")

@@ -1,7 +1,7 @@
-"""The linear regression over indicators (equations 6.5 and 6.6): fitting, predicting, held-out predictions, and its file.
+"""The linear regression over indicators (equations 6.5 and 6.6): fitting, predictions, held-out predictions, and its file.
 
-Columns and rating are first brought to [0, 1] by the lowest and highest value of the rows that the regression is fitted on
-(6.5). These ranges are part of the model, so that a prediction depends on its own row alone.
+Columns and ratings are scaled to [0, 1] by the lowest and highest value of the training rows (6.5). These ranges are part of
+the model, so that a prediction depends on its own row alone.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class FeatureRange:
-    """Lowest and highest value of a column, by which it is brought to [0, 1] (equation 6.5)."""
+    """Lowest and highest value of a column, which scale it to [0, 1] (equation 6.5)."""
 
     low: float
     high: float
 
     def scale(self, values: FloatArray) -> FloatArray:
-        """Map `low` to 0 and `high` to 1; values beyond them, of rows that came later, lie outside."""
+        """Return values with `low` mapped to 0 and `high` to 1; new rows may be outside [0, 1]."""
         return np.asarray((values - self.low) / (self.high - self.low))
 
     def unscale(self, values: FloatArray) -> FloatArray:
-        """The inverse of `scale`."""
+        """Return the inverse of `scale`."""
         return np.asarray(self.low + values * (self.high - self.low))
 
 
 @dataclass(frozen=True, slots=True)
 class Feature(FeatureRange):
-    """A column of a regression: its range in the rows of the fit, its name, and its weight."""
+    """A column of a regression: its range in the training rows, its name and its weight."""
 
     name: str
     weight: float
@@ -57,7 +57,7 @@ class LinearRegression:
     target: FeatureRange
     """Range of the mean ratings."""
     n_rows: int
-    """Rows that it was fitted on."""
+    """Training rows."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,16 +70,16 @@ class LinearRegression:
         return tuple(feature.weight for feature in self.features)
 
     def predict(self, table: ArrayLike) -> FloatArray:
-        """Return a prediction a row of a table of shape (rows, features), not clipped: 0 for the worst rated row of the fit."""
+        """Return a prediction per row of a table (rows, features), not clipped; 0 and 1 are the training ratings' extremes."""
         values = np.asarray(table, dtype=np.float64)
         scaled = [feature.scale(values[:, place]) for place, feature in enumerate(self.features)]
         return np.asarray(self.intercept + np.stack(scaled, axis=1) @ np.array(self.weights))
 
 
 def fit(features: Sequence[str], table: ArrayLike, ratings: ArrayLike) -> LinearRegression:
-    """Fit mean ratings by ordinary least squares with an intercept; of several best fits, the one with the smallest weights.
+    """Return a fit of ratings (rows,) on a table (rows, features) by ordinary least squares with an intercept.
 
-    The table has the shape (rows, features), and each row a rating.
+    Of several best fits the one with the smallest weights is returned.
 
     Example:
         >>> fitted = fit(["cola"], [[0.1], [0.5], [0.9]], [1, 3, 5])
@@ -109,10 +109,9 @@ def predict_held_out(
     *,
     n_folds: int = DEFAULT_FOLDS,
 ) -> FloatArray:
-    """Return for each row the rating predicted by a regression that was fitted without the row's context and fold.
+    """Return for each row the rating predicted by a regression that was fitted without the row's fold, on the ratings' scale.
 
-    Nothing is drawn: contexts are numbered in the order in which they appear, and context i is in fold i mod `n_folds`.
-    Predictions are on the scale of the ratings, because the folds' regressions have ranges of their own.
+    Folds are not random: contexts are numbered in order of appearance, and context i is in fold i mod `n_folds`.
     """
     values, target = np.asarray(table, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     numbers = {context: number for number, context in enumerate(dict.fromkeys(contexts))}
@@ -140,16 +139,16 @@ def _range(name: str, values: FloatArray) -> FeatureRange:
 
 @dataclass(frozen=True, slots=True)
 class ProxyModel:
-    """A regression over indicators, fitted on the ratings of one quality."""
+    """A regression over indicators, fitted to the ratings of one quality."""
 
     settings: IndicatorSettings
     regression: LinearRegression
     quality: str
     hashes: Mapping[str, str]
-    """Content hash of each task's classifier; empty where the indicators came from a file."""
+    """Content hash of each task's classifier; empty if the indicators came from a file."""
 
     def save(self, path: Path) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file atomically."""
         settings = self.settings
         used = {task: settings.classifiers[task] for task in settings.tasks}
         stored = {
@@ -164,7 +163,7 @@ class ProxyModel:
 
     @classmethod
     def load(cls, path: Path) -> ProxyModel:
-        """Read what `save` wrote."""
+        """Read a file that `save` wrote; `InputError` if it is not one."""
         data = read_json(path)
         if not isinstance(data, dict) or data.get("kind") != KIND:
             raise InputError(f"{path}: is no combination of indicators. Train one with `dialeval train proxy`.")

@@ -1,4 +1,4 @@
-"""The scorer `glue_proxy`: GLUE classifiers' outputs, alone or combined to one score by a trained regression."""
+"""The scorer `glue_proxy`: GLUE classifiers' outputs, alone or combined into one score by a trained regression."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class GlueProxyScorer(Scorer):
     """Proxy indicators (Nedelchev et al. 2021): quality of a response, from classifiers that were trained on GLUE.
 
     Columns: the variant's own; every indicator, `cola` and `sst` of the response, `mrpc`, `qnli`, `qqp`, `rte` and `stsb` of
-    context and response, the latter five with `fact_` of facts and response; `n_cut`, how many texts were longer than a
-    classifier's window. An indicator is the probability in [0, 1] of "acceptable", "positive", "equivalent", "duplicate" and
-    "entailment", and for `stsb` a similarity of about 0 to 5.
+    context and response, the latter five with `fact_` of facts and response; `n_cut`, number of truncated texts. An indicator
+    is the probability in [0, 1] of "acceptable", "positive", "equivalent", "duplicate" or "entailment", and for `stsb` a
+    similarity of about 0 to 5.
 
     Args:
         regression: file written by `dialeval train proxy`; see `DefaultModel`.
@@ -107,16 +107,16 @@ class GlueProxyScorer(Scorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, the variant's first."""
+        """Columns, the variant's first."""
         return tuple(dict.fromkeys((self.variant, *self.indicators.settings.features, "n_cut")))
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Texts that a classifier did not read whole."""
+        """Column of truncated texts, and its description."""
         return {"n_cut": f"texts are longer than a classifier's window and were cut ({self.indicators.settings.truncate})"}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, variant, regression, classifiers and their orientation, and how texts are cut."""
+        """Return method, variant, regression, classifiers, their labels, and truncation."""
         settings = self.indicators.settings
         hashes = self.indicators.hashes
         trained = self.trained
@@ -134,7 +134,7 @@ class GlueProxyScorer(Scorer):
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge the responses; each classifier reads the texts of all of them, in batches of one length."""
+        """Score responses; each classifier reads the texts of all together."""
         examples = cast("Sequence[Example]", items)
         result = self.indicators.indicate(examples)
         return [
@@ -151,7 +151,7 @@ class GlueProxyScorer(Scorer):
             if not math.isfinite(value):
                 return Unscored(Reason.NON_FINITE, f"{name} is {value}")
         columns: dict[str, float | None] = {
-            # An indicator that is not needed may be absent, or not finite, without costing the row its score.
+            # A row has a score even if an indicator that is not needed is missing or not finite.
             name: None if isinstance(value, Unscored) or not math.isfinite(value) else value
             for name, value in indicators.items()
         }
@@ -173,7 +173,6 @@ def _load(path: Path, options: Mapping[str, object], models: Models, labels: Lab
 
 
 def _check_hashes(trained: ProxyModel, indicators: IndicatorModels) -> None:
-    """Refuse classifiers whose columns mean something else than those of the fit."""
     if not trained.hashes:
         return
     for task, hash in indicators.hashes.items():

@@ -1,7 +1,7 @@
-"""The seven GLUE tasks whose classifiers indicate quality, and what each of their outputs means.
+"""The seven GLUE tasks whose classifiers indicate quality, and the meaning of their outputs.
 
-A column is the probability of a label that is named here, never of a place in the output: the published code takes the last
-class of every classifier, which for QNLI and RTE is "not_entailment".
+A column is the probability of a label named here, not of a place in the output: the published code takes the last class of
+every classifier, which for QNLI and RTE is "not_entailment".
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Entailment: TypeAlias = Literal["entailment", "not_entailment"]
 Truncate: TypeAlias = Literal["right", "left"]
 
 FACT = "fact_"
-"""Begins the name of a column whose pair is (fact, response); the others' is (context, response)."""
+"""Prefix of columns for pairs (fact, response); others have pairs (context, response)."""
 
 
 @dataclass(frozen=True, slots=True)
 class GlueTask:
-    """One task of GLUE (Wang et al. 2019) with its published classifier; what takes one text only reads the response."""
+    """One task of GLUE (Wang et al. 2019) with its published classifier, of pairs or of the response only."""
 
     name: str
     is_pair: bool
     model: str
     labels: tuple[str, ...]
-    """Its classes in their order, which its own config.json does not name; () for a regression."""
+    """Classes in order, which its config.json does not name; () for a regression."""
     label: str | None
-    """Label whose probability is the column; None for a regression, whose column is the raw output."""
+    """Label whose probability is the column; None for a regression, whose output is the column."""
 
 
 def _task(name: str, title: str, *labels: str, label: str | None = None, is_pair: bool = True) -> GlueTask:
@@ -52,7 +52,7 @@ TASKS: Mapping[str, GlueTask] = MappingProxyType(
         )
     }
 )
-"""The tasks by name; MNLI and WNLI are not used. Defaults: the classifiers of the published code."""
+"""Tasks by name, with the classifiers of the published code; MNLI and WNLI are not used."""
 
 _SINGLE = tuple(name for name, task in TASKS.items() if not task.is_pair)
 _CONTEXT = tuple(name for name, task in TASKS.items() if task.is_pair)
@@ -73,7 +73,7 @@ def task_of(feature: str) -> GlueTask:
 
 
 def subset(name: str) -> tuple[str, ...]:
-    """Return the columns that `name` stands for."""
+    """Return the columns of the subset `name`."""
     if name not in SUBSETS:
         raise unknown_name(f"glue_proxy: there is no set of indicators {name!r}", name, SUBSETS)
     return SUBSETS[name]
@@ -86,7 +86,7 @@ class Choice:
     model: str
     """Folder or hub id; `id@revision` for a revision of the hub."""
     labels: tuple[str, ...] | None = None
-    """Its classes in their order, where its config.json does not name them."""
+    """Classes in order, if its config.json does not name them."""
 
 
 DEFAULT_CHOICES: Mapping[str, Choice] = MappingProxyType({name: Choice(task.model) for name, task in TASKS.items()})
@@ -94,14 +94,12 @@ DEFAULT_CHOICES: Mapping[str, Choice] = MappingProxyType({name: Choice(task.mode
 
 @dataclass(frozen=True, slots=True)
 class IndicatorSettings:
-    """Columns to compute, the classifier of each task, their orientation, and how texts come to them.
+    """Columns to compute, the classifier of each task, and handling of texts.
 
     Attributes:
-        entailment: the label of QNLI and RTE whose probability counts; the published numbers are of "not_entailment".
-        absent_fact: text in place of the facts where an example has none; the published numbers have "_nofact". None leaves
-            what needs a fact without a value.
-        truncate: at which end a text that is too long for the classifier is cut. "right" is the published code's: it drops
-            the newest turns of a long context.
+        entailment: label of QNLI and RTE whose probability counts; the published numbers are of "not_entailment".
+        absent_fact: text for examples without facts, "_nofact" in the published numbers; None leaves their columns empty.
+        truncate: end at which too long a text is cut. "right", as in the published code, drops the newest turns of a context.
     """
 
     features: tuple[str, ...] = FEATURES
@@ -121,7 +119,7 @@ class IndicatorSettings:
         return tuple(dict.fromkeys(task_of(feature).name for feature in self.features))
 
     def wanted_label(self, task: str) -> str | None:
-        """The label whose probability the task's columns are."""
+        """Return the label whose probability is in the task's columns; None for a regression."""
         label = TASKS[task].label
         return self.entailment if label == "entailment" else label
 
@@ -133,10 +131,9 @@ LabelNames: TypeAlias = Mapping[str, Sequence[str]] | str | None
 def read_choices(
     models: Models = None, labels: LabelNames = None, defaults: Mapping[str, Choice] = DEFAULT_CHOICES
 ) -> Mapping[str, Choice]:
-    """Return the classifier of every task, from what a user gives and the defaults.
+    """Return the classifier of every task, from the user's options and the defaults.
 
-    Classifiers are a mapping or a text as `rte=FOLDER;cola=OWNER/NAME`, the names of classes one as
-    `rte=entailment/not_entailment`.
+    Options are mappings or texts: `rte=FOLDER;cola=OWNER/NAME` and `rte=entailment/not_entailment`.
 
     Example:
         >>> read_choices("rte=my/rte", "rte=entailment/not_entailment")["rte"]
