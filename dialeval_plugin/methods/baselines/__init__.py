@@ -1,1 +1,1 @@
-"""Baselines of the literature as scorers: word overlap, embeddings, sequence-to-sequence evaluators, length and chance."""
+"""Baseline scorers of the literature: word overlap, embeddings, sequence-to-sequence evaluators, length and chance."""

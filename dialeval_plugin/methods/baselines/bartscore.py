@@ -1,4 +1,4 @@
-"""BARTScore (Yuan et al. 2021): how likely a sequence-to-sequence model finds one text after another."""
+"""BARTScore (Yuan et al. 2021): the probability of one text after another by a sequence-to-sequence model."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ DEFAULT_MODEL = "facebook/bart-large-cnn"
 
 
 class _Pair(NamedTuple):
-    """A text that is read and one whose likelihood after it is asked for."""
-
     source: str
     target: str
 
@@ -33,10 +31,9 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
     """BARTScore (Yuan et al. 2021, equation 2 with equal weights): the mean log probability of a text's tokens after another.
 
     `context_to_response` is the paper's faithfulness and needs no reference, `reference_to_response` its precision,
-    `response_to_reference` its recall, `f_score` the arithmetic mean of the last two. With several references
-    the mean over them, as in the published code. At most 0; the ends of a text count as tokens, as in that code. Turns are
-    joined by line breaks; of a context that does not fit the beginning is cut, of other texts the end. `n_cut` counts texts
-    that were cut.
+    `response_to_reference` its recall, `f_score` the arithmetic mean of the last two. As in the published code, several
+    references are averaged and the ends of a text count as tokens. Scores are at most 0. Turns are joined by line breaks. A
+    context that is too long loses its beginning, other texts their end; `n_cut` counts truncated texts.
 
     Args:
         model: folder or hub id of a sequence-to-sequence model.
@@ -73,16 +70,16 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Texts that were not read whole."""
+        """Column of truncated texts, and its description."""
         return {"n_cut": f"texts are longer than {self.opened.max_tokens} tokens and were cut"}
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Refuse also a response without a text to compare it with."""
+        """Return a reason also for a response without a text to compare it with."""
         nothing = NO_TURN if self._reads_context else NO_REFERENCE
         return super().unscorable(item) or (None if self.questions(cast("Example", item)) else nothing)
 
     def questions(self, example: Example) -> list[_Pair]:
-        """Return the pairs of texts whose likelihood makes the score."""
+        """Return the pairs of texts whose log probabilities the score averages."""
         response = example.response.text
         if self._reads_context:
             context = visible_texts(example.context)
@@ -93,7 +90,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         return {"reference_to_response": precision, "response_to_reference": recall}.get(self.direction, precision + recall)
 
     def answers(self, questions: Sequence[_Pair]) -> list[tuple[float, int]]:
-        """Return the mean log probability of each target, and how many of its two texts were cut."""
+        """Return the mean log probability of each target, and the number of its pair's truncated texts."""
         sources, targets = (self.opened.pieces([pair[place] for pair in questions]) for place in (0, 1))
         room = self.opened.max_tokens - self.opened.n_ends
         window = slice(-room, None) if self._reads_context else slice(room)
@@ -116,7 +113,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         return {"bartscore": math.fsum(means) / len(means), "n_cut": float(sum(cuts))}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, direction, model and how texts are read."""
+        """Return method, direction, model and handling of texts."""
         of_context: dict[str, SignatureValue] = {"separator": "newline", "speakers": "none"} if self._reads_context else {}
         return {
             "method": self.name,

@@ -21,17 +21,15 @@ from dialeval_plugin.models.tensors import choose_device
 from .references import Compared, ReferenceScorer
 
 DEFAULT_MODEL = "roberta-large"
-"""Model that bert_score takes for English."""
+"""Default of bert_score for English."""
 
 
 class BertScore(ReferenceScorer):
     """BERTScore of one response, in [-1, 1]: `bertscore_f1`, `bertscore_precision`, `bertscore_recall`.
 
-    Of several references the best counts, in each column on its own.
-
-    Neither weighted by inverse document frequency nor rescaled with a baseline; the latter moves no coefficient. Texts longer
-    than the model's window are cut at their end, as the package does; `n_cut` counts them among the response and its
-    references. Special tokens in a text are read as letters.
+    Each column has the value of its best reference. Scores are not weighted by inverse document frequency, nor rescaled with
+    a baseline, which would change no correlation. Texts longer than the model's window lose their end, as in the package;
+    `n_cut` counts them among the response and its references. Special tokens in a text are read as letters.
 
     Args:
         model: folder or hub id of an encoder.
@@ -87,13 +85,13 @@ class BertScore(ReferenceScorer):
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Texts that were not read whole."""
+        """Column of truncated texts, and its description."""
         return {"n_cut": f"a text is longer than {self._tokenizer.model_max_length} tokens; its end was not read"}
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
         """Compare each response with each of its references."""
         pairs = [(reference, one.response) for one in compared for reference in one.references]
-        # As BERTScorer without document frequencies: every token counts once, those that begin and end a text do not.
+        # As in BERTScorer without document frequencies: every token counts once, except those that begin and end a text.
         weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
         weights |= {self._tokenizer.sep_token_id: 0.0, self._tokenizer.cls_token_id: 0.0}
         references, responses = (list(texts) for texts in zip(*pairs, strict=True))
@@ -117,7 +115,7 @@ class BertScore(ReferenceScorer):
         ]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, model, layer, window and the package."""
+        """Return method, model, layer, window and version of the package."""
         return {
             "method": self.name,
             "model": self._hash,

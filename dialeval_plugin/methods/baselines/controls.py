@@ -1,4 +1,4 @@
-"""Scorers that know nothing of dialogue: the length of the response, and chance. What does not beat them measures nothing."""
+"""Scorers without knowledge of dialogue, which a metric has to beat: the length of the response, and chance."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class ResponseLength(Scorer):
         return [{"words": float(len(text.split())), "characters": float(len(text))} for text in texts]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """The method; nothing is configured."""
+        """Return the method; it has no options."""
         return {"method": self.name}
 
 
 class RandomScore(Scorer):
     """A number in [0, 1), drawn by the seed, the texts of the context and the response.
 
-    Equal examples get equal numbers, in every order, batch and process, and through every door: some of these know no ids.
+    Equal examples get equal numbers, in every order, batch, process and host; ids do not matter, because some hosts have none.
     A blank response has no score.
 
     Args:
@@ -58,9 +58,9 @@ class RandomScore(Scorer):
 
     def _draw(self, example: Example) -> float:
         content = json.dumps([self.seed, [turn.text for turn in example.context], example.response.text])
-        # 53 bits are what a float between 0 and 1 holds.
+        # A float between 0 and 1 has 53 bits.
         return (int.from_bytes(hashlib.sha256(content.encode()).digest()[:8]) >> 11) / 2**53
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method and seed."""
+        """Return method and seed."""
         return {"method": self.name, "seed": self.seed}

@@ -1,4 +1,4 @@
-"""Similarity of a response to its references by embeddings: of their words (Liu et al. 2016), or of the whole sentences."""
+"""Similarity of a response to its references by embeddings of words (Liu et al. 2016) or of whole sentences."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def average_similarity(one: VectorArray, other: VectorArray) -> float:
 
 
 def extrema_similarity(one: VectorArray, other: VectorArray) -> float:
-    """Return the cosine of the extreme vectors of two texts, in [-1, 1]: of each dimension the value farthest from 0.
+    """Return the cosine of the extreme vectors of two texts, in [-1, 1]: in each dimension the value farthest from 0.
 
-    Of a maximum and a minimum that are equally far the minimum counts, as the paper's "max if it is greater than |min|" has it.
+    A minimum counts before an equally distant maximum: the paper says "max if it is greater than |min|".
     """
     return _cosine(_extreme(one), _extreme(other))
 
@@ -58,9 +58,9 @@ METHODS: Mapping[EmbeddingMethod, Similarity] = MappingProxyType(
 
 
 class EncoderVectors:
-    """The input embeddings of an encoder, for the pieces that its tokenizer cuts a text into; special tokens are text.
+    """The input embeddings of an encoder, for the tokens of its tokenizer; special tokens in a text are text.
 
-    `source` says in the signature what they are, with a hash of it.
+    `source` describes them in a signature, with a hash.
     """
 
     def __init__(self, name: str, *, revision: str | None = None) -> None:
@@ -72,16 +72,16 @@ class EncoderVectors:
         self.source = f"encoder {content_hash(folder)}"
 
     def of(self, text: str) -> VectorArray:
-        """Return the vectors of a text's pieces, of shape (pieces, dimensions)."""
+        """Return the vectors of a text's tokens, of shape (tokens, dimensions)."""
         ids = self._tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
         rows: VectorArray = self._matrix[ids]
         return rows
 
 
 class FileVectors:
-    """Vectors of a text file, a word and its numbers a line (GloVe), with or without word2vec's first line; .gz is unpacked.
+    """Vectors in a text file, also as .gz: per line a word and its numbers (GloVe), with or without word2vec's first line.
 
-    Texts are lower-cased and split by nltk's `wordpunct_tokenize`. Of a word that occurs twice the first line counts.
+    Texts are lower-cased and split by nltk's `wordpunct_tokenize`. The first line of a word counts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,7 +95,7 @@ class FileVectors:
         self.source = f"file {digest.hexdigest()[:16]}"
 
     def of(self, text: str) -> VectorArray:
-        """Return the vectors of a text's words, of shape (words, dimensions); no row for a word that has none."""
+        """Return the vectors of a text's words, of shape (words, dimensions), without words that have none."""
         words = wordpunct_tokenize(text.lower())
         return self._matrix[[self._places[word] for word in words if word in self._places]].astype(np.float64)
 
@@ -106,7 +106,7 @@ def _read(path: Path, digest: hashlib._Hash) -> Iterator[tuple[str, npt.NDArray[
         with cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 digest.update(line)
-                # A word may hold blanks (GloVe has some), its numbers do not.
+                # A word may contain blanks (as some do in GloVe), its numbers do not.
                 cells = line.decode("utf-8").rstrip().rsplit(" ", dimensions or -1)
                 if number == 1 and len(cells) == 2:
                     continue
@@ -133,9 +133,9 @@ def _numbers(cells: Sequence[str], dimensions: int, where: str) -> npt.NDArray[n
 class EmbeddingOverlap(OneByOneScorer):
     """Embedding average, vector extrema and greedy matching (Liu et al. 2016), in [-1, 1]; the best reference counts.
 
-    Columns: the method asked for, then the others. Words without a vector are left out; a response, or a set of references,
-    of which nothing is left has no score (`empty_input`), nor has one where a text has more than `LONGEST_COMPARED` words, or
-    pieces of words with an encoder (`context_too_long`).
+    Columns: `method`, then the others. Words without a vector do not count. There is no score if the response or all
+    references have no other words (`empty_input`), or if a text has more than `LONGEST_COMPARED` words, or tokens of an
+    encoder (`context_too_long`).
 
     Args:
         method: the main column.
@@ -173,7 +173,7 @@ class EmbeddingOverlap(OneByOneScorer):
 
     def compare_one(self, compared: Compared) -> Row:
         """Compare a response with each of its references."""
-        # The vectors of a very long text take much memory themselves.
+        # Checked first, because the vectors of a very long text take much memory.
         response_words, *words = map(str.split, compared.texts)
         if refused := too_long(response_words, words):
             return refused
@@ -187,15 +187,14 @@ class EmbeddingOverlap(OneByOneScorer):
         return {name: max(METHODS[name](response, reference) for reference in references) for name in METHODS}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method and source of the vectors."""
+        """Return method and source of the vectors."""
         return {"method": self.name, "similarity": self.method, "vectors": self._vectors.source}
 
 
 class SentenceSimilarity(ReferenceScorer):
     """Cosine of the sentence embeddings of response and reference, in [-1, 1]; the best reference counts.
 
-    Of a text that is longer than the encoder's window the end is not read; `n_cut` counts such texts among the response and its
-    references.
+    Texts longer than the encoder's window lose their end; `n_cut` counts them among the response and its references.
 
     Args:
         encoder: a sentence-transformers folder, the packaged encoder (the default), or a hub id.
@@ -234,7 +233,7 @@ class SentenceSimilarity(ReferenceScorer):
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Texts that were not read whole."""
+        """Column of truncated texts, and its description."""
         return {"n_cut": f"a text is longer than {self._window} tokens; its end was not read"}
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
@@ -251,7 +250,7 @@ class SentenceSimilarity(ReferenceScorer):
         ]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, encoder, its window and what runs it."""
+        """Return method, encoder, its window and its runtime."""
         own: dict[str, SignatureValue] = {"method": self.name, "encoder": self._hash, "window": self._window}
         return {**own, "truncation": "right", **self._runtime.signature_fields()}
 
@@ -264,7 +263,7 @@ def _extreme(vectors: VectorArray) -> VectorArray:
 
 def _unit(vectors: VectorArray) -> VectorArray:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    # A vector of zeros resembles nothing: its cosines are 0.
+    # The cosines of a zero vector are 0.
     unit: VectorArray = vectors / np.where(lengths == 0, 1.0, lengths)
     return unit
 

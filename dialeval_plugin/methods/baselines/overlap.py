@@ -29,15 +29,15 @@ LONGEST_NGRAM = 4
 NgramOrder: TypeAlias = Annotated[int, Interval(ge=1, le=LONGEST_NGRAM)]
 
 _NO_SYNONYMS = SimpleNamespace(synsets=lambda _: [], get_version=lambda: None)
-"""Stands for a WordNet that knows no word, which leaves METEOR its first two stages."""
+"""A WordNet without words, which leaves METEOR its first two stages."""
 _ROUGE = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 class Bleu(OneByOneScorer):
     """BLEU of one response (Papineni et al. 2002), as sacrebleu computes it for sentences, in [0, 100].
 
-    Several references are one set of n-grams, as the paper has it. Orders of which the response is too short to have an
-    n-gram do not count (sacrebleu's effective order). Columns: `bleu_<n>` first, then the other orders.
+    Several references are one set of n-grams, as in the paper. Orders above the length of the response do not count
+    (sacrebleu's effective order). Columns: `bleu_<n>` first, then the other orders.
 
     Args:
         n: longest n-gram, 1 to 4.
@@ -63,7 +63,7 @@ class Bleu(OneByOneScorer):
         return {name: metric.sentence_score(response, references).score for name, metric in self._metrics.items()}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, order, and sacrebleu's own signature."""
+        """Return method, order and sacrebleu's signature."""
         return {"method": self.name, "n": self.n, "sacrebleu": _sacrebleu_signature(self._metrics[f"bleu_{self.n}"])}
 
 
@@ -88,16 +88,16 @@ class Chrf(OneByOneScorer):
         return {"chrf": self._metric.sentence_score(compared.response, list(compared.references)).score}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method and sacrebleu's own signature."""
+        """Return method and sacrebleu's signature."""
         return {"method": self.name, "sacrebleu": _sacrebleu_signature(self._metric)}
 
 
 class Rouge(OneByOneScorer):
     """ROUGE of one response (Lin 2004), F1 as rouge_score computes it, in [0, 1]; of each kind the best reference counts.
 
-    Columns: the kind asked for, then the other two of `rouge_1`, `rouge_2`, `rouge_l`. The package reads the letters a to z
-    and digits only: a response that has none of them has no score (`empty_input`), and such a reference is left out. Nor has
-    a response where a text has more than `LONGEST_COMPARED` words (`context_too_long`).
+    Columns: `kind`, then the other two of `rouge_1`, `rouge_2`, `rouge_l`. The package reads the letters a to z and digits
+    only: a response without them has no score (`empty_input`), and a reference without them does not count. There is no score
+    either if a text has more than `LONGEST_COMPARED` words (`context_too_long`).
 
     Args:
         kind: the main column.
@@ -128,15 +128,15 @@ class Rouge(OneByOneScorer):
         return {kind: scores[_ROUGE[kind]].fmeasure for kind in self.measures}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, kind, stemming and the package."""
+        """Return method, kind, stemming and version of the package."""
         return {"method": self.name, "kind": self.kind, "stem": self.stem, "rouge_score": metadata.version("rouge_score")}
 
 
 class Meteor(OneByOneScorer):
     """METEOR of one response (Banerjee and Lavie 2005), as nltk computes it, in [0, 1]; the best reference counts.
 
-    Text is split by nltk's `wordpunct_tokenize`: `word_tokenize` needs data of its own, and without them leaves a full stop
-    inside a response attached to its word.
+    Text is split by nltk's `wordpunct_tokenize`: `word_tokenize` needs data, without which it leaves a full stop within a
+    response attached to its word.
 
     Args:
         synonyms: match WordNet's synonyms after equal words and equal stems; nltk looks up the stems of the words that are
@@ -163,7 +163,7 @@ class Meteor(OneByOneScorer):
         return {"meteor": float(meteor_score(references, response, stemmer=self._stemmer, wordnet=self._wordnet))}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, stages, words, WordNet's version and the package's."""
+        """Return method, stages, tokenizer, and the versions of WordNet and nltk."""
         return {
             "method": self.name,
             "stages": "exact,stem,synonyms" if self.synonyms else "exact,stem",
@@ -187,7 +187,7 @@ def _wordnet() -> Any:
 
 
 def _sacrebleu_signature(metric: BLEU | CHRF) -> str:
-    # Examples differ in their number of references, for which sacrebleu writes "var".
+    # sacrebleu writes "var": the number of references differs between examples.
     metric.num_refs = -1
-    # A bar would end the field of our own signature.
+    # A bar ends a field of our own signature.
     return str(metric.get_signature().format()).replace("|", ",")

@@ -1,4 +1,4 @@
-"""What the scorers that compare a response with references share."""
+"""Base classes of scorers that compare a response with references."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 
 N_EQUAL = "n_references_equal"
-"""Column: how many of the references are the response itself, white space aside."""
+"""Column: number of references that equal the response, ignoring white space."""
 
 LONGEST_COMPARED = 4_000
-"""Words of the longest text that is compared with another word by word, for which time and memory grow with the square: some
-seconds and 128 MB here."""
+"""Maximum words of texts that are compared word by word, in quadratic time and memory: some seconds and 128 MB here."""
 
 NO_REFERENCE = Unscored(Reason.NEEDS_REFERENCES, "there is no reference with a visible character")
 
 
 class Compared(NamedTuple):
-    """A response and the references that it is compared with: at least one, none blank."""
+    """A response and its references: at least one, none blank."""
 
     response: str
     references: tuple[str, ...]
@@ -36,29 +35,28 @@ class Compared(NamedTuple):
 class ReferenceScorer(Scorer):
     """A scorer of responses that have references.
 
-    A response without a visible character has no score (`empty_input`), nor has one without a reference that has one
-    (`needs_references`). A response that equals a reference is scored like any other and counted in `n_references_equal`:
-    where a human's response is the reference, its own score says nothing about it.
+    There is no score without a visible character in the response (`empty_input`) or in any reference (`needs_references`). A
+    response that equals a reference is scored like any other and counted in `n_references_equal`, because this score says
+    nothing about it.
 
-    A subclass fills `measures` and `compare`, or as a `OneByOneScorer` `compare_one`; rows also hold the
-    `truncation_columns`.
+    A subclass defines `measures` and `compare`, or `compare_one` of `OneByOneScorer`.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("references",)
     measures: tuple[str, ...]
-    """Names of the columns that are compared, the main one first."""
+    """Names of the columns with similarities, the main one first."""
 
     @abstractmethod
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Return one row a response with the columns of `measures` and `truncation_columns`."""
+        """Return one row per response with the columns of `measures` and `truncation_columns`."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The measures, then the number of references that equal the response, and what was cut."""
+        """Measures, the number of references that equal the response, and counts of truncated texts."""
         return (*self.measures, N_EQUAL, *self.truncation_columns)
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Refuse also a response without a reference that has a visible character."""
+        """Return a reason also for a response without a visible reference."""
         return super().unscorable(item) or (None if _visible_references(cast("Example", item)) else NO_REFERENCE)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
@@ -74,20 +72,20 @@ class ReferenceScorer(Scorer):
         return {**row, **{name: self._within(row[name]) for name in self.measures}, N_EQUAL: float(n_equal)}
 
     def _within(self, value: float | None) -> float | None:
-        # Rounding takes equal texts a little beyond the end of the range (100.00000000000004). What is not finite stays so.
+        # Rounding may give equal texts slightly more than the range allows (100.00000000000004).
         low, high = self.range
         return min(high, max(low, value)) if value is not None and math.isfinite(value) else value
 
 
 class OneByOneScorer(ReferenceScorer):
-    """A scorer that gains nothing from several responses at once."""
+    """A scorer that compares one response at a time."""
 
     @abstractmethod
     def compare_one(self, compared: Compared) -> Row:
         """Return the row of one response; see `compare`."""
 
     def compare(self, compared: Sequence[Compared]) -> list[Row]:
-        """Compare one after the other."""
+        """Compare responses one after the other."""
         return [self.compare_one(one) for one in compared]
 
 
@@ -96,7 +94,7 @@ def _visible_references(example: Example) -> tuple[str, ...]:
 
 
 def too_long(response: Sized, references: Collection[Sized]) -> Unscored | None:
-    """Return why a response of these words is not compared with references of these words; None where it is."""
+    """Return the reason why these words are too many to compare, or None."""
     for n_words, what in ((len(response), "the response"), (max(map(len, references)), "a reference")):
         if n_words > LONGEST_COMPARED:
             detail = f"{what} has {n_words} words, more than the {LONGEST_COMPARED} that are compared"

@@ -1,4 +1,4 @@
-"""Sequence-to-sequence language models as evaluators: opening one, its answers, and the scorer that asks it."""
+"""Sequence-to-sequence language models as evaluators, and the base class of scorers that use one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Question = TypeVar("Question", bound=Hashable)
 Answer = TypeVar("Answer")
 
 LONGEST = 1024
-"""Tokens that BARTScore's and UniEval's published code reads at most."""
+"""Maximum tokens in the published code of BARTScore and UniEval."""
 
 _WHAT = "a sequence-to-sequence model"
 
@@ -39,25 +39,25 @@ class Seq2SeqModel:
     tokenizer: Any
     max_tokens: int
     special: re.Pattern[str]
-    """Finds the strings that the tokenizer takes for special tokens."""
+    """Strings that the tokenizer reads as special tokens."""
     ends: tuple[Ids, Ids]
-    """Tokens that the tokenizer puts before and after a text."""
+    """Tokens that the tokenizer adds before and after a text."""
 
     def pieces(self, texts: Sequence[str]) -> list[Ids]:
-        """Tokenise texts without special tokens; one that stands in a text is text."""
-        # The host's split_special_tokens does not do: T5's own vocabulary has "</s>" as a piece. So none is ever whole.
+        """Return the token ids of texts, whose special tokens are read as text."""
+        # transformers' split_special_tokens does not suffice: T5's vocabulary contains "</s>". So each is broken in two.
         parts = [self._broken(text) for text in texts]
         flat = [part for pieces in parts for part in pieces]
         ids = iter(self.tokenizer(flat, add_special_tokens=False, verbose=False)["input_ids"] if flat else [])
         return [[id for _ in pieces for id in next(ids)] for pieces in parts]
 
     def _broken(self, text: str) -> list[str]:
-        """Cut a text after the first character of each special token in it."""
+        """Split a text after the first character of each special token in it."""
         cuts = [match.start() + 1 for match in self.special.finditer(text)]
         return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
     def with_ends(self, piece: Ids) -> Ids:
-        """Add what the model's tokenizer puts at the ends of a text."""
+        """Return the ids with the tokens at the ends of a text."""
         return [*self.ends[0], *piece, *self.ends[1]]
 
     @property
@@ -96,18 +96,18 @@ def _ends(tokenizer: Any) -> tuple[Ids, Ids]:
 
 
 class Seq2SeqScorer(Scorer, Generic[Question, Answer]):
-    """Asks a sequence-to-sequence model one or more questions about a response; each distinct one of a window once."""
+    """A scorer that asks a sequence-to-sequence model questions about a response, each distinct one of a window once."""
 
     window: ClassVar[int] = 256
 
     def _open(self, model: str, max_tokens: int | None, batch_size: int, device: str | None, revision: str | None) -> None:
-        """Open a folder or a model of the hub; it reads the model's window, `LONGEST` tokens at most, or `max_tokens`."""
+        """Open a model; its window is `max_tokens`, or by default its own, `LONGEST` tokens at most."""
         folder = resolve(model, revision=revision)
         opened, tokenizer = open_transformer(AutoModelForSeq2SeqLM, folder, _WHAT, device=device)
         limit = getattr(opened.config, "max_position_embeddings", None)
         window = min(limit or LONGEST, LONGEST) if max_tokens is None else check_window(self.name, max_tokens, limit)
         with opening(folder, _WHAT), torch.inference_mode():
-            # What does not fit together shows in the first answer, if not before.
+            # A first answer shows whether the parts of the model fit together.
             first = torch.zeros(1, 1, dtype=torch.long, device=opened.device)
             opened(input_ids=first, decoder_input_ids=first)
         special = re.compile("|".join(map(re.escape, tokenizer.all_special_tokens)))
@@ -117,15 +117,15 @@ class Seq2SeqScorer(Scorer, Generic[Question, Answer]):
 
     @abstractmethod
     def questions(self, example: Example) -> list[Question]:
-        """Return what is asked about an example, one question at least."""
+        """Return the questions about an example, at least one."""
 
     @abstractmethod
     def answers(self, questions: Sequence[Question]) -> list[Answer]:
-        """Ask distinct questions."""
+        """Return the answers to distinct questions."""
 
     @abstractmethod
     def row(self, answers: Sequence[Answer]) -> Row:
-        """Make an example's row of the answers to its questions."""
+        """Return an example's row from the answers to its questions."""
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Ask all questions together."""

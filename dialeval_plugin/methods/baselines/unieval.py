@@ -26,7 +26,7 @@ NO_FACT = Unscored(Reason.EMPTY_INPUT, "the question reads the facts, and there 
 
 
 class Question(NamedTuple):
-    """A question to the model, as the published code words it."""
+    """A question to the model, worded as in the published code."""
 
     text: str
     reads_history: bool
@@ -47,8 +47,7 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 
 
 class _Asked(NamedTuple):
-    """One question about one response or one of its sentences."""
-
+    # One question about a response or one of its sentences.
     response: str
     history: str
     facts: str
@@ -57,11 +56,10 @@ class _Asked(NamedTuple):
 class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
     """UniEval's dialogue evaluator: P(Yes) / (P(Yes) + P(No)) of the model's first token after a question.
 
-    In [0, 1], but `engagingness` is the sum over the sentences of the response, as published, so it grows with their number
-    and has no upper end. Sentences are cut by nltk's Punkt without trained data, which the published code has: it also ends
-    one after an abbreviation that it does not know. Turns are joined by line breaks, and so are facts. A history that
-    does not fit into the window loses its beginning (`n_cut` tokens); where that does not suffice there is no score
-    (`context_too_long`).
+    Scores are in [0, 1], but `engagingness` is the sum over the sentences of the response, as published, without an upper
+    end. Sentences are split by nltk's Punkt without the trained data of the published code, so also after unknown
+    abbreviations. Turns and facts are joined by line breaks. A history that does not fit into the window loses its beginning
+    (`n_cut` tokens); if that is not enough, there is no score (`context_too_long`).
 
     Args:
         dimension: what is asked, one of `QUESTIONS`.
@@ -98,18 +96,18 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The dimension, and how many tokens of the history were cut."""
+        """Dimension, and number of tokens cut from the history."""
         return (self.dimension, "n_cut")
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Tokens of the history that were left out."""
+        """Column of tokens cut from the history, and its description."""
         return {
             "n_cut": f"the question is longer than {self.opened.max_tokens} tokens; the beginning of the history was not read"
         }
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Refuse also a response without the history or the facts that the question reads."""
+        """Return a reason also for a response without the history or the facts that the question needs."""
         example, question = cast("Example", item), QUESTIONS[self.dimension]
         if reason := super().unscorable(item):
             return reason
@@ -126,7 +124,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         return [_Asked(part, history, facts) for part in parts]
 
     def row(self, answers: Sequence[tuple[float, int] | Unscored]) -> Row:
-        """Return the sum over the questions, of which most dimensions have one."""
+        """Return the sum over the questions; most dimensions have one."""
         for answer in answers:
             if isinstance(answer, Unscored):
                 return answer
@@ -134,7 +132,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         return {self.dimension: math.fsum(value for value, _ in known), "n_cut": float(max(cut for _, cut in known))}
 
     def answers(self, questions: Sequence[_Asked]) -> list[tuple[float, int] | Unscored]:
-        """Return the normalised probability of Yes and how many tokens were cut, or why a question does not fit."""
+        """Return the normalised probability of Yes and the number of cut tokens, or the reason why a question does not fit."""
         rows = [self.question_ids(one) for one in questions]
         results: list[tuple[float, int] | Unscored] = [row if isinstance(row, Unscored) else (0.0, row[1]) for row in rows]
         fitting = [(place, *row) for place, row in enumerate(rows) if not isinstance(row, Unscored)]
@@ -146,9 +144,9 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         return results
 
     def question_ids(self, asked: _Asked) -> tuple[Ids, int] | Unscored:
-        """Return the ids of a question as the published code writes it, and how many tokens of the history were cut.
+        """Return the ids of a question as in the published code, and the number of tokens cut from the history.
 
-        The published string has `</s>` between its parts; here the token is put there, so that one in a response is text.
+        The published code writes `</s>` as a string between parts; here it is a token, so that one in a response is text.
         """
         question = QUESTIONS[self.dimension]
         parts = [f"question: {question.text} ", f" response: {asked.response}"]
@@ -174,7 +172,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         return self.opened.with_ends([*first, *(id for piece in others for id in (end, *piece))]), n_cut
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, dimension, model and how texts are read."""
+        """Return method, dimension, model and handling of texts."""
         return {
             "method": self.name,
             "dimension": self.dimension,
