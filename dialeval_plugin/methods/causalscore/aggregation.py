@@ -1,4 +1,4 @@
-"""From the classifiers' probabilities to a score: equation 1 of CausalScore, its ablations, its published code's readings."""
+"""Aggregation of the classifiers' probabilities: equation 1 of CausalScore, its ablations, variants of its published code."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MaxCI: TypeAlias = Literal["alone", "half"]
 Average: TypeAlias = Literal["all", "top_3"]
 
 THRESHOLD = 0.5
-"""A turn is dependent above it; at exactly 0.5 it is not."""
+"""A turn is dependent above it, but not at exactly 0.5."""
 TOP = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregation:
-    """Choices that paper and published code leave in turning probabilities into a score.
+    """Choices that paper and published code leave open in the computation of a score from probabilities.
 
     Attributes:
         variant: "causalscore" is equation 1; "unconditional" and "conditional" are one of its two means (Table 5's rows
@@ -56,7 +56,7 @@ class Aggregation:
 
 
 class ScoreParts(NamedTuple):
-    """The parts of a score, each in [0, 1]; all 0 where no turn is dependent."""
+    """The parts of a score, each in [0, 1]; all 0 if no turn is dependent."""
 
     unconditional: float
     conditional: float
@@ -74,7 +74,7 @@ def dependent_turns(probabilities: FloatArray) -> IntArray:
 
 
 def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: Aggregation) -> IntArray:
-    """Return the pairs (candidate cause, condition) of dependent turns that the score asks for, of shape (pairs, 2).
+    """Return the pairs (candidate cause, condition) of dependent turns that the score needs, of shape (pairs, 2).
 
     Example:
         >>> conditional_pairs(np.array([0.9, 0.1, 0.6]), ["a", "b", "c"], Aggregation()).tolist()
@@ -83,7 +83,7 @@ def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: 
     dependent = dependent_turns(probabilities)
     conditions = dependent
     if options.conditions != "all" and options.conditions < len(dependent):
-        # Of turns that are equally strong the later one, which is the likelier cause.
+        # Of equally probable turns the later one, which is the likelier cause.
         order = np.lexsort((-dependent, -probabilities[dependent]))
         conditions = np.sort(dependent[order[: options.conditions]])
     first, second = (grid.ravel() for grid in np.meshgrid(dependent, conditions, indexing="ij"))
@@ -97,8 +97,8 @@ def conditional_pairs(probabilities: FloatArray, texts: Sequence[str], options: 
 def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray, options: Aggregation) -> ScoreParts:
     """Return the parts of a score, from unconditional probabilities (turns,), pairs (pairs, 2) and conditional ones (pairs,).
 
-    Source: equation 1; what it leaves open is in `Aggregation`. No part is ever NaN: where two or more turns are dependent
-    but no two differ in text (`dedupe="text"`), the rule for a single dependent turn holds.
+    Source: equation 1, with the choices of `Aggregation`. If several turns are dependent but all have the same text
+    (`dedupe="text"`), the rule for a single dependent turn applies.
 
     Example:
         >>> combine(np.array([0.75, 0.25]), np.empty((0, 2), dtype=np.int64), np.empty(0), Aggregation())
@@ -119,7 +119,7 @@ def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray,
 
 
 def score(parts: ScoreParts, options: Aggregation) -> float:
-    """Return the score of the variant, in [0, 1]; 0 where no turn is dependent.
+    """Return the score of the variant, in [0, 1]; 0 if no turn is dependent.
 
     Example:
         >>> score(ScoreParts(unconditional=0.75, conditional=0.25, max_ci=0.5), Aggregation())

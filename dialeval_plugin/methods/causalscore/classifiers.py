@@ -1,4 +1,4 @@
-"""The independence classifiers: cross-encoders that say how likely a response depends on an utterance, and what they read."""
+"""The independence classifiers, cross-encoders for the probability that a response depends on an utterance, and their input."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dialeval_plugin.models.folders import check_complete, check_weights, openin
 from dialeval_plugin.models.tokenisation import check_fast, text_ids
 
 if TYPE_CHECKING:
-    # Both are imported where they are needed. Scoring by vectors does without torch, and without datasets, pandas and
-    # scikit-learn, which the trainers of sentence-transformers bring.
+    # Both are imported where they are needed: scoring by vectors needs neither torch nor the datasets, pandas and scikit-learn
+    # that the trainers of sentence-transformers import.
     from sentence_transformers import CrossEncoder
     from torch import Tensor
 
@@ -32,13 +32,13 @@ PairTruncation: TypeAlias = Literal["utterances", "right"]
 CausalWindow: TypeAlias = Annotated[int, Ge(16)]
 """Longest sequence, special tokens included."""
 RESPONSE_SHARE = 0.75
-"""Part of a window that a long response may take from the utterances before its own end is cut."""
+"""Share of a window that a long response keeps at the cost of the utterances."""
 N_LABELS = 2
 """0 independent, 1 dependent."""
 
 
 class PairRows(NamedTuple):
-    """Texts of a classifier, given as indices into a list of distinct texts, with the token ids of the parts."""
+    """Input rows of a classifier, as indices into a list of distinct texts, with the token ids of the texts."""
 
     indices: IntArray
     """Shape (rows, 2): utterance and response; or (rows, 3): candidate cause, condition and response."""
@@ -49,16 +49,15 @@ class PairRows(NamedTuple):
 
 
 class RowEncoder:
-    """Joins utterances and response into one sequence of `max_tokens` at most, special tokens included.
+    """A tokenizer of utterances and response as one sequence of at most `max_tokens` tokens, special tokens included.
 
-    Layout "delimited" is the paper's, `[CLS] utterance [SEP] response [SEP]`, with the candidate cause before the condition
-    where there are two utterances. Layout "literal" is what the published code makes of the string `u </s> <s> r`: the
-    blanks around the special tokens survive, `<s> u_ </s> _ <s> _r </s>`. Special tokens that stand in a text are text:
-    whoever writes a turn cannot forge the border of another.
+    Layout "delimited" is the paper's, `[CLS] utterance [SEP] response [SEP]`, with a candidate cause before its condition.
+    Layout "literal" is the published code's string `u </s> <s> r`, with the blanks around the special tokens:
+    `<s> u_ </s> _ <s> _r </s>`. Special tokens in a text are read as text, so no turn can end early.
 
-    Truncation "utterances" keeps the response, of which only what exceeds three quarters of the window is cut at its end; the
-    utterances share the rest, the longer one cut first, at its beginning. Truncation "right" is the published code's: the
-    end of the sequence is cut, so that the response goes first.
+    Truncation "utterances" cuts the end of a response only beyond three quarters of the window; the utterances share the rest
+    and lose their beginning, the longer one first. Truncation "right" is the published code's: it cuts the end of the
+    sequence, so the response first.
     """
 
     def __init__(self, tokenizer: Any, layout: PairLayout, truncate: PairTruncation, max_tokens: int) -> None:
@@ -80,7 +79,7 @@ class RowEncoder:
         self._between = [last] if layout == "delimited" else [last, *text_ids(tokenizer, [" "])[0], first]
 
     def rows(self, texts: Sequence[str], indices: IntArray) -> PairRows:
-        """Tokenise each part of `indices`, of shape (rows, 2) or (rows, 3), into `texts` once."""
+        """Return the rows of `indices` into `texts`, of shape (rows, 2) or (rows, 3), with each text tokenised once."""
         n_columns, blank = indices.shape[1], "" if self.layout == "delimited" else " "
         columns = []
         for place in range(n_columns):
@@ -113,7 +112,7 @@ class RowEncoder:
         wanted = sum(map(len, utterances))
         length = min(len(response), max(room - wanted, int(RESPONSE_SHARE * room)))
         left = room - length
-        # From the shortest on, each may take an equal part of what is left.
+        # From the shortest on, each may have an equal share of the rest.
         sizes = [0] * len(utterances)
         order = sorted(range(len(utterances)), key=lambda place: len(utterances[place]))
         for number, place in enumerate(order):
@@ -124,19 +123,16 @@ class RowEncoder:
 
 
 class Probabilities(NamedTuple):
-    """A classifier's answers for rows of texts, as arrays of shape (rows,)."""
+    """A classifier's results for rows of texts, as arrays of shape (rows,)."""
 
     dependent: FloatArray
-    """P(l = 1); NaN where the classifier's answer is not finite."""
+    """P(l = 1); NaN if the classifier's output is not finite."""
     is_cut: np.ndarray
-    """Whether the texts did not fit into the window."""
+    """Whether texts were truncated."""
 
 
 class IndependenceClassifier:
-    """A cross-encoder with two labels, and how texts are laid out for it.
-
-    Unconditional rows are (utterance, response), conditional ones (candidate cause, condition, response).
-    """
+    """A cross-encoder with two labels, for rows (utterance, response) or (candidate cause, condition, response)."""
 
     def __init__(self, encoder: CrossEncoder, texts: RowEncoder) -> None:
         self.encoder = encoder
@@ -144,19 +140,19 @@ class IndependenceClassifier:
 
     @property
     def reading(self) -> dict[str, SignatureValue]:
-        """Signature fields of how texts are read."""
+        """Signature fields of the input texts."""
         texts = self.texts
         return {"layout": texts.layout, "speakers": "none", "window": texts.max_tokens, "truncation": texts.truncate}
 
     @property
     def limit(self) -> str:
-        """Warning about texts that are not read whole."""
+        """Warning about truncated texts."""
         return (
             f"turns and response together are longer than {self.texts.max_tokens} tokens and were cut ({self.texts.truncate})"
         )
 
     def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
-        """Judge rows of `indices` into `texts`, (rows, 2 or 3): each distinct one once, in batches of bounded size."""
+        """Return the results for rows of `indices` into `texts`, (rows, 2 or 3); each distinct row is read once."""
         import torch
 
         from dialeval_plugin.models.tensors import tokens_at_once
@@ -176,7 +172,7 @@ class IndependenceClassifier:
         return Probabilities(dependent[places], (rows.lengths > self.texts.max_tokens)[places])
 
     def logits(self, ids: Sequence[list[int]]) -> Tensor:
-        """Run the model on token ids; returns shape (len(ids), 2)."""
+        """Return the model's logits for token ids, of shape (len(ids), 2)."""
         from dialeval_plugin.models.tensors import padded_tensors
 
         input_ids, mask = padded_tensors(ids, self.texts.tokenizer.pad_token_id, self.encoder.device)
@@ -204,7 +200,7 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The hosts warn of a head that is drawn at random, which `restore` replaces."""
+    # The hosts warn of a randomly initialised head, which `restore` replaces.
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -214,7 +210,7 @@ def _quiet() -> Iterator[None]:
 
 
 def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder:
-    """Put an untrained two-label head on an encoder; the head's weights are drawn from torch's random state."""
+    """Return an encoder with an untrained two-label head, initialised from torch's random state."""
     return _open(backbone, device, is_trained=False)
 
 
@@ -234,7 +230,7 @@ def _open(folder: Path, device: str | None, *, is_trained: bool) -> CrossEncoder
             local_files_only=True,
             model_kwargs={"use_safetensors": True},
         )
-        # What does not fit together shows in the first answer, if not before.
+        # A first answer shows whether the parts of the model fit together.
         encoder.predict([("a", "a")], show_progress_bar=False)
     if encoder.num_labels != N_LABELS:
         raise ModelLoadError(

@@ -1,4 +1,4 @@
-"""What the independence classifiers are trained on: pairs without leaks, their labelled rows, and unlabelled responses."""
+"""Training data of the independence classifiers: pairs without leaks, their labelled rows, and unlabelled responses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .model import CauseLabels
 CANDIDATES = (2, 3)
 """A candidate cause is c_{t-2} or c_{t-3}."""
 HORIZON = 8
-"""Turns before the response that are looked at: candidates, conditions and pseudo-negatives lie near it."""
+"""Maximum turns of context: candidates, conditions and pseudo-negatives are near the response."""
 
 
 class LabelledRow(NamedTuple):
-    """One text of a classifier with its label."""
+    """Texts of a classifier with their label."""
 
     texts: tuple[str, ...]
     """Utterance and response; or candidate cause, condition and response."""
@@ -32,12 +32,12 @@ class LabelledRow(NamedTuple):
 
 
 def pair_hash(pair: CausePair) -> str:
-    """The key of a pair's dialogue, of which a corpus publishes several responses, each with the turns up to it."""
+    """Return the key of a pair's dialogue; a corpus may have several responses of one dialogue."""
     return turns_key((*pair.context, pair.response))
 
 
 class OtherUtterances:
-    """Draws utterances of other dialogues than the one in question."""
+    """Utterances to sample from other dialogues than a given one."""
 
     def __init__(self, pairs: Sequence[CausePair]) -> None:
         by_text: dict[str, set[str]] = {}
@@ -57,9 +57,9 @@ class OtherUtterances:
 
 
 def unconditional_rows(pairs: Sequence[CausePair], others: OtherUtterances, *, seed: int) -> list[LabelledRow]:
-    """Return rows (utterance, response), as many of each label.
+    """Return rows (utterance, response), with equal numbers of both labels.
 
-    Positive: the marked causes and the preceding utterance. Negative: the same utterances, with an utterance of another
+    Positive: the annotated causes and the preceding utterance. Negative: the same utterances, with an utterance of another
     dialogue as the response (section 3.2).
     """
     rows = []
@@ -83,11 +83,11 @@ def conditional_rows(
     labels: CauseLabels = "annotated",
     seed: int,
 ) -> list[LabelledRow]:
-    """Return rows (candidate cause, condition, response), as many of each label.
+    """Return rows (candidate cause, condition, response), with equal numbers of both labels.
 
-    Positive: each marked cause. Negative: for each of them an utterance of the same dialogue that is no cause, or of another
-    dialogue where there is none. The condition is one of the other utterances that are dependent by `probabilities`, drawn by
-    chance. With labels "preceding_2" the two turns before the response stand for causes, and all negatives come from others.
+    Positive: each annotated cause. Negative: per cause an utterance of the same dialogue that is not a cause, or if there is
+    none, of another dialogue. The condition is a random one of the other utterances that are dependent by `probabilities`.
+    With labels "preceding_2" the causes are the two turns before the response, and all negatives are from other dialogues.
     """
     rows = []
     for number, (pair, chances) in enumerate(zip(pairs, probabilities, strict=True)):
@@ -107,7 +107,7 @@ def conditional_rows(
 
 
 def _condition(cause: int, chances: FloatArray, generator: random.Random) -> int | None:
-    """Draw one of the other dependent turns; the likeliest other turn where none is dependent; None where there is no other."""
+    """Return a random other dependent turn; if there is none, the likeliest other turn or None."""
     dependent: list[int] = [place for place in dependent_turns(chances).tolist() if place != cause]
     if dependent:
         return generator.choice(dependent)
@@ -116,13 +116,13 @@ def _condition(cause: int, chances: FloatArray, generator: random.Random) -> int
 
 
 def strongest(places: Sequence[int], chances: FloatArray) -> int:
-    """Return the likeliest of some turns, of equals the later one."""
+    """Return the most probable of these turns, the later one of equals."""
     return max(places, key=lambda place: (chances[place], place))
 
 
 @dataclass(frozen=True, slots=True)
 class UnlabelledResponse:
-    """A turn of an unlabelled dialogue after the turns before it."""
+    """A turn of an unlabelled dialogue with its context."""
 
     dialogue: str
     context: tuple[str, ...]
@@ -133,7 +133,7 @@ class UnlabelledResponse:
 def unlabelled_responses(
     dialogues: Sequence[Sequence[Turn]], *, most: int | None = None, seed: int = 0
 ) -> list[UnlabelledResponse]:
-    """Return every turn that has a candidate cause, with the turns before it; of more than `most`, a seeded sample."""
+    """Return every turn that has a candidate cause, with its context; if more than `most`, a seeded sample of them."""
     responses = [
         UnlabelledResponse(
             turns_key(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
@@ -148,21 +148,21 @@ def unlabelled_responses(
 
 
 class CausalSources(NamedTuple):
-    """Data of a training, by their use."""
+    """Data of a training by their use."""
 
     pairs: Sequence[CausePair]
     validation: Sequence[CausePair] = ()
-    """Pairs that choose the best epoch and round; without them a share of `pairs` does."""
+    """Pairs that select the best epoch and round; by default a share of `pairs`."""
     unlabelled: Sequence[Sequence[Turn]] = ()
     """Dialogues for self-training."""
     evaluation: Sequence[CausePair] = ()
-    """Pairs to measure on, which decide nothing."""
+    """Pairs for the reported figures only."""
     held_out: Sequence[Item] = ()
-    """Further responses and dialogues that will be reported on."""
+    """Further responses and dialogues for reported figures."""
 
 
 class CausalData(NamedTuple):
-    """Everything that is trained and measured on; no dialogue is in two of them."""
+    """All data for training and evaluation; no dialogue is in two sets."""
 
     training: list[CausePair]
     validation: list[CausePair]
@@ -174,7 +174,7 @@ class CausalData(NamedTuple):
 def prepare(
     sources: CausalSources, *, validation_fraction: float = 0.1, max_unlabelled: int | None = None, seed: int = 13
 ) -> CausalData:
-    """Leave out of the training, validation and unlabelled data each dialogue that is measured on, and count it."""
+    """Return the data without leaks; dialogues of the evaluation are left out of all other sets and counted."""
     measured = [Dialogue(str(number), (*pair.context, pair.response)) for number, pair in enumerate(sources.evaluation)]
     index = LeakIndex({"measured": measured, "reported": sources.held_out})
 
@@ -198,7 +198,7 @@ def prepare(
         "n_evaluation_pairs": len(sources.evaluation),
         "n_unlabelled_dialogues": len(unlabelled),
         "n_unlabelled_responses": len(responses),
-        # With validation pairs of one's own, training pairs of their dialogues are left out too.
+        # Training pairs of the user's validation dialogues are left out too.
         "n_leaking_training_pairs": len(sources.pairs) - len(training if sources.validation else pairs),
         "n_leaking_validation_pairs": len(sources.validation) - len(held_out),
         "n_leaking_unlabelled_dialogues": len(sources.unlabelled) - len(unlabelled),

@@ -1,8 +1,8 @@
-"""CausalScore's model: two independence classifiers and what training learnt beside their weights.
+"""CausalScore's model: two independence classifiers and their configuration.
 
-On disk it is what `ModelFolder` writes; `causalscore.json` holds the configuration. Cross-encoders stand in two subfolders,
-`unconditional` and `conditional`, each of which `CrossEncoder(folder)` opens. Classifiers over a general evaluator's vectors
-are a few numbers in `causalscore.json`; the evaluator is a bundled one, by its name, or stands in the subfolder `general`.
+A `ModelFolder` stores it; the configuration is in `causalscore.json`. Cross-encoders are in two subfolders, `unconditional` and
+`conditional`, which `CrossEncoder(folder)` opens. The weights of classifiers over a general evaluator's vectors are in
+`causalscore.json`; it names a bundled evaluator, or the evaluator is in the subfolder `general`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CauseLabels: TypeAlias = Literal["annotated", "preceding_2"]
 DependenceClassifier: TypeAlias = IndependenceClassifier | VectorClassifier
-"""Says how likely a response depends on an utterance."""
+"""Classifier for the probability that a response depends on an utterance."""
 
 UNCONDITIONAL, CONDITIONAL = "unconditional", "conditional"
 _GENERAL = "general"
@@ -44,10 +44,10 @@ _GENERAL = "general"
 
 @dataclass(frozen=True, slots=True)
 class CausalModelConfig:
-    """Settings that move a score, apart from the weights; cross-encoders read texts as `RowEncoder` does.
+    """Settings that change a score, apart from the weights; see `RowEncoder` for those of cross-encoders.
 
     Attributes:
-        labels: "annotated" causes, or "preceding_2": the two turns before the response stood for causes (Table 5's Preced2).
+        labels: "annotated" causes, or "preceding_2": the two turns before the response as causes (Table 5's Preced2).
     """
 
     recipe: str
@@ -59,13 +59,13 @@ class CausalModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class CausalModel:
-    """Both classifiers."""
+    """Both classifiers with their configuration."""
 
     config: CausalModelConfig
     unconditional: DependenceClassifier
     conditional: DependenceClassifier
     training_dialogues: frozenset[str]
-    """Hashes of the dialogues that it was trained on, see `identity.turns_key`."""
+    """Hashes of the training dialogues, see `identity.turns_key`."""
 
     @classmethod
     def build(
@@ -75,11 +75,11 @@ class CausalModel:
         conditional: CrossEncoder,
         training_dialogues: frozenset[str] = frozenset(),
     ) -> CausalModel:
-        """Put two cross-encoders together."""
+        """Return the model of two cross-encoders."""
         return cls(config, classifier_of(unconditional, config), classifier_of(conditional, config), training_dialogues)
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
+        """Write the folder: safetensors, JSON and the tokenizer's text files only."""
         fields: dict[str, Any] = {"config": asdict(self.config)}
         classifiers = {UNCONDITIONAL: self.unconditional, CONDITIONAL: self.conditional}
         if isinstance(self.unconditional, VectorClassifier):
@@ -102,12 +102,12 @@ class CausalModel:
         truncate: PairTruncation | None = None,
         max_tokens: int | None = None,
     ) -> CausalModel:
-        """Open a model folder or a model of the hub; `layout`, `truncate` and `max_tokens` stand in place of the model's own.
+        """Open a model folder or a model of the hub; `layout`, `truncate` and `max_tokens` replace the model's own.
 
         Raises:
             ModelLoadError: the folder is damaged, unsafe or no model of CausalScore; the message names the file.
-            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
-            InputError: an option is unknown, or the window is longer than the model's.
+            MissingPrerequisite: the model is neither a folder nor available from the hub.
+            InputError: an option is unknown or not one of this model, or the window is longer than the model's.
         """
         folder = resolve(name)
         settings = CAUSAL_FOLDER.read_settings(folder)
@@ -132,8 +132,8 @@ class CausalModel:
 
 
 def classifier_of(encoder: CrossEncoder, config: CausalModelConfig) -> IndependenceClassifier:
-    """Return the classifier over an encoder that reads texts as the configuration says."""
-    # RoBERTa counts its positions from padding_idx + 1 on.
+    """Return the classifier of an encoder and a configuration; `InputError` if the window is too long for it."""
+    # RoBERTa counts positions from padding_idx + 1.
     embeddings = getattr(encoder.model.base_model, "embeddings", None)
     padding = getattr(getattr(embeddings, "position_embeddings", None), "padding_idx", None)
     longest = encoder.model.config.max_position_embeddings - (0 if padding is None else padding + 1)
@@ -160,7 +160,7 @@ class _Vectors(TypedDict):
     """Classifiers over a general evaluator's vectors."""
 
     general: str | None
-    """Name of the bundled evaluator; None where it stands in the subfolder."""
+    """Name of the bundled evaluator; None if it is in the subfolder."""
     hash: str
     """Hash of its folder."""
     unconditional: list[float]
@@ -168,7 +168,7 @@ class _Vectors(TypedDict):
 
 
 def _referred(source: Path, folder: Path) -> dict[str, Any]:
-    """Say where the evaluator of a folder is, after it was copied there unless it is a bundled one."""
+    """Return the fields of a folder's evaluator, and copy it there unless it is bundled."""
     is_packaged = source.parent == PRETRAINED
     if not is_packaged:
         shutil.copytree(source, folder / _GENERAL)
@@ -176,7 +176,6 @@ def _referred(source: Path, folder: Path) -> dict[str, Any]:
 
 
 def _general_of(folder: Path, stored: _Vectors) -> Path:
-    """Return the folder of the evaluator that a model's classifiers were fitted on."""
     name = stored["general"]
     if name is not None and name not in pretrained_names():
         raise ModelLoadError(f"{folder}: needs the model {name!r}, which is not bundled. Install the release that has it.")
@@ -190,8 +189,6 @@ def _general_of(folder: Path, stored: _Vectors) -> Path:
 
 
 class _Fields(TypedDict):
-    """The fields of causalscore.json that move a number."""
-
     config: CausalModelConfig
     vectors: NotRequired[_Vectors]
 

@@ -1,4 +1,4 @@
-"""The recipes by which the independence classifiers are trained: `vectors`, `default`, `paper` and `code`."""
+"""Training recipes of the independence classifiers: `vectors`, `default`, `paper` and `code`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .classifiers import PairLayout, PairTruncation
 Filter: TypeAlias = Literal["paper", "code"]
 
 VECTORS = "vectors"
-"""The recipe of classifiers over a general evaluator's vectors, which has no numbers to choose: see `vectors.fit`."""
+"""Recipe of classifiers over a general evaluator's vectors, which has no settings: see `vectors.fit`."""
 GENERAL = "general"
-"""The bundled evaluator, on whose vectors they are fitted where no other is named."""
+"""Bundled evaluator for this recipe by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +20,17 @@ class CausalRecipe:
     """Recipe for training cross-encoders.
 
     Attributes:
-        learning_rate: its highest value.
-        n_epochs: of the unconditional classifier and of the first conditional one.
-        n_round_epochs: of each self-training round.
-        n_rounds: self-training rounds at most.
+        learning_rate: highest learning rate.
+        n_epochs: epochs of the unconditional and the first conditional classifier.
+        n_round_epochs: epochs of each self-training round.
+        n_rounds: maximum self-training rounds.
         schedule: "linear" rises for `warm_up_steps` and falls to 0; "constant" does neither.
-        keep_best: the epoch, and the round, with the largest area under the ROC curve on validation is kept, and the rounds
-            end with the first that brings no gain; otherwise all rounds run and the last epoch is kept.
-        filter: which pseudo-labels are taken, see `self_training.choose`.
-        grows: a round's pseudo-labels stay in the training set; otherwise each round has the labelled set and its own.
-        conditional_from: what the conditional classifier starts from, the "backbone" or the trained "unconditional" classifier.
-        frozen: share of the layers, the lowest, that stay as the backbone has them, with its embeddings; 0 for nothing. What
-            is frozen need not be stored with the model, and there is no backward pass through it.
+        keep_best: keep the epoch and round with the largest area under the ROC curve on validation, and stop after the first
+            round without a gain; otherwise run all rounds and keep the last epoch.
+        filter: selection of pseudo-labels, see `self_training.choose`.
+        grows: keep a round's pseudo-labels in the training set; otherwise each round has the labelled set and its own.
+        conditional_from: start of the conditional classifier, the "backbone" or the trained "unconditional" classifier.
+        frozen: share of the lowest layers that are not trained or stored, with the embeddings; 0 for none.
         max_training_tokens: longest text in training; `max_tokens` in scoring.
     """
 
@@ -55,9 +54,8 @@ class CausalRecipe:
 
 
 RECIPES: dict[str, CausalRecipe] = {
-    # The paper's with fewer, larger steps, for encoders of MiniLM's size. Conditional rows are few: with a classifier that
-    # has learnt what depends on what to start from, the area under the curve on DREAM's validation rows was 0.648 after two
-    # epochs, and 0.584 from the backbone.
+    # The paper's with fewer, larger steps, for encoders of MiniLM's size. Conditional rows are few: on DREAM's validation rows
+    # the area under the curve is 0.648 after two epochs from the unconditional classifier, and 0.584 from the backbone.
     "default": CausalRecipe(
         "default",
         learning_rate=5e-5,
@@ -69,8 +67,8 @@ RECIPES: dict[str, CausalRecipe] = {
     ),
     # Section 4.1 and Algorithm 1: Adam, 1e-5, linear decay after 10 warm-up steps, 10 epochs, batches of 16.
     "paper": CausalRecipe("paper"),
-    # The published scripts: batches of 8, constant rate, 3 epochs of which the last is kept, 10 rounds of one epoch on the
-    # labelled rows and the round's own pseudo-labels, the literal string, 128 tokens in training and 512 in scoring.
+    # The published scripts: batches of 8, constant rate, the last of 3 epochs, 10 rounds of one epoch on the labelled rows and
+    # the round's own pseudo-labels, the literal string, 128 tokens in training and 512 in scoring.
     "code": CausalRecipe(
         "code",
         batch_size=8,

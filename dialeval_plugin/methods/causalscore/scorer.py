@@ -1,4 +1,4 @@
-"""The scorer `causalscore`: which turns a response depends on, and how strongly."""
+"""The scorer `causalscore`: the dependence of a response on the turns before it."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ CAUSAL_MODEL = DefaultModel("causalscore", "DIALEVAL_CAUSALSCORE", packaged="cau
 
 
 MOST_PAIRS = 1_000_000
-"""Pairs of turns that are asked about for one response, and held at once for several: those of a thousand dependent turns."""
+"""Maximum pairs of turns of one response (a thousand dependent turns), and of several responses in memory."""
 
 
 class Dependence(NamedTuple):
-    """The classifiers' answers for one response."""
+    """The classifiers' results for one response."""
 
     turns: IntArray
-    """Places in the context of the turns that were asked about: all but the blank ones."""
+    """Places in the context of the turns that are not blank."""
     unconditional: FloatArray
     pairs: IntArray
     """Pairs (candidate cause, condition), as places in `turns`, of shape (pairs, 2)."""
     conditional: FloatArray
     n_cut: int
     n_beyond: int = 0
-    """Number of pairs where they are more than `MOST_PAIRS`, so that none was asked about; else 0."""
+    """Number of pairs if it exceeds `MOST_PAIRS`, so that none was classified; else 0."""
 
     def as_cause(self, place: int) -> float | None:
-        """Mean of the conditional probabilities with this one of `turns` as the candidate cause; None without a pair."""
+        """Return the mean conditional probability with this one of `turns` as the candidate cause; None without a pair."""
         own = self.conditional[self.pairs[:, 0] == place]
         return float(own.mean()) if len(own) else None
 
@@ -76,8 +76,8 @@ class CausalScorer(Scorer):
 
     Columns: the variant's own, then `unconditional` (mean of the dependent turns' unconditional probabilities) and, except
     with the variant "unconditional", `conditional` (mean over pairs) and `max_ci` (their maximum), all in [0, 1];
-    `n_dependent` and `n_turns`, numbers of dependent turns and of turns that are not blank; `n_cut`, how many of the texts
-    that the classifiers read were cut. A response to an empty context, or to one without a dependent turn, has the score 0.
+    `n_dependent` and `n_turns`, numbers of dependent turns and of turns that are not blank; `n_cut`, number of truncated texts.
+    The score is 0 if no turn is dependent.
 
     Args:
         model: folder or hub id of the trained classifiers; see `DefaultModel`.
@@ -120,18 +120,18 @@ class CausalScorer(Scorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, the variant's first."""
+        """Columns, the variant's first."""
         parts = ["unconditional"] if self.options.variant == "unconditional" else ["unconditional", "conditional", "max_ci"]
         names = [self.options.variant, *parts, "n_dependent", "n_turns", "n_cut"]
         return tuple(dict.fromkeys(names))
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Texts that the classifiers did not read whole."""
+        """Column of truncated texts, and its description."""
         return {"n_cut": self.model.unconditional.limit}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, variant, model, conditions, reading of equation 1 and of the texts."""
+        """Return method, variant, model, conditions, choices about equation 1 and handling of texts."""
         options = self.options
         return {
             "method": "causalscore",
@@ -148,11 +148,11 @@ class CausalScorer(Scorer):
         }
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge the responses; the classifiers' texts of all of them are pooled."""
+        """Score responses; the classifiers read the texts of all together."""
         return [self._row(dependence) for dependence in self.dependence(cast("Sequence[Example]", items))]
 
     def dependence(self, examples: Sequence[Example]) -> Iterator[Dependence]:
-        """Yield what the classifiers say of each response, which must not be blank; few pairs of turns are held at once."""
+        """Yield the classifiers' results for each response, which must not be blank, in parts of at most `MOST_PAIRS` pairs."""
         numbers: dict[str, int] = {}
         turns = [np.flatnonzero([not is_blank(turn.text) for turn in example.context]) for example in examples]
         turn_rows = [_turn_rows(example, places, numbers) for example, places in zip(examples, turns, strict=True)]
@@ -178,16 +178,15 @@ class CausalScorer(Scorer):
                 yield Dependence(turns[place], single.dependent, chosen, double.dependent, n_cut, n_beyond)
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
-        """Return for each response its history as text, a line a turn, with the dependent turns marked by `*`.
+        """Return for each response its history as text, one line per turn, with the dependent turns marked by `*`.
 
-        Before each turn stands its unconditional probability and, where it was a candidate cause, the mean of its
-        conditional ones.
+        Each line begins with the unconditional probability and, for a candidate cause, the mean of the conditional ones.
         """
         examples = cast("Sequence[Example]", items)
         return list(map(_explanation, examples, self.dependence(examples)))
 
     def _n_pairs(self, probabilities: FloatArray) -> int:
-        """Return the number of pairs that are searched for those that the score asks for."""
+        """Return an upper bound of the number of pairs that the score needs."""
         n_dependent = len(dependent_turns(probabilities))
         n_conditions = n_dependent if self.options.conditions == "all" else min(n_dependent, self.options.conditions)
         return 0 if self.options.variant == "unconditional" else n_dependent * n_conditions
@@ -214,7 +213,7 @@ class CausalScorer(Scorer):
 
 
 def _shares(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Cut a sequence into parts, given by start and end, whose sizes are together no more than `MOST_PAIRS`."""
+    """Yield start and end of parts of a sequence whose sizes sum to at most `MOST_PAIRS`."""
     start = total = 0
     for place, size in enumerate(sizes):
         if place > start and total + size > MOST_PAIRS:
@@ -226,14 +225,13 @@ def _shares(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _turn_rows(example: Example, places: IntArray, numbers: dict[str, int]) -> IntArray:
-    """Rows (turn, response) of one example, each text by its number, which is given to a text that has none yet."""
+    """Return rows (turn, response) of one example as numbers of texts, and add new texts to `numbers`."""
     texts = [example.context[place].text for place in places.tolist()]
     response = numbers.setdefault(example.response.text, len(numbers))
     return np.array([[numbers.setdefault(text, len(numbers)), response] for text in texts], dtype=np.int64).reshape(-1, 2)
 
 
 def _judge(classifier: DependenceClassifier, texts: Sequence[str], groups: Sequence[IntArray]) -> list[Probabilities]:
-    """Judge the rows of all groups at once; one result a group."""
     if not groups:
         return []
     judged = classifier.probabilities(texts, np.concatenate(groups))

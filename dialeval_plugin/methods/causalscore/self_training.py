@@ -1,7 +1,4 @@
-"""Algorithm 1: the unconditional classifier, then the conditional one in rounds, with pseudo-labels of unlabelled dialogues.
-
-A stage is one run of sentence-transformers' CrossEncoderTrainer on labelled rows.
-"""
+"""Algorithm 1: training of the unconditional classifier, then of the conditional one in rounds of self-training."""
 
 from __future__ import annotations
 
@@ -45,13 +42,13 @@ from .recipes import CausalRecipe, Filter
 COLUMNS = ("cause", "condition", "response")
 BEST = "auroc"
 CONFIDENCE = 0.9
-"""A pseudo-label is taken above it (section 3.2)."""
+"""Pseudo-labels need a higher probability (section 3.2)."""
 CODE_CANDIDATES, CODE_LEAST = 5, 3
-"""The published filter looks for causes among the last five turns, and uses a response if more than two of them qualify."""
+"""The published filter searches the last five turns for causes, and uses a response with at least three."""
 
 
 class IndependenceLoss(nn.Module):
-    """Cross-entropy of the two labels, on texts that are laid out as scoring lays them out."""
+    """Cross-entropy of the two labels, on texts in the layout used in scoring."""
 
     def __init__(self, model: CrossEncoder, texts: RowEncoder) -> None:
         super().__init__()
@@ -61,7 +58,7 @@ class IndependenceLoss(nn.Module):
     def forward(
         self, inputs: Sequence[Sequence[str]], labels: Tensor, prompt: str | None = None, task: str | None = None
     ) -> Tensor:
-        """Return the mean loss of a batch; `inputs` has one list a column."""
+        """Return the mean loss of a batch; `inputs` has one list per column."""
         n_rows, n_columns = len(inputs[0]), len(inputs)
         flat = [text for row in zip(*inputs, strict=True) for text in row]
         rows = self._texts.rows(flat, np.arange(n_rows * n_columns).reshape(n_rows, n_columns))
@@ -71,7 +68,7 @@ class IndependenceLoss(nn.Module):
 
 
 class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
-    """Measures a classifier on validation rows after each epoch."""
+    """Figures of a classifier on validation rows after each epoch."""
 
     def __init__(self, texts: RowEncoder, rows: Sequence[LabelledRow]) -> None:
         super().__init__()
@@ -90,7 +87,7 @@ class RowEvaluator(BaseEvaluator):  # type: ignore[misc] # the host is not typed
 
 
 def measure_rows(classifier: DependenceClassifier, rows: Sequence[LabelledRow]) -> dict[str, float]:
-    """Return area under the ROC curve, F1 and accuracy of a classifier on labelled rows, in [0, 1]."""
+    """Return `classification_figures` of a classifier on labelled rows."""
     return classification_figures(
         row_probabilities(classifier, [row.texts for row in rows]), np.array([row.label for row in rows], dtype=np.float64)
     )
@@ -120,20 +117,20 @@ def classification_figures(probabilities: FloatArray, labels: FloatArray) -> dic
 def figures(
     classifier: DependenceClassifier, validation: Sequence[LabelledRow], evaluation: Sequence[LabelledRow]
 ) -> dict[str, dict[str, float]]:
-    """Return the figures of `measure_rows` by set; evaluation has none where it has no rows."""
+    """Return the figures of `measure_rows` by set; evaluation only if it has rows."""
     measured = {"validation": measure_rows(classifier, validation)}
     return {**measured, "evaluation": measure_rows(classifier, evaluation)} if evaluation else measured
 
 
 def unconditional_sets(data: CausalData, *, seed: int) -> tuple[list[LabelledRow], ...]:
-    """Rows of the unconditional classifier: for training, validation and evaluation."""
+    """Return the rows of the unconditional classifier for training, validation and evaluation."""
     return tuple(unconditional_rows(pairs, OtherUtterances(pairs), seed=seed) if pairs else [] for pairs in data[:3])
 
 
 def conditional_sets(
     data: CausalData, unconditional: DependenceClassifier, *, labels: CauseLabels, seed: int
 ) -> tuple[list[LabelledRow], ...]:
-    """Rows of the conditional classifier: for training, validation and evaluation."""
+    """Return the rows of the conditional classifier for training, validation and evaluation."""
 
     def rows(pairs: Sequence[CausePair]) -> list[LabelledRow]:
         contexts = [([turn.text for turn in pair.context], pair.response.text) for pair in pairs]
@@ -152,7 +149,7 @@ def train_stage(
     recipe: CausalRecipe,
     run: TrainingRun,
 ) -> None:
-    """Train a classifier in place on labelled rows; `validation` chooses the epoch where the recipe keeps the best one."""
+    """Train a classifier in place with CrossEncoderTrainer; `validation` selects the epoch if the recipe keeps the best one."""
     encoder.model_card_data.generate_widget_examples = False
     texts = RowEncoder(encoder.tokenizer, recipe.layout, recipe.truncate, recipe.max_training_tokens)
     settings = {
@@ -181,15 +178,14 @@ def _dataset(rows: Sequence[LabelledRow]) -> datasets.Dataset:
 
 
 class Pool(NamedTuple):
-    """Unlabelled responses and what the unconditional classifier, which does not change, says of them."""
+    """Unlabelled responses and the unconditional probabilities of each turn of their contexts."""
 
     responses: list[UnlabelledResponse]
     probabilities: list[FloatArray]
-    """For each response, of each turn of its context."""
 
 
 class CauseCandidate(NamedTuple):
-    """A pair of turns that the conditional classifier is asked about."""
+    """A pair of turns for the conditional classifier."""
 
     response: int
     """Number of the response in the pool."""
@@ -200,12 +196,12 @@ class CauseCandidate(NamedTuple):
 def choose(
     pool: Pool, classifier: IndependenceClassifier, others: OtherUtterances, *, filter: Filter, seed: int
 ) -> list[LabelledRow]:
-    """Return pseudo-labelled rows (candidate cause, condition, response), as many of each label.
+    """Return pseudo-labelled rows (candidate cause, condition, response), with equal numbers of both labels.
 
-    Filter "paper": a cause is c_{t-2} or c_{t-3}, dependent, with p > 0.9 on condition of the strongest other dependent turn.
-    Filter "code": a cause is one of the last five turns, dependent, with p > 0.5 on condition of each other dependent turn,
-    and a response counts only where more than two causes are found. A negative has the same condition and response, and
-    for a cause a turn that is not dependent, or an utterance of another dialogue where all are.
+    Filter "paper": a cause is c_{t-2} or c_{t-3}, dependent, with p > 0.9 given the most probable other dependent turn.
+    Filter "code": a cause is one of the last five turns, dependent, with p > 0.5 given each other dependent turn, and a
+    response needs at least three causes. A negative has the same condition and response, and as the cause a turn that is not
+    dependent, or an utterance of another dialogue if all are.
     """
     candidates = [
         candidate
@@ -253,7 +249,7 @@ def _code_candidates(number: int, chances: FloatArray) -> list[CauseCandidate]:
 
 
 def _qualified(candidates: Sequence[CauseCandidate], chances: FloatArray) -> list[CauseCandidate]:
-    """Return for each cause that holds on every condition the row with its surest condition."""
+    """Return the most probable row of each cause that has p > 0.5 on all conditions."""
     by_cause: dict[tuple[int, int], list[tuple[float, CauseCandidate]]] = {}
     for candidate, chance in zip(candidates, chances.tolist(), strict=True):
         by_cause.setdefault((candidate.response, candidate.cause), []).append((chance, candidate))
@@ -271,7 +267,7 @@ def _innocent(pool: Pool, candidate: CauseCandidate, others: OtherUtterances, ge
 def train_unconditional(
     run: TrainingRun, recipe: CausalRecipe, data: CausalData, config: CausalModelConfig, encoder: CrossEncoder
 ) -> dict[str, Any]:
-    """Train the unconditional classifier in place; returns how many rows there were, and the figures."""
+    """Train the unconditional classifier in place and return the number of rows and the figures."""
     rows, validation, evaluation = unconditional_sets(data, seed=run.options.seed)
     train_stage(encoder, "unconditional", recipe.n_epochs, rows, validation, recipe, run)
     return {"n_rows": len(rows), **figures(classifier_of(encoder, config), validation, evaluation)}
@@ -287,8 +283,8 @@ def train_conditional(
 ) -> tuple[list[dict[str, Any]], int]:
     """Train the conditional classifier in place by Algorithm 1.
 
-    Returns counts and figures of round 0, the labelled rows alone, and of each self-training round, and the number of the
-    round whose weights are taken: the first of the best ones, or the last.
+    Return counts and figures of round 0 (labelled rows only) and of each self-training round, and the number of the round whose
+    weights are kept: the first of the best ones, or the last.
     """
 
     def best() -> int:
@@ -314,7 +310,7 @@ def train_conditional(
         rounds.append({"round": len(rounds), "n_rows": len(rows), "n_pseudo": len(fresh), **measured})
         if pool is None or len(rounds) > recipe.n_rounds or best() < len(rounds) - 1:
             break
-        # A round goes on from the weights of the one before. Its pseudo-labels are kept: a resumed run has the same ones.
+        # A round continues from the weights of the last one. Its pseudo-labels are stored for a resumed run.
         make = partial(choose, pool, classifier, others, filter=recipe.filter, seed=run.options.seed + len(rounds))
         chosen = run.compute_once(f"round_{len(rounds)}_pseudo", make)
         known = set(rows) if recipe.grows else set()

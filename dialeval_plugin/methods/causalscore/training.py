@@ -1,4 +1,4 @@
-"""Training the independence classifiers end to end: Algorithm 1's stages and rounds, one folder. A killed run goes on."""
+"""Training of the independence classifiers: the stages and rounds of Algorithm 1 in one folder; a killed run can resume."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class CausalTrainingOptions(TrainingOptions):
         recipe: "vectors", "default", "paper" or "code".
         backbone: a transformers checkpoint, a sentence-transformers folder, or a hub id; with the recipe "vectors" a general
             evaluator.
-        n_epochs: in place of the recipe's, as the next four; none of them with the recipe "vectors".
-        max_unlabelled: unlabelled responses that self-training looks at, of more a seeded sample; None for all.
+        n_epochs: replaces the recipe's, like the next four options; not for the recipe "vectors".
+        max_unlabelled: maximum size of the sample of unlabelled responses for self-training; None for all.
     """
 
     recipe: str = "default"
@@ -46,7 +46,7 @@ class CausalTrainingOptions(TrainingOptions):
     max_unlabelled: int | None = None
 
     def find_recipe(self) -> CausalRecipe | None:
-        """The recipe with the numbers that are given here; None for the recipe "vectors", which has none."""
+        """Return the recipe with the numbers of these options; None for the recipe "vectors", which has none."""
         names = ("n_epochs", "n_round_epochs", "n_rounds", "learning_rate", "max_tokens")
         numbers = {name: getattr(self, name) for name in names}
         check_choice("training", "recipe", self.recipe, (VECTORS, *RECIPES))
@@ -67,10 +67,9 @@ def train(
     *,
     progress: bool = False,
 ) -> TrainingResult:
-    """Train both classifiers and write them to the folder `output`, which must not hold a finished model.
+    """Train both classifiers and write them to the folder `output`, which must not contain a finished model.
 
-    A dialogue that is measured on is left out of the training and unlabelled data, and counted. Without unlabelled
-    dialogues there is no self-training.
+    Evaluation dialogues are left out of the other data and counted. Without unlabelled dialogues there is no self-training.
     """
     recipe = options.find_recipe()
     if recipe is None and sources.unlabelled:
@@ -105,7 +104,7 @@ def _cross_encoders(
 
 
 def _vectors(run: TrainingRun, backbone: Path, data: CausalData, labels: CauseLabels) -> tuple[CausalModel, dict[str, Any]]:
-    """Fit each classifier once on the labelled rows: their few weights gain nothing from self-training."""
+    # Their few weights gain nothing from self-training.
     seed, vectors = run.options.seed, TurnVectors(backbone, RuntimeChoice(device=run.device))
     rows, validation, evaluation = unconditional_sets(data, seed=seed)
     unconditional = _fitted(vectors, rows)
@@ -122,5 +121,4 @@ def _fitted(vectors: TurnVectors, rows: Sequence[LabelledRow]) -> VectorClassifi
 
 
 def _known(data: CausalData) -> frozenset[str]:
-    """Identities of the dialogues that are trained on."""
     return frozenset(map(pair_hash, (*data.training, *data.validation))) | {item.dialogue for item in data.unlabelled}

@@ -1,7 +1,7 @@
 """Independence classifiers over a general evaluator's vectors: logistic regressions on the cosines of two or three turns.
 
-Each distinct turn goes through the encoder once, whatever is asked about it, so that the time is linear in the history. What
-the regressions weigh are few numbers, so that a thousand annotated responses teach them.
+The encoder reads each distinct turn once, in time linear in the history. The few features of the regressions need only about a
+thousand annotated responses.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _AT_ONCE = 16_384
 
 
 class TurnVectors:
-    """A general evaluator's vectors of single turns; those of the last texts are kept, for the other classifier's questions.
+    """A general evaluator's vectors of single turns; those of the last texts are kept for the other classifier.
 
     Attributes:
-        folder: of the evaluator.
-        window: how much of a turn it reads, as its signature says it.
-        run_by: what of its runtime can move a number, likewise.
+        folder: folder of the evaluator.
+        window: length of a turn that it reads, from its signature.
+        run_by: its runtime, from its signature.
     """
 
     def __init__(self, folder: Path, runtime: RuntimeChoice = ON_TORCH) -> None:
@@ -45,7 +45,7 @@ class TurnVectors:
         self._last: tuple[list[str], EmbeddedTurns] | None = None
 
     def of(self, texts: Sequence[str]) -> EmbeddedTurns:
-        """Embed turns, each as what is answered and as the answer."""
+        """Return the embeddings of turns, each as a context and as a response."""
         if self._last is None or self._last[0] != list(texts):
             self._last = list(texts), self._embedder.embedded_turns(texts)
         return self._last[1]
@@ -56,7 +56,7 @@ class VectorClassifier:
     """Probability that a response depends on an utterance, with the interface of `IndependenceClassifier`.
 
     Attributes:
-        weights: of the features, the offset last.
+        weights: weights of the features, the offset last.
     """
 
     vectors: TurnVectors
@@ -64,7 +64,7 @@ class VectorClassifier:
 
     @property
     def reading(self) -> dict[str, SignatureValue]:
-        """Signature fields of how texts are read."""
+        """Signature fields of the input texts."""
         return {
             "layout": "vectors",
             "speakers": "none",
@@ -75,11 +75,11 @@ class VectorClassifier:
 
     @property
     def limit(self) -> str:
-        """Warning about texts that are not read whole."""
+        """Warning about truncated texts."""
         return f"a turn is longer than the window of {self.vectors.window} tokens, context and response, and was cut"
 
     def probabilities(self, texts: Sequence[str], indices: IntArray) -> Probabilities:
-        """Judge rows of `indices` into `texts`, as `IndependenceClassifier.probabilities` does."""
+        """Return the results for rows of `indices` into `texts`; see `IndependenceClassifier.probabilities`."""
         if not len(indices):
             return Probabilities(np.empty(0), np.empty(0, dtype=np.bool_))
         turns, weights = self.vectors.of(texts), self.weights
@@ -99,9 +99,9 @@ def number_rows(rows: Sequence[Sequence[str]]) -> tuple[list[str], IntArray]:
 def features(turns: EmbeddedTurns, indices: IntArray) -> FloatArray:
     """Return a classifier's features of rows of two or three turns, of shape (rows, 5) or (rows, 12).
 
-    Of utterance and response: the cosines of the utterance as a context with the response, of both as contexts and of both as
-    responses, and the logarithms of their lengths. With a condition also its three cosines with the response, its length, and
-    the three cosines of the candidate cause with it.
+    For utterance and response: the cosines of the utterance as a context with the response, of both as contexts and of both as
+    responses, and the logarithms of their lengths. A condition adds its three cosines with the response, its length, and the
+    three cosines of the candidate cause with it.
     """
     first, *condition, response = indices.T
     lengths = np.log1p(turns.n_tokens)
@@ -121,9 +121,9 @@ def _cosines(turns: EmbeddedTurns, earlier: IntArray, later: IntArray) -> list[n
 
 
 def fit(vectors: TurnVectors, rows: Sequence[Sequence[str]], labels: Sequence[int]) -> VectorClassifier:
-    """Fit a classifier to rows of texts, all of one width, with the labels 1, dependent, and 0.
+    """Return a classifier fitted to rows of texts, all of one width, with the labels 1 (dependent) and 0.
 
-    The penalty is on the weights of standardised features.
+    The penalty applies to the weights of standardised features.
     """
     texts, indices = number_rows(rows)
     table = features(vectors.of(texts), indices)
