@@ -66,7 +66,7 @@ def launch(
         raise InputError(f"--executor {executor}: needs the number of tasks. Add --shards N.")
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
     if 0 < (n_left := len(run.unfinished)) < n_shards:
-        say(f"{run.folder}: going on, {n_shards - n_left} of {n_shards} shards are finished")
+        say(f"{run.folder}: resuming, {n_shards - n_left} of {n_shards} shards are finished")
     whole = ScoreRun(method, Source(source, how), output, with_text=with_text)
     meta = runs.launch(run, whole, executor, workers or n_shards, options)
     if meta is None:

@@ -56,7 +56,7 @@ def not_written(path: Path, error: OSError) -> InputError:
     """Return the error of an unfinished run that cannot write (a full disk, a folder without permission)."""
     advice = "Finished parts are kept; repeat the command when there is room."
     if error.errno == errno.ENAMETOOLONG:
-        advice = "Choose a shorter name for the output, beside which this file stands."
+        advice = "Choose a shorter name for the output, next to which this file is written."
     elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         advice = "Choose another place, or ask for permission to write there."
     return InputError(f"{path}: cannot be written ({error.strerror}). {advice}")

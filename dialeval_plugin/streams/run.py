@@ -292,7 +292,7 @@ class _BlockFolder:
         for path in folder.glob("*-*.jsonl"):
             self._files.setdefault(path.name.partition("-")[0], []).append(path)
         if progress and self._files:
-            say(f"{folder}: going on from {(n := len(self._files))} finished block{'s' if n > 1 else ''}")
+            say(f"{folder}: resuming from {(n := len(self._files))} finished block{'s' if n > 1 else ''}")
 
     def rows(self, block: _Block) -> list[Row] | None:
         """Return the rows of a finished block; None where it is not finished.

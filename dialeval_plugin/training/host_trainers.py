@@ -130,7 +130,7 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._run.rewind(self._stage, state.global_step)
         if state.global_step:
-            self._run.log_progress(f"{self._stage}: going on from step {state.global_step} of {state.max_steps}")
+            self._run.log_progress(f"{self._stage}: resuming from step {state.global_step} of {state.max_steps}")
         # The host stores the path that it had then and drops one that is not there: relative to another folder, or moved since.
         if self._best is not None:
             state.best_model_checkpoint = str(Path(args.output_dir) / self._best)

@@ -123,7 +123,7 @@ class TrainingLoop:
                 place, _, moment = name.partition(".")
                 moments.setdefault(int(place), {})[moment] = tensor
             self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
-            self._run.log_progress(f"{self._stage}: going on from step {self.n_steps} of {n_steps}")
+            self._run.log_progress(f"{self._stage}: resuming from step {self.n_steps} of {n_steps}")
         # The figures of a part are written before its checkpoint.
         self._run.rewind(self._stage, self.n_steps)
 

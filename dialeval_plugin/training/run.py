@@ -269,7 +269,7 @@ class TrainingRun:
                     )
                 shutil.rmtree(self.checkpoint_dir)
             else:
-                self.log_progress(f"{self.checkpoint_dir}: going on with an unfinished run")
+                self.log_progress(f"{self.checkpoint_dir}: resuming an unfinished run")
         write_text(path, to_json(identity, indent=2) + "\n")
 
 

@@ -252,7 +252,7 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(dialeval: Run, tmp_p
     assert names(tmp_path) == ["in.jsonl", "out.jsonl.blocks"]
     resumed = dialeval(*SCRIPTED, DO_NOT_INTERRUPT="1")
     assert resumed.returncode == 0
-    assert "out.jsonl.blocks: going on from 1 finished block\n" in resumed.stderr
+    assert "out.jsonl.blocks: resuming from 1 finished block\n" in resumed.stderr
     assert [row["length"] for row in read_rows(tmp_path / "out.jsonl")] == [*map(len, texts), 1.0, 9.0, 2.0]
 
 
@@ -408,7 +408,7 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
 
     resumed = dialeval(*command("killed.jsonl"))
     assert resumed.returncode == 0, resumed.stderr
-    assert f"{blocks.name}: going on from {n_finished} finished block" in resumed.stderr
+    assert f"{blocks.name}: resuming from {n_finished} finished block" in resumed.stderr
     for name in ("killed.jsonl", "killed.jsonl.meta.json"):
         assert (tmp_path / name).read_bytes() == (tmp_path / name.replace("killed", "whole")).read_bytes()
     assert not blocks.exists()

@@ -71,7 +71,7 @@ def test_d32_a_long_name_is_written_or_refused_before_anything_is_scored(folder:
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode() == (
         f"dialeval: {name}.meta.json: cannot be written (File name too long). "
-        "Choose a shorter name for the output, beside which this file stands.\n"
+        "Choose a shorter name for the output, next to which this file is written.\n"
     )
     assert not [found for found in names(folder) if found.startswith("m")]
 

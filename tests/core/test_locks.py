@@ -36,7 +36,7 @@ def test_r62_the_lock_keeps_a_second_one_out_and_leaves_nothing(tmp_path: Path) 
         (errno.EACCES, "Choose another place, or ask for permission to write there."),
         (errno.EROFS, "Choose another place, or ask for permission to write there."),
         (errno.EDQUOT, "Finished parts are kept; repeat the command when there is room."),
-        (errno.ENAMETOOLONG, "Choose a shorter name for the output, beside which this file stands."),
+        (errno.ENAMETOOLONG, "Choose a shorter name for the output, next to which this file is written."),
     ],
 )
 def test_the_advice_is_about_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, advice: str) -> None:
@@ -51,6 +51,6 @@ def test_the_advice_is_about_what_is_wrong(tmp_path: Path, monkeypatch: pytest.M
 
 def test_d32_a_name_too_long_says_so(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 251)
-    advice = "Choose a shorter name for the output, beside which this file stands."
+    advice = "Choose a shorter name for the output, next to which this file is written."
     with refused(f"{path}: cannot be written (File name too long). {advice}"), sole_process(path):
         pass

@@ -1,6 +1,6 @@
 """The training stages, each one run of sentence-transformers' or transformers' trainer.
 
-Both bring progress, validation every epoch, the best checkpoint kept, and going on where a checkpoint is found.
+Both bring progress, validation every epoch, the best checkpoint kept, and resuming from a checkpoint.
 """
 
 from __future__ import annotations

@@ -242,11 +242,11 @@ def test_a_training_that_goes_on_says_from_which_step(tmp_path: Path, capsys: py
     steps = sorted(int(path.name.rpartition("-")[2]) for path in (tmp_path / "model").glob(".training/*/checkpoint-*"))
     capsys.readouterr()
     train(sources(), tmp_path / "model", chosen, progress=True)
-    said = [line for line in capsys.readouterr().err.splitlines() if "going on" in line]
+    said = [line for line in capsys.readouterr().err.splitlines() if "resuming" in line]
     assert len(steps) == 2
     assert [line.strip() for line in said] == [
-        f"{tmp_path / 'model' / '.training'}: going on with an unfinished run",
-        f"lm: going on from step {steps[1]} of {3 * steps[0]}",
+        f"{tmp_path / 'model' / '.training'}: resuming an unfinished run",
+        f"lm: resuming from step {steps[1]} of {3 * steps[0]}",
     ]
 
 

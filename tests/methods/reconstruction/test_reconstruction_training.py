@@ -123,9 +123,9 @@ def test_a_training_that_stops_goes_on_to_the_same_files(
     assert not (tmp_path / "broken" / "reconstruction.json").exists()
     capsys.readouterr()
     assert train(SOURCES, tmp_path / "broken", options(), device="cpu", progress=True)[1:] == whole[1:]
-    said = [line.strip() for line in capsys.readouterr().err.splitlines() if "going on" in line]
-    steps = [] if last is None else [f"reconstruction: going on from step {10 * last} of 30"]
-    assert said == [f"{tmp_path / 'broken' / '.training'}: going on with an unfinished run", *steps]
+    said = [line.strip() for line in capsys.readouterr().err.splitlines() if "resuming" in line]
+    steps = [] if last is None else [f"reconstruction: resuming from step {10 * last} of 30"]
+    assert said == [f"{tmp_path / 'broken' / '.training'}: resuming an unfinished run", *steps]
     assert files_of(tmp_path / "broken") == files_of(tmp_path / "whole")
 
 
