@@ -1,1 +1,1 @@
-"""How much dialogue models are surprised by the utterances of a dialogue (Nedelchev 2022, chapter 4)."""
+"""Losses of dialogue models on the utterances of a dialogue (Nedelchev 2022, chapter 4)."""

@@ -1,4 +1,4 @@
-"""The parts that the four models share: word table, encoders, decoder, latent variables, the result."""
+"""Common parts of the four models: word table, encoders, decoder, latent variables, the result."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequen
 from .vocabulary import PAD, START, UNKNOWN, Batch
 
 _EMBEDDING_DEVIATION = 0.1
-"""The table also gives the logits; entries of unit variance would make the first guesses far too sure."""
+"""Small, because the table also gives the logits: with unit variance the first predictions would be far too confident."""
 _LEAST_DEVIATION = 1e-4
-"""The divergence has a logarithm of the deviations."""
+"""Above 0, because the divergence has a logarithm of the deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class Architecture:
     """Sizes and drop rates; the defaults are the thesis'.
 
     Attributes:
-        n_tokens: rows of the word table, which are vectors of size `embedding`.
-        encoder: state of the utterance encoder, of each direction.
-        dropout: of words' vectors and of the decoder's states.
+        n_tokens: rows of the word table, vectors of size `embedding`.
+        encoder: size of the utterance encoder's state in each direction.
+        dropout: dropout of word vectors and the decoder's states.
         word_drop: share of the decoder's input words that training replaces by UNKNOWN (Bowman et al. 2016).
         sentence_drop: share of the context's utterances that training hides from VHCR's context encoder.
     """
@@ -49,15 +49,15 @@ class Reconstruction(NamedTuple):
     """A model's losses on the responses of a batch."""
 
     losses: Tensor
-    """-log p of each token, in nats, (responses, longest); 0 behind a response's END."""
+    """-log p of each token, in nats, (responses, longest); 0 after a response's END."""
     response_kl: Tensor
     """Divergence of posterior and prior of each response's latent variable, in nats, (responses,)."""
     dialogue_kl: Tensor
-    """The same of each dialogue's latent variable, (dialogues,)."""
+    """The same for each dialogue's latent variable, (dialogues,)."""
 
 
 class WordTable(nn.Module):
-    """One table of vectors for what the encoder reads, what the decoder reads and what it answers (Press and Wolf 2017)."""
+    """One table of vectors for the inputs of encoder and decoder and the decoder's output (Press and Wolf 2017)."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class WordTable(nn.Module):
         self.dropout = nn.Dropout(architecture.dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Vectors of tokens, (..., embedding)."""
+        """Return the vectors of tokens, (..., embedding)."""
         vectors: Tensor = self.dropout(self.embedding(tokens))
         return vectors
 
@@ -85,7 +85,7 @@ class UtteranceEncoder(nn.Module):
         self.size = architecture.encoder * (2 if bidirectional else 1)
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
-        """The last states, both directions side by side, (utterances, size), of vectors (utterances, longest, embedding)."""
+        """Return the last states of both directions, (utterances, size), from vectors (utterances, longest, embedding)."""
         _, last = self.gru(pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False))
         return _side_by_side(last)
 
@@ -98,13 +98,13 @@ class ContextEncoder(nn.Module):
         self.gru = nn.GRU(input_size, size)
 
     def forward(self, vectors: Tensor, counts: Sequence[int], initial: Tensor | None = None) -> Tensor:
-        """The state after each utterance, (utterances, size); `counts` are the utterances of each dialogue."""
+        """Return the state after each utterance, (utterances, size); `counts` are the utterances of each dialogue."""
         states, _ = self.gru(_by_dialogue(vectors, counts), None if initial is None else initial[None])
         return torch.cat(unpack_sequence(states))
 
 
 class DialogueEncoder(nn.Module):
-    """A GRU of both directions over the utterances of each dialogue, of which the last states count."""
+    """A bidirectional GRU over the utterances of each dialogue."""
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
@@ -112,13 +112,13 @@ class DialogueEncoder(nn.Module):
         self.size = 2 * size
 
     def forward(self, vectors: Tensor, counts: Sequence[int]) -> Tensor:
-        """One vector a dialogue, (dialogues, size); the arguments are those of `ContextEncoder`."""
+        """Return the last states, (dialogues, size); the arguments are those of `ContextEncoder`."""
         _, last = self.gru(_by_dialogue(vectors, counts))
         return _side_by_side(last)
 
 
 class Decoder(nn.Module):
-    """A GRU that starts from what the context says and reads the response up to each token."""
+    """A GRU that starts from a vector of the context and reads the response up to each token."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -128,20 +128,20 @@ class Decoder(nn.Module):
         self.word_drop = architecture.word_drop
 
     def forward(self, initial: Tensor, tokens: Tensor, lengths: Tensor, table: WordTable) -> Tensor:
-        """-log p of each token given those before it, in nats, (responses, longest), 0 behind END."""
+        """Return -log p of each token given those before it, in nats, (responses, longest), 0 after END."""
         inputs = self._drop_words(functional.pad(tokens[:, :-1], (1, 0), value=START))
         read, targets = (
             pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False) for values in (table(inputs), tokens)
         )
         states, _ = self.gru(read, initial[None])
-        # Of packed tokens only: the vocabulary is the widest layer, and half of a padded batch is padding.
+        # Packed tokens only: the vocabulary is the widest layer, and half of a padded batch is padding.
         logits = table.logits(self.answer(self.dropout(states.data)))
         losses = functional.cross_entropy(logits, targets.data, reduction="none")
         packed = PackedSequence(losses, states.batch_sizes, states.sorted_indices, states.unsorted_indices)
         return pad_packed_sequence(packed, batch_first=True)[0]
 
     def _drop_words(self, inputs: Tensor) -> Tensor:
-        """Replace words at random in training, so that the decoder has to listen to the context."""
+        # In training only, so that the decoder has to use the context.
         if not self.training:
             return inputs
         is_dropped = torch.rand(inputs.shape, device=inputs.device) < self.word_drop
@@ -150,7 +150,7 @@ class Decoder(nn.Module):
 
 
 def feed_forward(*sizes: int) -> nn.Sequential:
-    """Linear maps from each size to the next, each followed by tanh."""
+    """Return linear layers from each size to the next, each followed by tanh."""
     return nn.Sequential(*(layer for pair in pairwise(sizes) for layer in (nn.Linear(*pair), nn.Tanh())))
 
 
@@ -163,15 +163,15 @@ def _side_by_side(last: Tensor) -> Tensor:
 
 
 def draw(posterior: Normal, noise: Tensor, prior: Normal) -> tuple[Tensor, Tensor]:
-    r"""Return the sample that standard normal `noise` stands for (Kingma and Welling 2014), and $D(q \| p)$ in nats.
+    r"""Return the posterior's sample for standard normal `noise` (Kingma and Welling 2014), and $D(q \| p)$ in nats.
 
-    The divergence is summed over the components: it has the shape of the distributions without their last dimension.
+    The divergence is summed over the last dimension.
     """
     return posterior.mean + posterior.stddev * noise, kl_divergence(posterior, prior).sum(-1)
 
 
 class GaussianLayer(nn.Module):
-    """A normal distribution that depends on a vector, through hidden layers."""
+    """A normal distribution computed from a vector by hidden layers."""
 
     def __init__(self, *sizes: int, latent: int) -> None:
         super().__init__()
@@ -180,15 +180,15 @@ class GaussianLayer(nn.Module):
         self.deviation = nn.Linear(sizes[-1], latent)
 
     def forward(self, *vectors: Tensor) -> Normal:
-        """The distribution given the vectors side by side, each (n, its size); both parts are (n, latent)."""
+        """Return the distribution (n, latent) given the concatenated vectors, each (n, its size)."""
         hidden = self.hidden(torch.cat(vectors, dim=-1))
         deviation = functional.softplus(self.deviation(hidden)) + _LEAST_DEVIATION
-        # Weights that are not numbers leave a row unscored, and are no error of the host's.
+        # NaN leaves a row unscored; torch's validation would raise an error.
         return Normal(self.mean(hidden), deviation, validate_args=False)
 
 
 class LatentNoise(NamedTuple):
-    """Standard normal numbers that turn posteriors into draws; without them latent variables are at their priors' means."""
+    """Standard normal numbers for samples of posteriors; without them latent variables are the means of their priors."""
 
     responses: Tensor
     """Numbers for the responses, (responses, latent)."""
@@ -197,15 +197,15 @@ class LatentNoise(NamedTuple):
 
     @classmethod
     def random(cls, batch: Batch, size: int) -> LatentNoise:
-        """Draw from torch's global generator, as training does."""
+        """Return numbers from torch's global generator, for training."""
         shape = (len(batch.responses), len(batch.n_responses))
         responses, dialogues = (torch.randn(number, size, device=batch.tokens.device) for number in shape)
         return cls(responses, dialogues)
 
     @classmethod
     def repeated(cls, batch: Batch, size: int, seed: int) -> LatentNoise:
-        """The same numbers for every dialogue, so that none depends on what it is scored with: they differ by place only."""
-        # numpy draws a number after the other; torch's vectorised draws change with how many are asked for.
+        """Return the same numbers for every dialogue, which differ by place only, so that scores do not depend on the batch."""
+        # numpy draws one number after the other; torch's vectorised draws change with their number.
         table = np.random.default_rng(seed).standard_normal((1 + max(batch.n_responses), size), dtype=np.float32)
         numbers = torch.from_numpy(table).to(batch.tokens.device)
         places = torch.cat([torch.arange(1, 1 + count) for count in batch.n_responses])

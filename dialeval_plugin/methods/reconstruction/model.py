@@ -23,8 +23,6 @@ VOCABULARY_FILE, WEIGHTS_FILE = "vocabulary.json", "model.safetensors"
 
 
 class _Settings(TypedDict):
-    """The fields of reconstruction.json that move a number."""
-
     model: NetworkKind
     recipe: str
     tokenizer: str
@@ -39,13 +37,13 @@ RECONSTRUCTION_FOLDER = ModelFolder(
 
 @dataclass(frozen=True, slots=True)
 class TrainedReconstruction:
-    """A model with all that its losses depend on."""
+    """A model with everything that its losses depend on."""
 
     kind: NetworkKind
     recipe: str
     architecture: Architecture
     max_tokens: int
-    """Longest part of an utterance that is read, its end included."""
+    """Maximum tokens of an utterance, its end included; the rest is cut."""
     vocabulary: Vocabulary
     model: DialogueNetwork
 
@@ -55,7 +53,7 @@ class TrainedReconstruction:
         return next(self.model.parameters()).device
 
     def save(self, folder: Path, training: Mapping[str, Any]) -> None:
-        """Write the folder, each file whole or not at all, with the record of the training in reconstruction.json."""
+        """Write the folder, each file atomically, with the record of the training in reconstruction.json."""
         write_text(folder / VOCABULARY_FILE, to_json(self.vocabulary.words, indent=0) + "\n")
         save_weights(folder / WEIGHTS_FILE, self.model.state_dict())
         fields = _Settings(
@@ -65,12 +63,12 @@ class TrainedReconstruction:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None) -> TrainedReconstruction:
-        """Open a model folder or a model of the hub, in evaluation mode, by default on a GPU where there is one.
+        """Open a model folder or a model of the hub in evaluation mode, by default on a GPU if there is one.
 
         Raises:
             InputError: there is no such device.
             ModelLoadError: the folder is damaged, unsafe or no such model; the message names the file.
-            MissingPrerequisite: the model is neither a folder nor to be had from the hub.
+            MissingPrerequisite: the model is neither a folder nor available from the hub.
         """
         folder = resolve(name)
         settings = RECONSTRUCTION_FOLDER.read_settings(folder)

@@ -1,4 +1,4 @@
-"""The four models: how probable each finds the responses of dialogues, given what was said before them."""
+"""The four models of the probability of responses given the turns before them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DialogueNetwork(nn.Module):
     bridge: nn.Sequential
     decoder: layers.Decoder
     latent_size = 0
-    """Size of each latent variable; 0 where there are none."""
+    """Size of each latent variable; 0 without latent variables."""
 
     def __init__(self, architecture: layers.Architecture, *, bidirectional: bool = True) -> None:
         super().__init__()
@@ -29,23 +29,23 @@ class DialogueNetwork(nn.Module):
         self.encoder = layers.UtteranceEncoder(architecture, bidirectional=bidirectional)
 
     def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
-        """Reconstruct the responses of a batch.
+        """Return the losses on the responses of a batch.
 
-        With `noise` latent variables are drawn from their posteriors: that of a response has read the response, that of a
-        dialogue all of it, later utterances included. Without it they are the means of their priors, which have read the
-        context only, and the divergences are 0.
+        With `noise` latent variables are sampled from their posteriors: that of a response depends on the response, that of a
+        dialogue on all utterances. Without it they are the means of their priors, which depend on the context only, and the
+        divergences are 0.
         """
         raise NotImplementedError
 
     def _contexts(self, batch: Batch) -> Tensor:
-        """Vectors of the utterances before the responses, (responses, size)."""
+        """Return the vectors of the utterances before the responses, (responses, size)."""
         vectors: Tensor = self.encoder(self.words(batch.tokens[batch.contexts]), batch.lengths[batch.contexts])
         return vectors
 
     def _decode(
         self, states: Tensor, batch: Batch, response_kl: Tensor | None = None, dialogue_kl: Tensor | None = None
     ) -> layers.Reconstruction:
-        """The responses given what is known before each of them, (responses, size)."""
+        """Return the losses on the responses given a vector for each, (responses, size)."""
         losses = self.decoder(self.bridge(states), batch.tokens[batch.responses], batch.lengths[batch.responses], self.words)
         return layers.Reconstruction(
             losses,
@@ -55,7 +55,7 @@ class DialogueNetwork(nn.Module):
 
 
 class Seq2SeqNetwork(DialogueNetwork):
-    """Seq2Seq (Vinyals and Le 2015): a response depends on the utterance before it, and on nothing else."""
+    """Seq2Seq (Vinyals and Le 2015): a response depends on the utterance before it only."""
 
     def __init__(self, architecture: layers.Architecture) -> None:
         super().__init__(architecture, bidirectional=False)
@@ -63,12 +63,12 @@ class Seq2SeqNetwork(DialogueNetwork):
         self.decoder = layers.Decoder(architecture)
 
     def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
-        """There is no latent variable that `noise` could draw."""
+        """Return the losses; there is no latent variable for `noise`."""
         return self._decode(self._contexts(batch), batch)
 
 
 class HRED(DialogueNetwork):
-    """HRED (Serban et al. 2016): an encoder of utterances, and one of the dialogue up to each of them."""
+    """HRED (Serban et al. 2016): an encoder of utterances, and one of the dialogue up to each utterance."""
 
     def __init__(self, architecture: layers.Architecture) -> None:
         super().__init__(architecture)
@@ -77,7 +77,7 @@ class HRED(DialogueNetwork):
         self.decoder = layers.Decoder(architecture)
 
     def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
-        """There is no latent variable that `noise` could draw."""
+        """Return the losses; there is no latent variable for `noise`."""
         return self._decode(self.context(self._contexts(batch), batch.n_responses), batch)
 
 
@@ -95,7 +95,7 @@ class VHRED(DialogueNetwork):
         self.decoder = layers.Decoder(architecture)
 
     def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
-        """Draw each response's latent variable where there is `noise`."""
+        """Return the losses; see `DialogueNetwork`."""
         utterances = self.encoder(self.words(batch.tokens), batch.lengths)
         contexts = self.context(utterances[batch.contexts], batch.n_responses)
         prior = self.prior(contexts)
@@ -107,7 +107,7 @@ class VHRED(DialogueNetwork):
 
 
 class VHCR(DialogueNetwork):
-    """VHCR (Park et al. 2018): a latent variable for the whole dialogue, and under it one for each response."""
+    """VHCR (Park et al. 2018): a latent variable for the whole dialogue, and one for each response that depends on it."""
 
     def __init__(self, architecture: layers.Architecture) -> None:
         super().__init__(architecture)
@@ -125,7 +125,7 @@ class VHCR(DialogueNetwork):
         self.sentence_drop = architecture.sentence_drop
 
     def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
-        """Draw the latent variables of dialogues and responses where there is `noise`."""
+        """Return the losses; see `DialogueNetwork`."""
         utterances = self.encoder(self.words(batch.tokens), batch.lengths)
         dialogue_kl, response_kl = None, None
         if noise is None:
@@ -145,7 +145,7 @@ class VHCR(DialogueNetwork):
         return self._decode(torch.cat([contexts, latents, dialogues[owners]], dim=-1), batch, response_kl, dialogue_kl)
 
     def _drop_utterances(self, utterances: Tensor) -> Tensor:
-        """Hide utterances at random in training, so that the dialogue's latent variable has to tell of them."""
+        # In training only, so that the dialogue's latent variable has to represent them.
         if not self.training:
             return utterances
         is_dropped = torch.rand(len(utterances), 1, device=utterances.device) < self.sentence_drop

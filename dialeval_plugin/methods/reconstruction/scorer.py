@@ -1,4 +1,4 @@
-"""The scorer `dialogue_reconstruction`: how much a trained dialogue model is surprised by a dialogue, or by one response."""
+"""The scorer `dialogue_reconstruction`: the loss of a trained dialogue model on a dialogue or one response."""
 
 from __future__ import annotations
 
@@ -53,15 +53,14 @@ class ReconstructionOptions(ModelOptions):
 class DialogueReconstructionScorer(Scorer):
     """Cross-entropy of a dialogue's utterances, given those before them, under a Seq2Seq, HRED, VHRED or VHCR.
 
-    The loss serves as a score of how unusual the dialogue is: lower is more normal. The first utterance follows nothing and is
-    not scored; turns without a visible character are left out, and speakers' names are not read. Nothing is drawn at random: no
-    word and no utterance is dropped, and latent variables are at the means of their priors.
+    Lower is more normal. The first utterance is not scored, turns without a visible character are left out, and speakers' names
+    are not read. Nothing is random: no words or utterances are dropped, and latent variables are the means of their priors.
 
     Columns: `loss_token_mean` is equation 4.1, the mean over an utterance's tokens and then over the utterances; `loss_sum` the
-    sum over all tokens, which the thesis' code stores; both in nats. `n_utterances` and `n_tokens` count what was scored: a sum
-    grows with them. `unknown_share` is the share of words that the vocabulary lacks: they are easier to foresee than rare words
-    are. `n_cut` counts utterances whose end was not read, those of the context too. `kl`, with `latent="posterior"` only, is
-    the divergence of posteriors and priors.
+    sum over all tokens, as in the thesis' code; both in nats. `n_utterances` and `n_tokens` count scored utterances and tokens,
+    with which a sum grows. `unknown_share` is the share of words outside the vocabulary, which are easier to predict than rare
+    words. `n_cut` counts truncated utterances, also in the context. `kl`, with `latent="posterior"` only, is the divergence of
+    posteriors and priors.
 
     Args:
         model: folder or hub id of a model that `dialeval train reconstruction` made; see `DefaultModel`.
@@ -109,18 +108,18 @@ class DialogueReconstructionScorer(Scorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The chosen loss, the other one, and what they rest on."""
+        """The selected loss, the other one, the divergence and the counts."""
         losses = sorted(("loss_token_mean", "loss_sum"), key=lambda name: name != f"loss_{self.options.reduction}")
         kl = ("kl",) if self.latent == "posterior" else ()
         return (*losses, *kl, "n_utterances", "n_tokens", "unknown_share", "n_cut")
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Utterances that were not read whole."""
+        """Column of truncated utterances, and its description."""
         return {"n_cut": f"an utterance is longer than {self.trained.max_tokens} tokens; its end was not read"}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, model, how dialogues are read, and how losses become a score."""
+        """Return method, model, handling of dialogues, and reduction of losses."""
         return {
             "method": self.name,
             "architecture": self.trained.kind,
@@ -138,7 +137,7 @@ class DialogueReconstructionScorer(Scorer):
 
     @torch.no_grad()
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Score the dialogues; those of one length share batches."""
+        """Score dialogues; those of similar length share batches."""
         model, read = self.trained.model, self.trained.vocabulary.encode
         texts = [turns_to_read(item)[: self.options.max_utterances] for item in items]
         dialogues = [[read(text, max_tokens=self.trained.max_tokens) for text in turns] for turns in texts]
@@ -159,7 +158,7 @@ class DialogueReconstructionScorer(Scorer):
         return rows
 
     def _row(self, dialogue: Sequence[Encoded], sums: list[float], response_kl: list[float], dialogue_kl: float) -> Row:
-        """Return the row of a dialogue, of which all responses count, or of a turn, of which the last does."""
+        # At turn level only the last response counts.
         first = len(sums) - 1 if self.level == "turn" else 0
         responses = dialogue[1 + first :]
         lengths = [len(utterance.ids) for utterance in responses]

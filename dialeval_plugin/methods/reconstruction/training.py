@@ -1,4 +1,4 @@
-"""Training a dialogue model: recipes, data without leaks, epochs, and the weights of the one that was best on validation."""
+"""Training of a dialogue model: recipes, data without leaks, epochs, and selection of the best one on validation."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ logger = logging.getLogger(__name__)
 
 _STAGE = "reconstruction"
 FIGURES = ("training_loss", "training_kl", "training_kl_weight", "loss")
-"""Figures of an epoch: training cross-entropy and divergence, the divergence's weight, validation loss; in nats a token."""
+"""Figures of an epoch: training cross-entropy and divergence, the divergence's weight, validation loss; in nats per token."""
 Text: TypeAlias = tuple[str, ...]
-"""A dialogue's utterances, each its words with a blank between them."""
+"""A dialogue's utterances, each as words joined by blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class ReconstructionRecipe:
     """Recipe for training a model; the defaults are the thesis'.
 
     Attributes:
-        sizes: of the layers in place of `Architecture`'s defaults.
-        min_count: a rarer word is unknown.
-        max_utterances: of a dialogue its first ones are read.
-        max_tokens: of an utterance its first ones are read, its end included.
-        batch_size: dialogues a step.
-        clip: longest gradient.
-        annealing_steps: over which the divergences' weight rises from 0 to 1.
-        patience: training ends after so many epochs without gain on validation, once the weight is 1.
+        sizes: sizes that replace `Architecture`'s defaults.
+        min_count: minimum count of a known word.
+        max_utterances: utterances of a dialogue to read, from the first.
+        max_tokens: tokens of an utterance to read, from the first, its end included.
+        batch_size: dialogues per step.
+        clip: maximum norm of the gradient.
+        annealing_steps: steps in which the divergences' weight rises from 0 to 1.
+        patience: epochs without a gain on validation, once the weight is 1, after which training ends.
     """
 
     name: str
@@ -75,7 +75,7 @@ class ReconstructionRecipe:
 RECIPES: Mapping[str, ReconstructionRecipe] = MappingProxyType(
     {
         "thesis": ReconstructionRecipe("thesis"),
-        # For one core: an epoch of DailyDialog takes it two to three minutes (reproduction/reconstruction/results.md).
+        # For one core: an epoch of DailyDialog takes two to three minutes (reproduction/reconstruction/results.md).
         "small": ReconstructionRecipe(
             "small",
             sizes={"embedding": 128, "encoder": 96, "context": 192, "decoder": 192, "latent": 32},
@@ -95,7 +95,7 @@ class ReconstructionSources(NamedTuple):
 
     training: Sequence[Sequence[Turn]]
     validation: Sequence[Sequence[Turn]] = ()
-    """Chooses the best epoch; without it a share of the training dialogues does."""
+    """Dialogues that select the best epoch; by default a share of the training dialogues."""
     evaluation: Sequence[Item] = ()
 
 
@@ -106,13 +106,13 @@ class ReconstructionCorpus(NamedTuple):
     validation: list[EncodedDialogue]
     vocabulary: Vocabulary
     counts: dict[str, int]
-    """Numbers of dialogues, and of those left out, by reason."""
+    """Numbers of dialogues, and of those left out by reason."""
 
 
 def prepare(
     sources: ReconstructionSources, recipe: ReconstructionRecipe, *, validation_fraction: float, seed: int
 ) -> ReconstructionCorpus:
-    """Leave out what must not be trained on, learn the vocabulary from the rest, and encode."""
+    """Return encoded dialogues without short ones, duplicates and leaks, and the vocabulary of the training dialogues."""
     counts: dict[str, int] = {}
     index = LeakIndex({"evaluation": sources.evaluation})
     candidates = _select("training", sources.training, index, counts)
@@ -136,11 +136,11 @@ def prepare(
 
 
 def _select(name: str, dialogues: Sequence[Sequence[Turn]], index: LeakIndex, counts: dict[str, int]) -> list[Text]:
-    """Dialogues without duplicates and leaks, in their order, as they were published and in words; counts the others."""
+    """Return dialogues without duplicates and leaks, in order, and count the others."""
     visible = [tuple(turn.text for turn in turns if not is_blank(turn.text)) for turns in dialogues]
     texts = [(tuple(" ".join(words(text)) for text in turns), turns) for turns in visible if len(turns) > 1]
     distinct = dict(texts)
-    # As they were published: the leak rule reads lines and speakers, which the words have lost.
+    # The leak rule needs the published texts: words alone have no line breaks and speakers.
     clean = leave_out_leaks(list(distinct.items()), index, lambda item: [item[1]], f"{name} dialogues")
     counts[f"n_{name}_short"] = len(dialogues) - len(texts)
     counts[f"n_{name}_duplicates"] = len(texts) - len(distinct)
@@ -167,11 +167,10 @@ def train(
     device: str | None = None,
     progress: bool = False,
 ) -> TrainingResult:
-    """Train a model and write it to the folder `output`, which must not hold a finished model.
+    """Train a model and write it to the folder `output`, which must not contain a finished model.
 
-    Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last epoch and
-    ends with the same files. No epoch is begun that would end after `max_minutes` at the pace of the one before; the first
-    one always runs.
+    Checkpoints are in `output/.training` until the run ends; the same call after a kill continues from the last epoch and
+    gives the same files. After the first epoch, none starts that would exceed `max_minutes` if it took as long as the last.
     """
     recipe = choose_recipe(RECIPES, options.recipe, n_epochs=options.n_epochs)
     max_seconds = seconds_of(max_minutes)
@@ -221,14 +220,13 @@ def _is_finished(
         return False
     if len(history) >= recipe.n_epochs or sum(seconds) + seconds[-1] > max_seconds:
         return True
-    # Patience begins with the full weight: while it rises, validation may well get worse.
+    # Patience begins with the full weight: validation may get worse while the weight rises.
     full = 1.0 if network.latent_size else 0.0
     since = [row for row in history if row.figures["training_kl_weight"] == full]
     return bool(since) and len(history) - max(_number(_best(history)), _number(since[0])) >= recipe.patience
 
 
 def _best(history: Sequence[HistoryRow]) -> HistoryRow:
-    """The epoch with the lowest loss on validation, of equal ones the first."""
     return min(history, key=_loss)
 
 
@@ -248,7 +246,7 @@ def train_epoch(
     *,
     bfloat16: bool,
 ) -> tuple[float, float]:
-    """Cross-entropy and divergence in nats a token, with words dropped and latent variables drawn."""
+    """Train for one epoch and return cross-entropy and divergence in nats per token, with dropped words and sampled latents."""
     network.train()
     device = next(network.parameters()).device
     order = torch.randperm(len(dialogues)).tolist()
@@ -266,7 +264,7 @@ def train_epoch(
 
 @torch.no_grad()
 def validation_loss(network: DialogueNetwork, dialogues: Sequence[EncodedDialogue]) -> float:
-    """Cross-entropy in nats a token as the scorer computes it: nothing dropped, latent variables at their priors' means."""
+    """Return the cross-entropy in nats per token as in scoring: without drops, latent variables at their priors' means."""
     network.eval()
     device = next(network.parameters()).device
     total, n_tokens = 0.0, 0
@@ -278,5 +276,5 @@ def validation_loss(network: DialogueNetwork, dialogues: Sequence[EncodedDialogu
 
 
 def kl_weight(network: DialogueNetwork, recipe: ReconstructionRecipe, n_steps: int) -> float:
-    """Rises from 0 to 1 (Bowman et al. 2016): at first a latent variable costs nothing, so that the decoder uses it."""
+    """Return the divergence's weight, which rises from 0 to 1 so that the decoder uses latents (Bowman et al. 2016)."""
     return min(1.0, n_steps / recipe.annealing_steps) if network.latent_size else 0.0

@@ -1,4 +1,4 @@
-"""From texts to tensors: words and their numbers, the vocabulary that training learns, and batches of dialogues."""
+"""Texts as tensors: words and their ids, the vocabulary that training learns, and batches of dialogues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from dialeval_plugin.core.errors import InputError
 
 TOKENIZER = "words_1"
-"""Name of what `words` does, for signatures."""
+"""Name of the algorithm of `words`, for signatures."""
 
 PAD, UNKNOWN, START, END = range(4)
 N_SPECIAL = 4
@@ -27,9 +27,9 @@ _PLAIN_QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "´": "'", "“
 
 
 def words(text: str) -> Iterator[str]:
-    """Yield the words of a text in lower case, each mark of punctuation a word of its own.
+    """Yield the words of a text in lower case, each mark of punctuation as a separate word.
 
-    Corpora differ in their quotes and in the blanks around punctuation; none of that shall surprise a model.
+    Quotes and blanks around punctuation, in which corpora differ, do not matter.
 
     Example:
         >>> list(words("I don't know.")) == list(words("I don ’ t know ."))
@@ -40,14 +40,14 @@ def words(text: str) -> Iterator[str]:
 
 
 class Encoded(NamedTuple):
-    """An utterance as numbers."""
+    """An utterance as ids of words."""
 
     ids: tuple[int, ...]
     is_cut: bool
 
 
 class Vocabulary:
-    """The words that a model knows, the most frequent first; 0 to 3 are PAD, UNKNOWN, START, END, which no text can spell."""
+    """The words of a model, the most frequent first; ids 0 to 3 are PAD, UNKNOWN, START and END, which no text contains."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.words = tuple(known)
@@ -56,39 +56,39 @@ class Vocabulary:
             raise InputError("vocabulary: a word occurs twice. Give each word once.")
 
     def __len__(self) -> int:
-        """Number of rows of the embedding, the four special ones included."""
+        """Return the number of rows of the embedding, with the four special ones."""
         return N_SPECIAL + len(self.words)
 
     @classmethod
     def learn(cls, utterances: Iterable[Iterable[str]], *, max_words: int, min_count: int) -> Vocabulary:
-        """Take the most frequent words that occur `min_count` times; equally frequent ones in the order of the alphabet."""
+        """Return the vocabulary of the most frequent words with at least `min_count` uses; ties are in alphabetical order."""
         counts = Counter(word for utterance in utterances for word in utterance)
         frequent = sorted((word for word in counts if counts[word] >= min_count), key=lambda word: (-counts[word], word))
         return cls(frequent[:max_words])
 
     def encode(self, text: str, *, max_tokens: int) -> Encoded:
-        """Return an utterance of at most `max_tokens` numbers, END included."""
+        """Return an utterance of at most `max_tokens` ids, END included."""
         found = list(islice(words(text), max_tokens))
         kept = found[: max_tokens - 1]
         return Encoded((*(self._ids.get(word, UNKNOWN) for word in kept), END), len(kept) < len(found))
 
 
 EncodedDialogue: TypeAlias = Sequence[Sequence[int]]
-"""The utterances of a dialogue, oldest first, each the numbers of its words and END; two utterances at least."""
+"""The utterances of a dialogue, at least two, oldest first, each as the ids of its words and END."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Dialogues, their utterances one under the other.
+    """The utterances of several dialogues.
 
     Every utterance but a dialogue's first is a response, and the one before it ends its context. Places are rows of `tokens`.
 
     Attributes:
-        tokens: numbers of words, (utterances, longest), PAD behind END.
-        lengths: tokens of each utterance, (utterances,); on the processor, where packing wants it.
-        contexts: for each response the place of the utterance before it, (responses,).
-        responses: its own place, (responses,).
-        n_responses: of each dialogue.
+        tokens: ids of words, (utterances, longest), PAD after END.
+        lengths: tokens of each utterance, (utterances,), on the CPU, as packing requires.
+        contexts: place of the utterance before each response, (responses,).
+        responses: place of each response, (responses,).
+        n_responses: responses of each dialogue.
     """
 
     tokens: Tensor
@@ -108,12 +108,12 @@ class Batch:
         return torch.repeat_interleave(torch.tensor(self.n_responses))
 
     def to(self, device: torch.device) -> Batch:
-        """The same with the tokens on `device`."""
+        """Return the batch with its tokens on `device`."""
         return replace(self, tokens=self.tokens.to(device))
 
 
 def make_batch(dialogues: Sequence[EncodedDialogue]) -> Batch:
-    """Put dialogues together."""
+    """Return the batch of these dialogues."""
     utterances = [torch.tensor(utterance) for dialogue in dialogues for utterance in dialogue]
     is_first = torch.tensor([place == 0 for dialogue in dialogues for place in range(len(dialogue))])
     responses = torch.nonzero(~is_first).flatten()
