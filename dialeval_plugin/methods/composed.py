@@ -1,4 +1,4 @@
-"""A scorer that is made of others."""
+"""A scorer made of other scorers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Found = TypeVar("Found")
 
 
 class ComposedScorer(Scorer):
-    """Asks its parts, and takes what is said of an item besides its score from one of them."""
+    """A scorer made of other scorers; one of its parts describes each item."""
 
     parts: Mapping[str, Scorer]
     """Parts by their names in the signature."""
     settings: Mapping[str, SignatureValue]
-    """Other settings that can move a number."""
+    """Other settings that can change a score."""
 
     @abstractmethod
     def part_of(self, item: Item) -> Scorer:
-        """The part that says whether it can score an item, knows it, and why the score is what it is."""
+        """Return the part that decides whether an item can be scored, names its scope, and explains its score."""
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Columns of tokens that one of the parts did not read."""
+        """Columns of truncated texts of all parts, and their descriptions."""
         notes = defaultdict(list)
         for part in self.parts.values():
             for name, words in part.truncation_columns.items():
@@ -38,7 +38,7 @@ class ComposedScorer(Scorer):
         return {name: ", or ".join(words) for name, words in notes.items()}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, settings, and all of each part."""
+        """Return method, settings, and all fields of each part."""
         of_parts = {
             f"{which}_{name}": value for which, part in self.parts.items() for name, value in part.signature_fields().items()
         }
@@ -54,7 +54,7 @@ class ComposedScorer(Scorer):
             part.reset_cache()
 
     def percentiles_of(self, scores: Scores) -> tuple[float | None, ...]:
-        """Among the scores that the part which judged gives to people's responses; None where that part has no table."""
+        """Return each score's percentile among its part's scores of people's responses; None if the part has no table."""
         by_column = {
             part.columns[0]: part.percentiles_of(scores) for part in self.parts.values() if part.percentiles is not None
         }

@@ -1,1 +1,1 @@
-"""Positive and adversarial responses written by a language model, checked before they are kept (SLIDE, DRE)."""
+"""Positive and adversarial responses written and checked by a language model (SLIDE, DRE)."""

@@ -1,8 +1,8 @@
-"""Algorithm 1 of DRE: write responses to a context, check each, write anew what fails; and files and sheets of many contexts.
+"""Algorithm 1 of DRE, which writes responses to a context, checks them and replaces those that fail, and its files.
 
-The algorithm repeats until everything is right, and filters with the small model at the end. Here the rounds have a limit, a
-response that passed is kept while the others are written anew (as SLIDE does, section 4.1), and what the small model rejects
-is written anew too: as a filter behind the loop it would cost the context with every response that it rejects.
+The algorithm repeats until all responses pass, and filters with the small model at the end. Here the number of rounds is
+limited, and accepted responses are kept while the others are replaced (as in SLIDE, section 4.1), including those that the
+small model rejects: as a filter at the end it would lose a context with each of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, ResponseKind, 
 logger = logging.getLogger(__name__)
 
 N_RESPONSES = 5
-"""Responses of each kind for each context."""
+"""Responses of each kind per context."""
 EXPECTED = {"positive": POSITIVE, "adversarial": NEGATIVE}
 FIELDS: dict[ResponseKind, str] = {"positive": "positive_responses", "adversarial": "adversarial_negative_responses"}
 """Names in DailyDialog++'s layout."""
@@ -43,35 +43,35 @@ FIELDS: dict[ResponseKind, str] = {"positive": "positive_responses", "adversaria
 
 @dataclass(frozen=True, slots=True)
 class GeneratedResponse:
-    """A response that was written, and its verdicts."""
+    """A response of the language model with its verdicts."""
 
     kind: ResponseKind
     text: str
     round: int
     """Number of the round, from 1."""
     llm_verdict: str
-    """The label that the language model gave it, or the reason why there is none."""
+    """Label from the language model, or the reason why there is none."""
     slm_score: float | None = None
-    """Score of the small model; None where it was not asked or has none."""
+    """Score from the small model, if it was used and has one."""
     is_accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AugmentedContext:
-    """A context with everything that was written for it."""
+    """A context with all responses written for it."""
 
     id: str
     context: tuple[str, ...]
     candidates: tuple[GeneratedResponse, ...]
     reason: str | None = None
-    """Why it has fewer than five accepted responses of each kind; None where it has them."""
+    """Why accepted responses are missing; None if there are five of each kind."""
 
     def responses(self, kind: ResponseKind) -> list[str]:
-        """The accepted responses of a kind, in the order in which they were written."""
+        """Return the accepted responses of a kind, in the order in which they were written."""
         return [candidate.text for candidate in self.candidates if candidate.kind == kind and candidate.is_accepted]
 
     def row(self, provenance: Mapping[str, SignatureValue]) -> dict[str, Any]:
-        """A row in DailyDialog++'s layout; its further field `provenance` says where each response is from."""
+        """Return a row in DailyDialog++'s layout with an additional field `provenance`."""
         return {
             "id": self.id,
             "context": list(self.context),
@@ -81,15 +81,15 @@ class AugmentedContext:
 
 
 class ResponseWriter:
-    """Has a language model write five positive and five adversarial responses to a context, and check them.
+    """Writer and checker of five positive and five adversarial responses to a context.
 
     Args:
-        model: writes and checks.
-        slm: a scorer that has the last word on what the language model let through.
-        rounds: how often at most responses are asked for.
-        seed: of the draws, for a model that takes one.
-        reseed: seeds the generators of a model in this process; called with another number before each draw, which depends
-            on seed, context and round alone, so that a run that goes on draws what an uninterrupted one would.
+        model: language model that writes and checks.
+        slm: scorer that checks the responses accepted by the language model.
+        rounds: maximum number of requests for responses.
+        seed: seed of the samples, for a model that takes one.
+        reseed: function that seeds the generators of a model in this process; called before each sample with a number that
+            depends on seed, context and round only, so that a resumed run has the samples of an uninterrupted one.
 
     Raises:
         InputError: `rounds` or `seed` is out of its range, or `slm` has no threshold.
@@ -117,7 +117,7 @@ class ResponseWriter:
 
     @property
     def provenance(self) -> dict[str, SignatureValue]:
-        """Everything that can move a response: models, prompts, rounds, seed."""
+        """Everything that can change a response: models, prompts, rounds, seed."""
         return {
             "llm": self.model.identity,
             "generation_prompt": prompt_id(),
@@ -130,7 +130,7 @@ class ResponseWriter:
         }
 
     def write(self, id: str, context: Sequence[str]) -> AugmentedContext | Unscored:
-        """The context with the responses that were accepted, or why the model gave no answer; it may when asked again."""
+        """Return the context with its responses, or why the model gave no answer; a repeated call may succeed."""
         if all(map(is_blank, context)):
             return AugmentedContext(id, tuple(context), (), "the context has no text")
         prompt = generation_prompt(context)
@@ -153,7 +153,7 @@ class ResponseWriter:
             if isinstance(checked, Unscored):
                 return checked
             for candidate in checked:
-                # What passes beyond the fifth is left out: it was neither used nor rejected.
+                # Responses that pass after the fifth are neither used nor rejected.
                 if not candidate.is_accepted or _n_missing(candidates, candidate.kind):
                     candidates.append(candidate)
         return AugmentedContext(id, tuple(context), tuple(candidates), self._reason(candidates, unread))
@@ -204,7 +204,6 @@ class ResponseWriter:
 
 
 def _agrees(slm: Scorer, kind: ResponseKind, score: float | None) -> bool:
-    """Whether the small model takes a response for what it is meant to be."""
     if score is None or slm.positive_from is None:
         return False
     is_positive = score <= slm.positive_from if slm.orientation == "lower" else score >= slm.positive_from
@@ -219,20 +218,17 @@ SHEET_HEADER = ("context_id", "context", "response", "intended_label", "verdict"
 
 
 class Augmented(NamedTuple):
-    """The contexts by their outcome, each list in the order given."""
+    """Contexts by outcome, each list in the original order."""
 
     complete: list[AugmentedContext]
     incomplete: list[AugmentedContext]
-    """Contexts for which the rounds did not suffice; their `reason` says what is missing."""
+    """Contexts that lack responses after all rounds, with a `reason`."""
     failed: list[tuple[ResponseSet, Unscored]]
-    """Contexts for which the model gave no answer."""
+    """Contexts without an answer of the model."""
 
 
 def augment(contexts: Sequence[ResponseSet], writer: ResponseWriter, *, progress: bool = False) -> Augmented:
-    """Have responses written to each context, one after the other.
-
-    Given the same answers, for example those of a `CachedLanguageModel`, a repeated run has the same result.
-    """
+    """Return the contexts with responses; the same answers, such as those of a cache, give the same result."""
     augmented = Augmented([], [], [])
     for item in Progress(contexts, "augment", disable=not progress, unit="context"):
         written = writer.write(item.id, item.context)
@@ -253,7 +249,7 @@ def incomplete_path(output: Path) -> Path:
 def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, SignatureValue]) -> None:
     """Write the complete contexts to `output` and the others, with their reasons, to `<output>.incomplete.jsonl`.
 
-    A file that would be empty is not written, and one that an earlier run left in its place is removed.
+    Empty files are not written; those of an earlier run are removed.
     """
     shared = {**provenance, "version": __version__}
     rest: list[dict[str, Any]] = [{**item.row(shared), "reason": item.reason} for item in augmented.incomplete]
@@ -271,8 +267,8 @@ def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Si
 def write_spot_check(path: Path, contexts: Sequence[AugmentedContext], *, n: int, seed: int) -> int:
     """Write a CSV file with `n` accepted responses, each with a blank cell for a person's verdict; return their number.
 
-    They are drawn without replacement and in random order; all where there are fewer. Every cell is quoted, and none is a
-    formula. The file starts with a byte order mark, without which Excel misreads UTF-8.
+    They are sampled without replacement and in random order; all of them if there are fewer than `n`. Every cell is quoted, and
+    none is a formula. The file starts with a byte order mark, without which Excel misreads UTF-8.
     """
     rows = [
         (item.id, "\n".join(f"{('FS', 'SS')[place % 2]}: {turn}" for place, turn in enumerate(item.context)), text, kind)

@@ -1,10 +1,10 @@
-"""SLIDE's prompt for writing responses (Zhao et al. 2024, appendix A.2), with its example, and the reading of its answers.
+"""SLIDE's prompt for writing responses (Zhao et al. 2024, appendix A.2), with its example, and the parsing of its answers.
 
-As printed, oddities included ("a conversation context, , which", "five examples" over a single one, seven adversarial
-responses where five are asked for), but for three things. The example's responses are numbered, since the published notebook
-reads answers by line; "SSI enjoy having" is printed as "SS: I enjoy having"; and what follows the example, which the paper does
-not print, has the form of the example. The notebook's presence and frequency penalties of 0.5 are not sent: lm-eval has no
-argument for them that every backend takes.
+The prompt is as printed, with its errors ("a conversation context, , which", "five examples" before a single one, seven
+adversarial responses instead of five), but for three changes. The example's responses are numbered, because the published
+notebook reads answers by line; "SSI enjoy having" is corrected to "SS: I enjoy having"; and the end of the prompt, which the
+paper does not print, has the form of the example. The notebook's presence and frequency penalties of 0.5 are not sent: lm-eval
+has no argument for them that every backend accepts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dialeval_plugin.methods.judging.classification import RESPONSE_KINDS, SCHOO
 
 TEMPERATURE = 0.7
 MAX_TOKENS = 512
-"""Ten responses take about 200; lm-eval cuts the prompt where prompt and answer together exceed a model's window."""
+"""Ten responses take about 200; lm-eval cuts the prompt if prompt and answer together exceed a model's window."""
 STOP = ("\nContext:",)
 
 ResponseKind: TypeAlias = Literal["positive", "adversarial"]
@@ -33,7 +33,7 @@ KINDS: tuple[ResponseKind, ...] = ("positive", "adversarial")
 
 
 class ResponseLists(NamedTuple):
-    """Responses to one context; those that a model wrote are without duplicates, in its order."""
+    """Responses to one context; those of a model are without duplicates, in its order."""
 
     positive: tuple[str, ...]
     adversarial: tuple[str, ...]
@@ -46,7 +46,7 @@ _POSITIVE_HEADING = "Positive response:"
 
 
 def generation_prompt(context: Sequence[str]) -> str:
-    """The prompt that asks for five positive and five adversarial responses to `context`."""
+    """Return the prompt for five positive and five adversarial responses to `context`."""
     return "\n\n".join(
         [
             "You are a conversational dialogue generator. Given a conversation context, , which includes 2 speakers"
@@ -65,7 +65,7 @@ def generation_prompt(context: Sequence[str]) -> str:
 
 
 def prompt_id() -> str:
-    """Name, version and hash of the text, for a signature."""
+    """Return name, version and hash of the text, for a signature."""
     return f"slide_generation-v1-{text_hash(generation_prompt(['one', 'two']), str(TEMPERATURE))}"
 
 
@@ -77,7 +77,7 @@ def _numbered(heading: str, responses: Sequence[str]) -> str:
     return "\n".join([heading, *(f"{number}. {response}" for number, response in enumerate(responses, start=1))])
 
 
-# Reading the two lists out of an answer.
+# Parsing of the two lists in an answer.
 
 _MARKUP = re.compile(r"\*\*|__|`|^[ \t]*(?:>|#+)[ \t]*", re.MULTILINE)
 _KIND = r"(?P<kind>positive|adversarial|negative)(?:\s+negative)?"
@@ -88,7 +88,7 @@ _HEADING = re.compile(
     rf"^\s*(?:\(?\d{{1,2}}[.):]\s*)?{_LEAD}{_KIND}\s+{_WORD}\s*(?:\([^()]*\))?\s*(?:[:：]|$)[ \t]*(?P<rest>.*)$", re.IGNORECASE
 )
 _SHORT_HEADING = re.compile(rf"^\s*{_KIND}\s*[:：][ \t]*(?P<rest>.*)$", re.IGNORECASE)
-# "Positive response 3: ..." is an item that says which list it is of.
+# "Positive response 3: ..." is an item that names its list.
 _TITLED_ITEM = re.compile(rf"^\s*{_KIND}\s*{_WORD}?\s*#?(?P<number>\d{{1,2}})\s*[.):：]\s*(?P<text>\S.*)$", re.IGNORECASE)
 _ITEM = re.compile(r"^\s*(?:\(?(?P<number>\d{1,2})(?:[.)\]](?!\d)|[:：](?=\s)|\s+[-–](?=\s))|[-*•‣–](?=\s))\s*(?P<text>\S.*)$")
 _NEXT_EXAMPLE = re.compile(r"^\s*(?:context|conversation|example(?:\s+\d+)?)\s*[:：]?\s*$", re.IGNORECASE)
@@ -117,20 +117,19 @@ class _Section:
 
     @property
     def texts(self) -> list[str]:
-        # In a numbered list, a line without a number is a comment on it.
+        # In a numbered list, lines without a number are comments.
         return [text for _, text in self.numbered] or self.plain
 
 
 def read_responses(
     answer: str, *, known: Iterable[str] = (), limit: int = 5, prompt: str | None = None
 ) -> ResponseLists | Unscored:
-    r"""The positive and the adversarial responses of `answer`, at most `limit` of each, or why there are none.
+    r"""Return the positive and the adversarial responses in `answer`, at most `limit` of each, or why there are none.
 
-    The lists stand below their headings, numbered, with dashes, or one response a line; an answer that goes on behind the
-    prompt begins with the positive ones. Without a heading over the second, it begins where the numbers begin again, or
-    behind the first `limit` of twice as many. Quotation marks, speaker tags and emphasis are taken off. A response that
-    repeats another one or one of `known` is left out, and so is everything from the next "Context:" on, which a model that
-    only continues text makes up. A list may be shorter than asked for, and even empty: nothing is filled in.
+    Lists follow their headings, numbered, with dashes, or with one response per line; text before a heading belongs to the
+    positive ones. Without its heading the second list begins where the numbers restart, or after the first `limit` of twice as
+    many. Quotation marks, speaker tags and emphasis are removed. Repetitions of another response or one of `known` are left
+    out, and so is everything from the next "Context:", an example made up by the model. A list may be short or empty.
 
     Example:
         >>> read_responses("Positive responses:\n1. Sure.\n2. \"No.\"\n\nAdversarial:\n1) I sold it.", known=["no"])
@@ -152,12 +151,12 @@ def read_responses(
 
 
 def same_text(text: str) -> str:
-    """Return a key that responses share which differ in case, white space and punctuation only."""
+    """Return a key that ignores case, white space and punctuation."""
     return " ".join(re.findall(r"[^\W_]+", text.casefold())) or text.strip()
 
 
 def _sections(text: str) -> defaultdict[ResponseKind, _Section]:
-    """The lines of each list; without a heading over the second, all are the first's."""
+    """Return the lines of each list; without a heading of the second, all are in the first."""
     sections: defaultdict[ResponseKind, _Section] = defaultdict(_Section)
     current: ResponseKind = "positive"
     for line in text.splitlines():
@@ -169,7 +168,7 @@ def _sections(text: str) -> defaultdict[ResponseKind, _Section]:
         elif (heading := _HEADING.match(line) or _SHORT_HEADING.match(line)) is not None:
             current = _kind(heading)
             if current == "positive":
-                # What stands before it introduces the list.
+                # Text before it introduces the list.
                 sections[current].plain.clear()
             sections[current].add(heading["rest"])
         else:
@@ -182,7 +181,7 @@ def _kind(match: re.Match[str]) -> ResponseKind:
 
 
 def _split(items: list[tuple[int | None, str]], limit: int) -> dict[ResponseKind, list[str]]:
-    """Divide one run of items: where the numbers begin again, else after `limit` of twice as many."""
+    """Return both lists of one run of items, split where the numbers restart, else after `limit` of twice as many."""
     restarts = [place for place, (number, _) in enumerate(items) if place and number == 1]
     middle = restarts[0] if restarts else limit if len(items) == 2 * limit else len(items)
     texts = [text for _, text in items]
@@ -190,7 +189,7 @@ def _split(items: list[tuple[int | None, str]], limit: int) -> dict[ResponseKind
 
 
 def _distinct(texts: Iterable[str], seen: set[str]) -> list[str]:
-    """The cleaned texts that are not in `seen`, which they join."""
+    """Return the cleaned texts that are not in `seen`, and add them to it."""
     distinct = []
     for text in map(_clean, texts):
         if text and (key := same_text(text)) not in seen:
