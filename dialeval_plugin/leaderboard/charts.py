@@ -99,10 +99,9 @@ def forest_row(mean: HasInterval, people: Sequence[float], scale: Scale, *, is_r
 
 
 def distribution(scores: Sequence[float], ratings: Sequence[float], *, title: str) -> str:
-    """Draw the distribution of scores at each level of the rating: median, quartiles, 5th and 95th percentile.
+    """Draw the distribution of scores at each rating level: median, quartiles, 5th and 95th percentile.
 
-    Mean ratings are rounded to whole levels; with more than `MAX_LEVELS`, the range is divided into five equal parts. `title`
-    is the alternative text.
+    Ratings are rounded to whole levels; above `MAX_LEVELS`, to five equal parts. `title` is the alternative text.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     levels = _levels(y)

@@ -73,10 +73,9 @@ class _PassportEvaluator(TypedDict):
 def with_passports(
     identities: Mapping[str, Identity], signatures: Mapping[str, str], files: Sequence[Path], folder: Path
 ) -> dict[str, Identity]:
-    """Return identities with the addresses, relative to `folder`, of available passports.
+    """Return identities with the addresses, relative to `folder`, of available passports; `signatures` are by evaluator.
 
-    `signatures` are by evaluator; `files` are JSON files of `dialeval certify`, each with its page of the same name next to it.
-    Raises InputError if a file is not a passport, has no page, or belongs to no evaluator of the leaderboard.
+    `files` are JSON files of `dialeval certify` next to their pages; InputError if one is invalid or belongs to no evaluator.
     """
     linked = dict(identities)
     for file in files:

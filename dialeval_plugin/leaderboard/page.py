@@ -1,7 +1,4 @@
-"""The leaderboard as one HTML file that loads nothing: a forest plot, tables with filters, a comparison, plots and cases.
-
-The page is readable without JavaScript; `pages.html` states which scripts may run.
-"""
+"""The leaderboard as one HTML file that loads nothing and is readable without JavaScript; see `pages.html`."""
 
 from __future__ import annotations
 
@@ -172,7 +169,6 @@ def _set_name(board: Leaderboard, one: RatedSet) -> str:
 
 
 def _kinds(identity: Identity) -> dict[str, str]:
-    """Return the value of each filter for an evaluator."""
     n = identity.n_parameters
     size = UNKNOWN if n is None else "none" if n == 0 else "up to 100 M" if n <= _SMALL_MODEL else "more than 100 M"
     use = {True: "commercial use", False: "non-commercial", None: UNKNOWN}[identity.commercial_use]
@@ -254,7 +250,6 @@ def _numbers(one: HasInterval) -> list[float]:
 
 
 def _plots(board: Leaderboard, column: Column, evidence: Sequence[EvaluatorRows]) -> dict[str, str]:
-    """Return the plot of each evaluator with a scored row."""
     by_evaluator = {item.evaluator: item.scored for item in evidence if item.column == column and item.scored}
     pictures = {}
     for evaluator in board.evaluators:

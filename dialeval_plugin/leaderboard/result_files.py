@@ -68,8 +68,6 @@ _OfTasks = TypedDict("_OfTasks", {"n-shot": dict[str, int | None], "n-samples": 
 
 
 class _File(_OfTasks, total=False):
-    """Fields read from a result file."""
-
     results: Required[dict[str, dict[str, Any]]]
     configs: Required[dict[str, dict[str, Any] | None]]
     config: Required[_Config]

@@ -104,10 +104,7 @@ class RatedRow:
     place: Place = field(repr=False)
 
     def document(self) -> dict[str, Any]:
-        """Read the task's document: context, response, references, facts or turns, as our tasks write them.
-
-        Raises InputError if the file is gone or has changed since the run was read.
-        """
+        """Read the task's document (context, response, references, facts or turns); InputError if the file has changed."""
         try:
             with self.place.path.open("rb") as file:
                 file.seek(self.place.offset)

@@ -97,7 +97,7 @@ class EvaluatorPassport:
 
     @property
     def headline(self) -> Finding:
-        """Main finding: on a second person and the alternative annotator test, "cannot tell" if the two differ.
+        """Main finding, on a second person and the alternative annotator test: "cannot tell" if the two differ.
 
         With one rater neither can be tested, and only "no" is a possible verdict.
         """
@@ -246,7 +246,6 @@ def certify(
 
 
 def _runs(results: Any, column: str | None, labels: LabelTable, raters: Sequence[str]) -> dict[str, list[ScoreTable]]:
-    """Return the scores of each evaluator, one table per run."""
     sources = [(None, one) for one in (results if isinstance(results, (list, tuple)) else [results])]
     if isinstance(results, Mapping):
         # A list of objects has the rows of one run.

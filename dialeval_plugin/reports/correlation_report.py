@@ -55,10 +55,7 @@ LOW_CEILING = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatorScores(ScoredRatings):
-    """Scores of an evaluator and ratings of the same responses or dialogues; higher scores are better.
-
-    `words` are the word counts of the responses or dialogues; `unscored` counts the rows without a score by reason.
-    """
+    """Scores (higher is better) and ratings of the same items; `words` are word counts, `unscored` has counts by reason."""
 
     evaluator: str
     dataset: str

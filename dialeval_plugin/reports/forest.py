@@ -75,10 +75,7 @@ def _interval(row: Mapping[str, Any]) -> ValueInterval | None:
 
 
 def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
-    """Draw one panel per data set, evaluators sorted by their means over the panels that all of them have, the best on top.
-
-    Evaluators whose coefficient is undefined everywhere are left out.
-    """
+    """Draw one panel per data set; evaluators are sorted by their means over common panels, or omitted if always undefined."""
     names = list(dict.fromkeys(name for panel in panels for name, one in panel.intervals.items() if one is not None))
     if not names:
         raise InputError("forest: no coefficient is defined, so there is nothing to draw.")

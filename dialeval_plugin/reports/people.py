@@ -42,10 +42,7 @@ def label_table(
     people: Mapping[str, Sequence[str]],
     **beside: Any,
 ) -> LabelTable:
-    """Return ratings by id as columns: one per person if all are named, else one per position in the lists.
-
-    `beside` holds other fields of the table.
-    """
+    """Return ratings by id as columns, one per person if all are named, else per position; `beside` has other fields."""
     has_people = all(len(people.get(id, ())) == len(answers.get(id, ())) for id in ids)
     width = max((len(answers.get(id, ())) for id in ids), default=0)
     places = [f"place {place}" for place in range(1, width + 1)]

@@ -1,7 +1,4 @@
-"""Plots of the papers: vectors before and after disentangling, training curves, accuracy by threshold, distributions.
-
-Each function takes numbers and returns a matplotlib figure; `write_figure` writes it.
-"""
+"""Plots of the papers as matplotlib figures, drawn from numbers and written by `write_figure`."""
 
 from __future__ import annotations
 
@@ -51,10 +48,7 @@ _WEIGHT_COLOURS = {"response": BLUE, "context and response": PURPLE, "facts and 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Representations of contexts and responses, shape (n, width), with two columns of shape (n,).
-
-    `kinds` are CONTEXT, POSITIVE or NEGATIVE; `contexts` numbers the context of each row.
-    """
+    """Representations of contexts and responses, shape (n, width); `contexts` numbers the context of each row."""
 
     values: FloatArray
     kinds: IntArray

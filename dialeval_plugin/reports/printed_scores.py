@@ -1,7 +1,4 @@
-"""Printed output of `dialeval score`: summary, distribution of scores, and worst responses.
-
-Texts come from users' files, so no control characters are printed.
-"""
+"""Printed output of `dialeval score`: summary, distribution, and worst responses, without control characters."""
 
 from __future__ import annotations
 

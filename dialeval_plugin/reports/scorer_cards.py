@@ -157,7 +157,6 @@ def option_cards(factory: Callable[..., Any]) -> list[OptionCard] | None:
 
 
 def _typed(value: Any) -> str:
-    """Return a default as typed on a command line."""
     return str(value).lower() if value is None or isinstance(value, bool) else str(value) or "empty"
 
 

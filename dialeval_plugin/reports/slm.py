@@ -106,10 +106,7 @@ class RuleAccuracy(NamedTuple):
 
 
 def classify(sets: Sequence[ResponseSet], slm: str | None = None) -> tuple[list[RuleAccuracy], list[str]]:
-    """Classify the positive and adversarial responses of `sets` by distance, by probability, by both, and by the paper's rule.
-
-    Returns the rules, and a key of the context of each response.
-    """
+    """Classify positive and adversarial responses by four rules; return the rules, and a key of each response's context."""
     folder, known = resolve(SLM.find(slm)), _thresholds(slm)
     if not known:
         raise ModelLoadError(

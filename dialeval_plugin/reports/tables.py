@@ -1,7 +1,6 @@
 """Tables for people (terminal, Markdown, LaTeX) and for programs (CSV, JSON) from the same rows.
 
-Tables for people have rounded figures, several to a column if they belong together; programs get each value unrounded under its
-own name, and null or an empty field for a missing value.
+People see rounded figures, some combined in a column; programs get every value unrounded, and null or empty if missing.
 """
 
 from __future__ import annotations
@@ -125,10 +124,7 @@ def csv_text(rows: Iterable[TableRow], names: Sequence[str]) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], is_number: Sequence[bool] | None = None) -> str:
-    """Return a Markdown table without a final line break; columns of numbers are aligned to the right.
-
-    Cells are escaped: none contains a link, an image or a column separator.
-    """
+    """Return a Markdown table without a final line break; cells are escaped, columns of numbers aligned to the right."""
     rule = ["---:" if number else "---" for number in is_number or [False] * len(head)]
     lines = [list(map(for_markdown, head)), rule, *(list(map(for_markdown, row)) for row in rows)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

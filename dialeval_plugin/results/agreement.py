@@ -1,7 +1,6 @@
 """Agreement of an evaluator with human labels, and of people with each other.
 
-`agreement_of` turns a `JudgedLabels` into an `Agreement`, which `dialeval meta-eval` prints and passports use; `agreement` also
-reads the scores and labels.
+`agreement_of` computes an `Agreement`, for `dialeval meta-eval` and passports; `agreement` also reads the files.
 """
 
 from __future__ import annotations
@@ -216,10 +215,7 @@ def of_people(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> Agreement:
 
 
 def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dict[str, Estimate]:
-    """Return the agreement of two people who labelled the same row: the statistics of labels, and Krippendorff's alpha.
-
-    For numeric labels, only alpha is returned.
-    """
+    """Return the agreement of two people who labelled the same row; for numbers, only Krippendorff's alpha."""
     used = np.flatnonzero(labels.n_labels > 1)
     n_unrated = len(labels.labels) - len(used)
     computed: dict[str, Computed] = {}
@@ -282,8 +278,7 @@ def disagreements(
 ) -> list[Disagreement]:
     """Return the rows on which evaluator and people differ, strongest first; of equal ones, the row with more labels first.
 
-    `used` are the rows with a score and a label; `decided` are the scores, or the labels after a threshold; at most `most` rows
-    are returned.
+    `used` are rows with score and label; `decided` are scores, or labels after a threshold; `most` limits the number of rows.
     """
     labels, scores = judged.labels, judged.scores[used]
     given_labels, kind = labels.labels[used], labels.scale.kind

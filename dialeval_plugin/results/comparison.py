@@ -1,7 +1,6 @@
 """Comparison of two versions: the difference of two files of scores with its interval, and a verdict.
 
-Responses of one conversation are similar, so intervals resample whole conversations. If both files have a conversation, its
-rows in both are drawn together.
+Intervals resample whole conversations, because their responses are similar; rows of both files are drawn together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Preference files: how often the preferred answer scores higher, and how often it is merely longer.
 
-The layouts `preferred` and `dispreferred` of `conversations.layouts` read the pairs. The last answer of each conversation is
-scored, with all turns before it as context.
+The last answer of each conversation is scored, after all turns before it; see the layouts `preferred` and `dispreferred`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""How far scores agree with people. Takes arrays; knows no method and no host."""
+"""Agreement of scores with people, computed from arrays, without methods or hosts."""

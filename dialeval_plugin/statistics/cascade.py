@@ -1,4 +1,4 @@
-"""Cascades: a small model judges everything, and a large one is asked only where the small one is unsure."""
+"""Cascades: a small model scores everything, and a large one is called only if the small one is unsure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .coefficients.by_name import coefficient_named
 from .rows import numbers, same_length
 
 UNSURE = 0.5
-"""The share at which a small model says least: as far from its worst score as from its best."""
+"""Score at which a small model is least sure: halfway between its worst and its best score."""
 STEPS = 20
 
 
 class CascadePoint(NamedTuple):
-    """A cascade that asks the large model where the small one's score is within `half_width` of `UNSURE`."""
+    """Cascade that calls the large model if the small one's score is within `half_width` of `UNSURE`."""
 
     share: float
-    """Share of the rows about which the large model is asked."""
+    """Share of the rows sent to the large model."""
     half_width: float
     value: float
     """Value of the coefficient."""
@@ -31,10 +31,10 @@ class CascadePoint(NamedTuple):
 def cascade_curve(
     small: Numbers, fused: Numbers, ratings: Numbers, *, coefficient: str = "spearman", steps: int = STEPS
 ) -> list[CascadePoint]:
-    """Return the coefficient for shares of calls from 0 to 1, in `steps` steps or fewer where scores are tied.
+    """Return the coefficient for shares of calls from 0 to 1, in `steps` steps or fewer if scores are tied.
 
-    `small` are the scores in [0, 1] without the large model, `fused` those with it. InputError: lengths differ, or a value is
-    not finite. StatisticUndefined: the coefficient is undefined on some share.
+    `small` are scores in [0, 1] without the large model, `fused` with it. Raises InputError if lengths differ or a value is not
+    finite, and StatisticUndefined if the coefficient is undefined at some share.
 
     Example:
         >>> [point.share for point in cascade_curve([0.1, 0.4, 0.6, 0.9], [0.2, 0.1, 0.6, 0.8], [1, 2, 3, 4], steps=2)]
@@ -58,7 +58,7 @@ def cascade_curve(
 
 
 def share_that_keeps(curve: Sequence[CascadePoint], part: float) -> CascadePoint:
-    """Return the point with the fewest calls from which on each has at least this `part` of the last one's value."""
+    """Return the point with the fewest calls from which on every value is at least this `part` of the last one."""
     wanted = part * curve[-1].value
     place = len(curve) - 1
     while place > 0 and curve[place - 1].value >= wanted:

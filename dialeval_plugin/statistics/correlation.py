@@ -1,14 +1,13 @@
-"""Correlations of scores with human ratings, with intervals and the counts that they rest on.
+"""Correlations of scores with human ratings, with intervals and counts.
 
 Formulas, ranges and ties are those of `coefficients`, names those of `by_name.COEFFICIENTS`. A row whose score or rating is
-None is left out and counted; NaN is refused. Where a coefficient is undefined its value is None and `reason` says why.
-Intervals are those of `bootstrap.Bootstrap`; coefficients that are asked for together share the resamples. Above
-`levels.MAX_CELLS` distinct pairs of score and rating the interval of a rank coefficient comes from binned values.
+None is left out and counted; NaN is an error. An undefined coefficient has the value None and a `reason`. Intervals are those
+of `bootstrap.Bootstrap`; coefficients requested together share the resamples. Above `levels.MAX_CELLS` distinct pairs of score
+and rating, the interval of a rank coefficient is computed from binned values.
 
-`clusters` label the dialogue, context or other unit of a row; rows of one unit are resampled together. Without them each row
-stands alone, which is right only where no two rows share a context.
-InputError: lengths differ, a value is neither None nor a finite number, a label names no cluster, or an option is unknown or
-lacks its labels.
+`clusters` are labels of the dialogue, context or other unit of each row; rows of one unit are resampled together. Without them,
+rows are independent, which is right only if no two rows share a context. InputError: lengths differ, a value is neither None
+nor finite, a label names no cluster, or an option is unknown or lacks its labels.
 """
 
 from __future__ import annotations
@@ -29,17 +28,15 @@ DEFAULT_COEFFICIENTS = ("pearson", "spearman", "kendall_b")
 
 @dataclass(frozen=True, kw_only=True)
 class Correlation(Estimate):
-    """One coefficient between scores and ratings, by its name.
-
-    Coefficients of different kinds are never averaged or compared: there is one `Correlation` for each.
+    """One coefficient between scores and ratings, by name.
 
     Attributes:
-        n_out_of_range: rows left out because their rating is not within the range asked for; part of `n_total`.
-        n_groups: groups that it is the mean of, or systems that it compares; None for one coefficient over all rows.
-        n_undefined_groups: groups left out of the mean because no scores have a value there.
-        n_tied_groups: groups in which people differ and all scores are the same, see `level_correlations`.
-        epsilon: scores that differ by at most this were tied, for pairwise accuracy; None for all others.
-        bins: levels of scores and ratings that the interval was resampled with; None where it is exact.
+        n_out_of_range: rows left out because their rating is outside the requested range; part of `n_total`.
+        n_groups: number of groups averaged or systems compared; None for one coefficient over all rows.
+        n_undefined_groups: groups left out of the mean because no scores could have a value there.
+        n_tied_groups: groups in which people differ and all scores are equal, see `level_correlations`.
+        epsilon: largest difference of scores that count as tied, for pairwise accuracy; None for other coefficients.
+        bins: numbers of score and rating bins behind the interval; None if it is exact.
     """
 
     n_out_of_range: int
@@ -60,7 +57,7 @@ def correlate(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Correlation:
-    """Return one coefficient with its interval; `correlations` with a single name.
+    """Return one coefficient with its interval; see `correlations`.
 
     Example:
         >>> scores = [0.1, 0.4, None, 0.3, 0.9, 0.8, 0.2, 0.7, 0.5, 0.6, 0.4, 0.2, 0.1]
@@ -79,7 +76,7 @@ def correlations(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Correlation]:
-    """Return several coefficients between the same scores and ratings, of which there is one a row; None where it is missing.
+    """Return several coefficients between scores and ratings, one of each per row; None if missing.
 
     Example:
         >>> found = correlations([1, 2, 3, 4], [5, 5, 5, 5], coefficients=["pearson"])
@@ -103,15 +100,15 @@ def level_correlations(
     """Return several coefficients at a level.
 
     - `average_by="none"`: one coefficient over all rows.
-    - `average_by="system"` or `"item"`: the mean of one coefficient a system, or a context that several systems answer. Groups
-      that can judge no metric (fewer than 3 rows, ratings that are all the same) are left out and counted. Where ratings differ
-      and scores are all the same, `tied_groups="zero"` counts the group as 0, or as 0.5 for auroc
-      (`replace_nans_with_zeros` in mt-metrics-eval); `"skip"` leaves it out. For pairwise accuracy, all groups have the same
-      epsilon, and a group of two rows or more counts even if its ratings are all the same (Deutsch et al. 2023).
+    - `average_by="system"` or `"item"`: the mean of one coefficient per system, or per context that several systems answer.
+      Groups on which no metric can be judged (fewer than 3 rows, equal ratings) are left out and counted. If ratings differ and
+      scores are all equal, `tied_groups="zero"` counts the group as 0, or as 0.5 for auroc (`replace_nans_with_zeros` in
+      mt-metrics-eval); `"skip"` leaves it out. For pairwise accuracy, all groups have the same epsilon, and a group of two or
+      more rows counts even if its ratings are equal (Deutsch et al. 2023).
     - `level="system"`: one coefficient over the systems' mean scores and mean ratings; "turn" and "dialogue" only name a row.
 
-    Groups that lie within one cluster are resampled whole; others are made anew from the rows that are drawn. The epsilon of
-    pairwise accuracy is that of the whole data. `within_range` are the lowest and the highest rating that count.
+    Groups within one cluster are resampled whole; others are formed again from the drawn rows. The epsilon of pairwise accuracy
+    is that of the whole data. `within_range` is the lowest and the highest rating that count.
 
     Example:
         >>> rated = ScoredRatings(scores=[1, 2, 3, 2, 1, 3, 5, 5], ratings=[1, 2, 3, 2, 1, 5, 4, 4], items=list("aaabbbcc"))

@@ -1,4 +1,4 @@
-"""A figure with its interval: how it is written, and the mean of several over data sets."""
+"""Values with intervals: their text, and their mean over data sets."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol
 
 
 class HasInterval(Protocol):
-    """A value and the ends of its interval; None where there is none."""
+    """Value and the ends of its interval; None if missing."""
 
     @property
     def value(self) -> float | None:
-        """The figure."""
+        """Value."""
 
     @property
     def ci_low(self) -> float | None:
@@ -24,7 +24,7 @@ class HasInterval(Protocol):
 
 
 class ValueInterval(NamedTuple):
-    """A figure and the ends of its interval; None where there is none."""
+    """Value and the ends of its interval; None if missing."""
 
     value: float | None
     ci_low: float | None = None
@@ -32,10 +32,10 @@ class ValueInterval(NamedTuple):
 
 
 def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
-    """Return the mean of one figure over several data sets; no value where a set has none, no interval where a set has none.
+    """Return the mean of one figure over several data sets; no value if a set has none, no interval if a set has none.
 
-    The sets' errors count as independent and normal: half of the interval's width is the root of the sum of squared widths,
-    over twice the number of sets; of one set it is its own.
+    The errors of the sets are taken as independent and normal: half the interval's width is the root of the sum of squared
+    widths, over twice the number of sets; a single set keeps its interval.
 
     Example:
         >>> mean_over_sets([ValueInterval(0.5, 0.375, 0.625), ValueInterval(0.25, 0.125, 0.375)]).value
@@ -47,16 +47,15 @@ def mean_over_sets(figures: Sequence[HasInterval | None]) -> ValueInterval:
 
 
 def mean_within_set(figures: Sequence[HasInterval | None]) -> ValueInterval:
-    """Return the mean of one figure over several qualities of one data set; missing values count as in `mean_over_sets`.
+    """Return the mean of one figure over several qualities of one data set; missing values as in `mean_over_sets`.
 
-    The qualities are rated on the same responses, so errors are not independent: half of the width is the mean of theirs, which
-    is too wide unless all errors are the same.
+    Errors on the same responses are dependent, so half the width is the mean of theirs: too wide unless all errors are equal.
     """
     return _mean(figures, lambda widths: math.fsum(widths) / (2 * len(widths)))
 
 
 def _mean(figures: Sequence[HasInterval | None], half_of: Callable[[Sequence[float]], float]) -> ValueInterval:
-    """The mean, with half of its interval's width from the widths of theirs; of a single figure its own interval."""
+    """Return the mean, with half its interval's width from theirs; a single figure keeps its interval."""
     values = [one.value for one in figures if one is not None and one.value is not None]
     if not values or len(values) < len(figures):
         return ValueInterval(None)
@@ -72,7 +71,7 @@ def _mean(figures: Sequence[HasInterval | None], half_of: Callable[[Sequence[flo
 
 
 def number_text(value: float | None, decimals: int = 3) -> str:
-    """Write a number with a fixed number of decimals; nothing where there is none.
+    """Format a number with a fixed number of decimals; empty for None.
 
     Example:
         >>> number_text(0.12345), number_text(-0.0001), number_text(None)
@@ -83,7 +82,7 @@ def number_text(value: float | None, decimals: int = 3) -> str:
 
 
 def bounds_text(low: float | None, high: float | None, decimals: int = 3, *, is_rough: bool = False) -> str:
-    """Write the ends of an interval; nothing where there is none."""
+    """Format the ends of an interval; empty without an interval."""
     if low is None or high is None:
         return ""
     return f"[{number_text(low, decimals)}, {number_text(high, decimals)}{', rough' if is_rough else ''}]"
@@ -98,9 +97,9 @@ def interval_text(
     bound_decimals: int | None = None,
     is_rough: bool = False,
 ) -> str:
-    """Write "value [low, high]"; the value alone where there is no interval, "undefined" where there is no value.
+    """Return "value [low, high]"; the value alone without an interval, "undefined" without a value.
 
-    `bound_decimals` are those of the ends, where they have another number of them than the value.
+    `bound_decimals` is the number of decimals of the ends, if it differs from the value's.
 
     Example:
         >>> interval_text(0.25, 0.1, 0.35), interval_text(0.25, None, None, 2), interval_text(None, None, None)

@@ -18,35 +18,35 @@ from .bootstrap import Counts, Resampled, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
 
 LevelOrSystem: TypeAlias = Literal["turn", "dialogue", "system"]
-"""Kind of row; for "system" rows are averaged by system before they are compared."""
+"""Kind of row; for "system", rows are averaged by system before the comparison."""
 AverageBy: TypeAlias = Literal["none", "system", "item"]
-"""One coefficient over all rows, or the mean of one coefficient a system, or a context that several systems answer."""
+"""One coefficient over all rows, or the mean of one per system, or per context that several systems answer."""
 TiedGroups: TypeAlias = Literal["zero", "skip"]
-"""Value of a group in which people differ and all scores are the same: 0 (0.5 for auroc), or none."""
+"""Treatment of groups in which people differ and all scores are equal: 0 (0.5 for auroc), or left out."""
 Range: TypeAlias = tuple[float, float]
 
 MAX_CELLS = 2**14
-"""Most distinct rows whose resamples are exact; above, see `binned`."""
+"""Largest number of distinct rows with exact resamples; with more, see `binned`."""
 
 GROUPS = {
     "system": "compares systems. Give level='system', which is --by-system.",
     "item": "compares responses to one item. Give average_by='item', which is --average-by item.",
     None: "is of rows.",
 }
-"""Needs of a coefficient of groups, by kind."""
+"""Requirements of coefficients of groups, by kind."""
 
 _FEW_LEVELS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatingTable:
-    """Human ratings, a row a response or a dialogue.
+    """Human ratings, one row per response or dialogue.
 
     Attributes:
-        ratings: after aggregating the raters; None where nobody rated the row.
-        clusters: label of the dialogue or context; rows of one are resampled together. Without it each row stands alone.
+        ratings: one aggregated rating per row; None if unrated.
+        clusters: label of the dialogue or context; rows of one are resampled together. Without it, rows are independent.
         systems: label of the system that wrote the response; needed for `level="system"` and `average_by="system"`.
-        items: label of the context, the same for all systems' responses to it; needed for `average_by="item"`.
+        items: label of the context, shared by the responses of all systems; needed for `average_by="item"`.
     """
 
     ratings: OptionalNumbers
@@ -57,21 +57,21 @@ class RatingTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredRatings(RatingTable):
-    """A metric's scores with ratings; None where the row is unscored."""
+    """A metric's scores with ratings; None for an unscored row."""
 
     scores: OptionalNumbers
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that have a rating and a score of each metric, in an order that follows from what they hold."""
+    """Rows with a rating and a score of each metric, in an order determined by their content."""
 
     scores: list[FloatArray]
     """Scores of each metric."""
     ratings: FloatArray
     clusters: IntArray
     groups: IntArray | None
-    """Number of the system or item, from 0; None where all rows are taken together."""
+    """Number of the system or item, from 0; None if all rows are taken together."""
     level: LevelOrSystem
     counts: Counts
     n_out_of_range: int
@@ -80,15 +80,15 @@ class Rows:
 
 
 class LevelValue(NamedTuple):
-    """A coefficient at a level, and how many groups it rests on."""
+    """Coefficient at a level, with the number of groups behind it."""
 
     value: float
     n_groups: int | None = None
-    """Groups that it averages, or systems that it compares."""
+    """Number of groups averaged or systems compared."""
     n_undefined_groups: int = 0
-    """Groups left out because no scores have a value there: too few rows, or ratings that are all the same."""
+    """Groups left out because no scores could have a value there: too few rows, or equal ratings."""
     n_tied_groups: int = 0
-    """Groups in which only the scores are all the same."""
+    """Groups in which only the scores are all equal."""
 
 
 def rows_of(
@@ -102,7 +102,7 @@ def rows_of(
 ) -> Rows:
     """Return the rows that count for the scores of one or more metrics.
 
-    InputError: lengths differ, a value is neither None nor a finite number, an option is unknown or lacks its labels.
+    Raises InputError if lengths differ, a value is neither None nor finite, or an option is unknown or lacks its labels.
     """
     check_choice(where, "tied_groups", tied_groups, get_args(TiedGroups))
     labels = _grouping(where, rated, level, average_by)
@@ -149,14 +149,14 @@ def _grouping(where: str, rated: RatingTable, level: LevelOrSystem, average_by: 
 
 @dataclass(frozen=True, slots=True)
 class LevelStatistic:
-    """A calibrated coefficient at a level, of any scores of the same rated rows."""
+    """Calibrated coefficient at a level, for any scores of the same rated rows."""
 
     coefficient: Coefficient
     rows: Rows
 
     @classmethod
     def of(cls, coefficient: Coefficient, rows: Rows, x: FloatArray) -> LevelStatistic:
-        """Return a coefficient at the level of the rows, its epsilon chosen on scores x."""
+        """Return a coefficient at the level of the rows, with its epsilon chosen on scores x."""
         y, groups = rows.ratings, rows.groups
         is_given = rows.level == "system" if coefficient.groups == "system" else rows.average_by == coefficient.groups
         if coefficient.of_groups is not None and not is_given:
@@ -166,7 +166,7 @@ class LevelStatistic:
         return cls(coefficient.calibrated(x, y, groups), rows)
 
     def value(self, x: FloatArray) -> LevelValue:
-        """Return the coefficient of scores x; StatisticUndefined where it is, or in all groups."""
+        """Return the coefficient of scores x; raises StatisticUndefined if it is undefined, or so in all groups."""
         y, groups = self.rows.ratings, self.rows.groups
         if groups is not None and self.coefficient.of_groups is not None:
             return LevelValue(self.resampled(x).value, int(groups.max(initial=-1)) + 1)
@@ -184,7 +184,7 @@ class LevelStatistic:
         return LevelValue(float(np.nanmean(values)), len(values) - n_left_out, n_left_out - n_skipped, n_tied)
 
     def resampled(self, x: FloatArray) -> Resampled:
-        """Return what the bootstrap needs; of more than `MAX_CELLS` distinct rows, that of their bins."""
+        """Return the input of the bootstrap; above `MAX_CELLS` distinct rows, from bins."""
         groups, clusters = self.rows.groups, self.rows.clusters
         if groups is None:
             return self._of_rows(x)
@@ -198,10 +198,10 @@ class LevelStatistic:
         return self._of_whole_groups(cluster_of_group, self._group_values(groups, x)[0]) if is_whole else self._of_rows(x)
 
     def _group_values(self, groups: IntArray, x: FloatArray) -> tuple[FloatArray, int]:
-        """The value of each group, NaN where it is undefined, and in how many groups only the scores are tied."""
+        """Return the value of each group, NaN if undefined, and the number of groups in which only the scores are tied."""
         of_group, y, members = self.coefficient.of_group, self.rows.ratings, rows_by_group(groups)
         values = np.array([of_group(x[rows], y[rows]) for rows in members])
-        # Ratings beside themselves are undefined where no scores could be defined.
+        # If even ratings with themselves are undefined, no scores can be defined.
         undefined = [(place, y[members[place]]) for place in np.flatnonzero(np.isnan(values)).tolist()]
         tied = [place for place, own in undefined if not np.isnan(of_group(own, own))]
         if self.rows.tied_groups == "zero":
@@ -209,7 +209,7 @@ class LevelStatistic:
         return values, len(tied)
 
     def _of_whole_groups(self, cluster_of_group: IntArray, values: FloatArray) -> Resampled:
-        """Each group lies in one cluster, so it is drawn as a whole, and twice if its cluster is drawn twice."""
+        """Each group belongs to one cluster, so it is drawn whole, and as often as its cluster."""
         defined = ~np.isnan(values)
         of_group = (values[defined], np.ones(defined.sum()))
         sums = [np.bincount(cluster_of_group[defined], of, self.rows.counts.n_clusters) for of in of_group]
@@ -251,7 +251,6 @@ class LevelStatistic:
         return mean
 
     def _of_systems(self, systems: IntArray, x: FloatArray) -> Resampled:
-        """Resample numbers of rows and sums of scores and ratings, of each system and cluster."""
         n = int(systems.max()) + 1
         columns = np.concatenate([systems, systems + n, systems + 2 * n])
         entries = (np.concatenate([np.ones(len(x)), x, self.rows.ratings]), (np.tile(self.rows.clusters, 3), columns))
@@ -270,11 +269,11 @@ class LevelStatistic:
 
 
 def binned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return scores and ratings in so few bins that there are at most `MAX_CELLS` pairs of them.
+    """Return scores and ratings in few bins, with at most `MAX_CELLS` pairs.
 
-    Bins hold equally many rows, as far as ties allow, and stand at the mean of their rows. Ratings of at most 256 levels stay
-    as they are. Resampling bins makes a million rows feasible; the interval is shifted to the value on all rows, so binning
-    changes its width only: with K bins by a share of about 1/K for Kendall's tau, and of 1/K^2 for Spearman's rho.
+    Bins have equally many rows, as far as ties allow, and the mean of their rows as value. Ratings with at most 256 levels are
+    not binned. Bins make it feasible to resample a million rows; the interval is shifted to the value on all rows, so binning
+    changes only its width: with K bins by about 1/K for Kendall's tau, and 1/K^2 for Spearman's rho.
     """
     n_x, n_y = (len(np.unique(values)) for values in (x, y))
     if n_y <= _FEW_LEVELS:

@@ -1,7 +1,7 @@
 """Means with intervals: accuracy of a metric or judge, and the difference between two of them on the same rows.
 
-A row that is None is left out and counted; NaN is refused. With no value at all the mean is None and `reason` says so.
-InputError: lengths differ, a value is neither None nor a finite number, or a label names no cluster.
+A row with None is left out and counted; NaN is an error. Without any value the mean is None and has a `reason`. InputError:
+lengths differ, a value is neither None nor finite, or a label names no cluster.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .rows import CheckedColumn, canonical_rows, cluster_codes, distinct_rows, o
 def mean_interval(
     values: OptionalNumbers, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
-    """Return the mean of `values` with its interval; of 0 and 1 for wrong and right, it is the accuracy.
+    """Return the mean of `values` with its interval; for 0 (wrong) and 1 (right), it is the accuracy.
 
-    Formula: the sum over rows by the number of rows, so that a cluster counts by its size.
+    Formula: sum over rows divided by the number of rows, so that a cluster is weighted by its size.
 
     Example:
         >>> print(mean_interval([1, 1, 0, 1, None, 0, 1, 1, 0, 1, 1, 0, 1], clusters=list("aabbccdefghij")))
@@ -52,10 +52,10 @@ def paired_difference_interval(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Return the mean of a - b over the rows that have both, with its interval: what an ablation gains on the same rows.
+    """Return the mean of a - b over the rows that have both, with its interval, such as the gain in an ablation.
 
-    Both values of a row are resampled together, so what makes a row easy or hard for both does not widen the interval.
-    A row in which either is None counts as unscored.
+    Both values of a row are resampled together, so effects shared by both do not widen the interval. A row in which either is
+    None counts as unscored.
     """
     where = "paired_difference_interval"
     same_length(where, values_a=values_a, values_b=values_b, clusters=clusters)
@@ -71,15 +71,14 @@ def difference_of_means_interval(
     clusters_b: Labels,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Estimate:
-    """Return the mean of `values_a` less that of `values_b` with its interval; the two need not have the same rows.
+    """Return the mean of `values_a` minus that of `values_b` with its interval; rows of the two may differ.
 
-    A cluster that has rows on both sides, such as a conversation that two versions took part in, is drawn with all of them, so
-    what makes it easy or hard for both does not widen the interval. Rows without a value are left out and counted. `n_clusters`
-    is that of the side with fewer clusters, and with too few there is no interval, however many the other side has.
+    A cluster with rows on both sides, such as a conversation answered by two versions, is drawn with all of them, so effects
+    shared by both do not widen the interval. Rows without a value are left out and counted. `n_clusters` is that of the side
+    with fewer clusters; with too few there is no interval, however many the other side has.
 
-    In a simulation (1000 sets, one to six rows a cluster) intervals of 95 % held the true difference in 89.2 % of the sets with
-    10 clusters that both sides have, 93.2 % with 20, 92.1 % with 40 and 93.1 % with 100; in 91.8, 92.7, 94.3 and 95.0 % where
-    the sides have none in common.
+    In a simulation (1000 sets, one to six rows per cluster), 95 % intervals contained the true difference in 89.2, 93.2, 92.1
+    and 93.1 % of the sets with 10, 20, 40 and 100 shared clusters, and in 91.8, 92.7, 94.3 and 95.0 % without shared ones.
 
     Example:
         >>> sides = {"clusters_a": list("abcdefghijkl"), "clusters_b": list("abcdefghijkl")}
@@ -106,7 +105,7 @@ def difference_of_means(
     sums: list[list[FloatArray | IntArray]] = []
     for (values, present), of in zip(columns, np.split(codes, [len(values_a)]), strict=True):
         known, kept_codes = values[present], of[present]
-        # In the order of the values, so that that of the rows moves no digit.
+        # Sorted by value, so that the order of the rows has no effect.
         order, n_codes = np.argsort(known, kind="stable"), int(codes.max(initial=-1)) + 1
         total = np.bincount(kept_codes[order], weights=known[order], minlength=n_codes)
         sums.append([total, np.bincount(kept_codes, minlength=n_codes).astype(np.float64)])
@@ -131,17 +130,17 @@ def clustered_mean(values: Numbers, clusters: Labels) -> Resampled:
 
 @np.errstate(invalid="ignore")
 def _difference_of_means(drawn: FloatArray) -> FloatArray:
-    """Difference from sums and numbers of rows of both sides; NaN (a degenerate resample) where a side has no rows."""
+    """Return the difference from sums and numbers of rows of both sides; NaN (degenerate) if a side has no rows."""
     return drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3]
 
 
 def balanced_mean_interval(
     values: OptionalNumbers, groups: Labels, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
-    """Return the mean of the groups' means with its interval: of right and wrong by class, the balanced accuracy.
+    """Return the mean of the groups' means with its interval: for right or wrong by class, the balanced accuracy.
 
-    Each group counts the same, however many of its rows have a value. Undefined: a group has no value. Clusters are resampled
-    whatever their groups, so a resample without any row of a group is degenerate.
+    Groups have equal weight, however many of their rows have a value. Undefined if a group has no value. Clusters are resampled
+    regardless of groups, so a resample without a row of some group is degenerate.
     """
     where = "balanced_mean_interval"
     same_length(where, values=values, groups=groups, clusters=clusters)
@@ -155,7 +154,7 @@ def _mean(
     values, present = column
     labels: Labels = ["all"] * len(values) if groups is None else groups
     used = np.flatnonzero(present)
-    # A difference is a - b or b - a, whoever is called the first.
+    # A difference is a - b or b - a, so either order gives the same draws.
     columns, metrics = ([], ([values], [-values])) if name == "difference" else ([values], ())
     rows = canonical_rows(where, columns, used, clusters, metrics=metrics, groups=labels)
     known = values[rows.order]
@@ -175,10 +174,9 @@ def _mean(
 
 
 def _mean_of_group_means(groups: FloatArray, values: FloatArray) -> Statistic:
-    """The statistic over cells, each the rows of one group that have one value."""
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
 
-    # A resample may hold no row of a group: 0 / 0 is NaN there, which marks it as degenerate.
+    # In a resample without rows of a group, 0 / 0 is NaN, which marks it as degenerate.
     @np.errstate(invalid="ignore")
     def statistic(weights: FloatArray) -> FloatArray:
         means = [(weights[:, of] * values[of]).sum(axis=1) / weights[:, of].sum(axis=1) for of in members]

@@ -1,12 +1,11 @@
-r"""Correlations with something held fixed: agreement beyond length, and what a metric's scores follow besides quality.
+r"""Partial correlations: agreement beyond length, and what a metric's scores follow other than quality.
 
 Partial correlation of x and y given z: $(r_{xy} - r_{xz} r_{yz}) / \sqrt{(1 - r_{xz}^2)(1 - r_{yz}^2)}$, for Spearman on ranks
 (Conover 1999, section 5.4) and for Kendall as by Kendall (1942); given several columns, the same formula on the partial
-correlations given all but the last of them. For Pearson it is the correlation of what least squares on the columns leaves.
-Range: -1 to 1. Ties: those of the coefficient. Undefined: fewer than three rows more than columns held fixed, a column is
-constant, or those held fixed say all about another; then `reason` says so.
-A row without a score, a rating or any other column is left out and counted.
-InputError: lengths differ, a value is neither None nor a finite number, or the coefficient is none of `COEFFICIENTS`.
+correlations given all but the last. For Pearson it is the correlation of least-squares residuals. Range: -1 to 1. Ties: as for
+the coefficient. Undefined, with a `reason`: fewer than three rows more than columns held fixed, a constant column, or a column
+determined by those held fixed. A row without a score, a rating or another column is left out and counted. InputError: lengths
+differ, a value is neither None nor finite, or the coefficient is not in `COEFFICIENTS`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate,
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, same_length
 
 COEFFICIENTS = ("pearson", "spearman", "kendall_b")
-"""Coefficients whose partial correlation has the formula that is used here."""
+"""Coefficients whose partial correlation has this formula."""
 
 _ROUNDING = 1e-12
 
@@ -54,12 +53,12 @@ def covariate_bias(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Estimate]:
-    """Return how scores and ratings go with the length of the response, or another covariate, and what is left without it.
+    """Return how scores and ratings correlate with the length of the response, or another covariate, and given it.
 
-    Keys, for `name="length"`: "score_length" and "rating_length" say how much the metric and the people prefer long
-    responses; "score_length_given_rating" how much the metric does so among responses that people find equally good: its
-    bias; "score_rating" how far it agrees with people, "score_rating_given_length" how far beyond what length explains.
-    All intervals come from the same resamples.
+    Keys, for `name="length"`: "score_length" and "rating_length" are the preferences of metric and people for long responses;
+    "score_length_given_rating" is the metric's bias, its preference among equally rated responses; "score_rating" is its
+    agreement with people, and "score_rating_given_length" its agreement beyond length. All intervals are from the same
+    resamples.
 
     Example:
         >>> scores, ratings, lengths = [1, 3, 2, 5, 4, 6], [1, 2, 3, 4, 6, 5], [2, 8, 3, 9, 4, 9]
@@ -86,7 +85,6 @@ def _associations(
     clusters: Labels | None,
     bootstrap: Bootstrap,
 ) -> dict[str, Estimate]:
-    """Correlations of the first two columns of each tuple given the others."""
     check_choice(where, "coefficient", coefficient, COEFFICIENTS)
     same_length(where, **columns, clusters=clusters)
     checked = {name: optional_numbers(where, name, values) for name, values in columns.items()}

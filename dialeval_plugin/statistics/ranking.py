@@ -1,8 +1,8 @@
-"""Ranks of many metrics: tests between all of them, Holm's correction, and clusters of metrics that no test tells apart.
+"""Ranks of many metrics: tests of all pairs, Holm's correction, and clusters of metrics that tests do not distinguish.
 
 With m pairs, Holm's correction needs p-values below alpha / m, and a test with n permutations has none below 1 / (n + 1):
-thirty metrics are 435 pairs, which takes 9,000 permutations of each. `rank_permutation_tests` makes them: on ranks that stay as
-they are, the sums behind a coefficient are linear in what is swapped, so a matrix product makes the permutations of all pairs.
+thirty metrics are 435 pairs, which need 9,000 permutations each. `rank_permutation_tests` makes this feasible: with fixed
+ranks, the sums behind a coefficient are linear in the swaps, so one matrix product makes the permutations of all pairs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Ranking:
     """Metrics in rank clusters.
 
     Attributes:
-        ranks: of each metric, from 1; None where its coefficient is undefined.
-        comparisons: the test of each two metrics, the first of them named first.
-        adjusted: its p-value after Holm's correction; None where it has none.
+        ranks: rank of each metric, from 1; None if its coefficient is undefined.
+        comparisons: test of each pair of metrics, by their names in the order given.
+        adjusted: p-value of each pair after Holm's correction; None if there is none.
     """
 
     ranks: dict[str, int | None]
@@ -44,12 +44,11 @@ class Ranking:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    r"""Return p-values corrected for testing more than one hypothesis (Holm 1979).
+    r"""Return p-values corrected for multiple tests (Holm 1979).
 
     Formula: of m p-values in ascending order, the k-th becomes $\max_{j \le k} \min(1, (m - j + 1) p_j)$; comparing these with
-    alpha keeps the chance of any false alarm below alpha, whatever the tests have to do with each other.
-    Range: 0 to 1, never below the p-value; InputError for another one. Ties: get the same. Missing values: None stays None and
-    counts as no test.
+    alpha keeps the probability of any false positive below alpha, whatever the dependence of the tests. Range: 0 to 1, never
+    below the p-value; others are an InputError. None stays None and does not count as a test.
 
     Example:
         >>> holm([0.01, None, 0.04, 0.03])
@@ -72,11 +71,10 @@ def rank_clusters(
 ) -> dict[str, int | None]:
     """Return the rank of each metric (the rule of WMT's metrics task, AssignRanks in mt-metrics-eval).
 
-    Metrics are gone through from the best value down. One that is significantly worse than any metric of the cluster so far
-    starts the next cluster; else it belongs to that cluster. So two neighbouring clusters hold a pair that differs
-    significantly, but not every pair between them does.
-    A pair, in either order, differs if its p-value is at most `alpha`, between 0 and 1; without a p-value it does not. Higher
-    values are better; equal ones keep the order given, and a metric without a value has no rank (None).
+    From the best value down, a metric significantly worse than any metric of the current cluster starts the next cluster. So
+    two neighbouring clusters have at least one pair that differs significantly, but not every pair does. A pair, in either
+    order, differs if its p-value is at most `alpha`, in (0, 1); without a p-value it does not. Higher values are better; equal
+    ones keep the order given, and a metric without a value has no rank (None).
 
     Example:
         >>> values = {"bleu": 0.1, "slide": 0.5, "dre": 0.45, "random": None}
@@ -106,10 +104,9 @@ def rank_metrics(
     rounds: int = 1000,
     seed: int = 0,
 ) -> Ranking:
-    """Test all pairs of metrics by permutation, correct for their number, and put the metrics in rank clusters.
+    """Test all pairs of metrics by permutation, correct for their number, and return rank clusters.
 
-    A metric's value, by which they are ordered, is that on the rows on which all of them have a score; each pair is tested
-    on the rows that both have. `alpha` is the level of significance, after the correction.
+    Values are on the rows scored by all; a pair is tested on rows scored by both. `alpha` is the level after correction.
     """
     comparisons = {
         (a, b): permutation_test(
@@ -148,18 +145,16 @@ def rank_permutation_tests(
     rounds: int = 1000,
     seed: int = 0,
 ) -> dict[tuple[str, str], float | None]:
-    r"""Return a two-sided p-value for each pair of metrics: do their Spearman coefficients differ?
+    r"""Return a two-sided p-value for each pair of metrics, for a difference of their Spearman coefficients.
 
-    As `permutation_test` (PERM-BOTH of Deutsch, Dror and Roth 2021), on the two metrics' ranks in place of their standardised
-    scores: the ranks of a row are swapped, of all rows of a cluster at once, and Pearson's coefficient with the ratings' ranks
-    is taken, which is Spearman's where nothing is swapped. Ranks are not taken anew after a swap; if the metrics were equally
-    good, the swapped ones would be distributed as the given ones all the same.
-    p-value: $(c + 1)/(n + 1)$ of n swaps, c of which differ at least as much; with `EXACT_UNITS` clusters or fewer all
-    $2^u$ swaps are made, the data among them, and it is $c / 2^u$. A swap that leaves a coefficient undefined counts as
-    differing as much. Ties: mean ranks. Missing values: a pair is tested on the rows that both metrics and people have.
-    Undefined: None, where on these rows a metric or the ratings are constant, or there is one cluster only.
-    Cost: for all pairs together, `rounds` x clusters x pairs multiplications. InputError: lengths differ, or a value is neither
-    None nor a finite number.
+    As `permutation_test` (PERM-BOTH of Deutsch, Dror and Roth 2021), with ranks instead of standardised scores: the ranks of a
+    row are swapped, for all rows of a cluster at once, and correlated with the ratings' ranks by Pearson's coefficient, which
+    is Spearman's without swaps. Ranks are not computed again after a swap; for equally good metrics, swapped and given ranks
+    have the same distribution anyway. p-value: $(c + 1)/(n + 1)$ for n swaps, c of which differ at least as much; with at most
+    `EXACT_UNITS` clusters all $2^u$ swaps are made, including the data, and it is $c / 2^u$. A swap with an undefined
+    coefficient counts in c. Ties: mean ranks. A pair is tested on the rows with both scores and a rating; its p-value is None
+    if a metric or the ratings are constant there, or if there is one cluster only. Cost: `rounds` x clusters x pairs
+    multiplications. Raises InputError if lengths differ, or a value is neither None nor finite.
     """
     where = "rank_permutation_tests"
     Bootstrap(rounds, seed=seed)
@@ -180,14 +175,12 @@ def rank_permutation_tests(
 
 
 class _Pair(NamedTuple):
-    """Two metrics on their common rows, with standardised ranks."""
-
     n_rows: int
     value_a: float
     value_b: float
     changes: FloatArray
-    """For each cluster of these rows, in their canonical order, what its swap adds to metric A's sums of x, x² and xy, and
-    takes from B's; shape (units, 3)."""
+    """Change of metric A's sums of x, x² and xy by the swap of each cluster, in canonical order, and the opposite of B's; shape
+    (units, 3)."""
 
 
 def _pair(a: FloatArray, b: FloatArray, y: FloatArray, units: IntArray) -> _Pair | None:
@@ -214,7 +207,7 @@ def _p_values(pairs: list[_Pair], rounds: int, seed: int) -> list[float]:
         x, xx, xy = np.moveaxis((swapped @ changes.reshape(n_units, -1)).reshape(-1, 3, len(n_rows)), 1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             differences = (value_a + xy) / np.sqrt(1 + xx - x**2) - (value_b - xy) / np.sqrt(1 - xx - x**2)
-        # A comparison with NaN is false: what is undefined counts as large.
+        # Comparisons with NaN are false, so an undefined value counts as large.
         n_large += (~(np.abs(differences) < np.abs(value_a - value_b) - ROUNDING)).sum(axis=0)
         n_rounds += len(swapped)
     p_values = n_large / n_rounds if is_exact else (n_large + 1) / (n_rounds + 1)

@@ -1,10 +1,10 @@
-"""Several raters of a row: one rating of them, and the human ceiling.
+"""Several raters of a row: aggregation to one rating, and the human ceiling.
 
-The ceiling is how far people agree with each other, by the coefficient that a metric is judged by. It is no bound: a metric
-that is compared with the mean of all raters can do better than one of them.
-A row with fewer than two ratings is left out and counted as unscored. Range and ties: those of the coefficient. Undefined: the
-coefficient is in every part (rater or split); a part in which it is, such as a rater who rated two rows, is not averaged.
-InputError: a rating is neither None nor a finite number, lengths differ, or the coefficient is unknown.
+The ceiling is the agreement among people by the coefficient that a metric is compared by. It is not a bound: a metric compared
+with the mean of all raters can do better than one of them. A row with fewer than two ratings is left out and counted as
+unscored. Range and ties: those of the coefficient. Parts (raters or splits) with an undefined coefficient, such as a rater of
+two rows, are not averaged; without any defined part the ceiling is undefined. InputError: a rating is neither None nor finite,
+lengths differ, or the coefficient is unknown.
 """
 
 from __future__ import annotations
@@ -29,21 +29,18 @@ from .levels import MAX_CELLS, binned
 from .rows import CheckedColumn, canonical_rows, distinct_rows, optional_numbers, same_length
 
 Raters: TypeAlias = Sequence[OptionalNumbers] | FloatArray
-"""For each row the ratings of its raters; None at the place of one who left the row out, NaN in an array of rows and raters."""
+"""Ratings of each row, one per rater; None for a rater who left the row out, NaN in an array of rows and raters."""
 
 _Part: TypeAlias = tuple[IntArray, FloatArray, FloatArray]
-"""Some rows, and the two ratings of each that are compared."""
+"""Row numbers, and the two ratings of each row to compare."""
 
 MIN_RATERS = 2
 N_SPLITS = 20
-"""Random splits that a split-half ceiling averages over."""
+"""Number of random splits averaged in a split-half ceiling."""
 
 
 def without_furthest(values: Sequence[float]) -> float:
-    """Mean without the rater who is furthest from the mean of all; the first of them where several are.
-
-    As Mehri and Eskenazi (2020) clean FED. A single rater stays.
-    """
+    """Return the mean without the rater furthest from it, the first for ties, as Mehri and Eskenazi (2020) clean FED."""
     if len(values) == 1:
         return float(values[0])
     centre = statistics.fmean(values)
@@ -58,11 +55,11 @@ AGGREGATIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "minimum": min,
     "maximum": max,
 }
-"""Ways to make one rating of several, by name."""
+"""Aggregations of several ratings into one, by name."""
 
 
 def aggregate(raters: Sequence[Sequence[float]], how: str = "mean") -> list[float | None]:
-    """Return one rating a row, None for a row that nobody rated; `how` is one of `AGGREGATIONS`, else InputError.
+    """Return one rating per row, None for an unrated row; raises InputError if `how` is not in `AGGREGATIONS`.
 
     Example:
         >>> aggregate([[4, 5], [], [1, 1, 4]], "median")
@@ -78,8 +75,7 @@ def leave_one_rater_out(
 ) -> Estimate:
     """Return the mean coefficient between one rater and the mean of the row's other raters.
 
-    The k-th place of every row is left out in turn: a person where the rows name theirs in the same order, else just some
-    rater.
+    The k-th position of every row is left out in turn: a person if raters are in the same order in all rows, else any rater.
 
     Example:
         >>> raters = [[1, 1, 2], [2, 2, 2], [4, 3, 3], [5, 4], [1, 2], [3, 5, 4], [3], [5, 5, 4]]
@@ -98,15 +94,15 @@ def leave_one_rater_out(
 
 
 class InPlaceOfRaters(NamedTuple):
-    """Agreement with the others of an evaluator in the place of each rater, and of that rater."""
+    """Agreement with the other raters, of an evaluator in place of each rater, and of that rater."""
 
     evaluator: Estimate
     person: Estimate
-    """The raters themselves on the same rows, see `leave_one_rater_out`."""
+    """Agreement of the raters on the same rows, see `leave_one_rater_out`."""
     difference: Estimate
-    """The first less the second on the same resamples: what makes a conversation easy for both does not widen its interval."""
+    """Evaluator minus person on the same resamples: effects shared by both do not widen its interval."""
     pilot: Resampled | None = None
-    """The difference as it is resampled, to plan by; None where it is undefined."""
+    """Resampled difference, for planning; None if it is undefined."""
 
 
 def in_place_of_raters(
@@ -117,10 +113,10 @@ def in_place_of_raters(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> InPlaceOfRaters:
-    """Return how an evaluator does in the place of one rater: its agreement with the mean of the row's other raters.
+    """Return an evaluator's agreement, in place of one rater, with the mean of the row's other raters.
 
-    `scores` are one a row and `raters[row, rater]` their ratings, NaN where there is none. Each figure is a mean over the
-    raters in whose place both the evaluator and the rater have one. Rows without a score are left out and counted.
+    `scores` has one score per row, and `raters[row, rater]` the ratings; NaN if missing. Each figure is a mean over the raters
+    for whom it is defined for both the evaluator and the rater. Rows without a score are left out and counted.
     """
     where, entry = "in_place_of_raters", coefficient_named(coefficient)
     same_length(where, scores=scores, raters=raters, clusters=clusters)
@@ -156,7 +152,7 @@ def in_place_of_raters(
     for name, of in parts.items():
         value = statistics.fmean(one for one, _, _ in of)
         resampled = Resampled(partial(_mean_of_parts, of), joined)
-        # Bins stand for the rows of a large set, and their value may differ a little.
+        # Bins approximate the rows of a large set, so their value may differ slightly.
         computed[name] = value, resampled._replace(shift=value - resampled.value)
     (value, ours), (of_person, theirs) = computed.values()
     estimates = bootstrap.estimates({**computed, "difference": (value - of_person, ours - theirs)}, counts)
@@ -172,9 +168,8 @@ def split_half(
 ) -> Estimate:
     """Return the mean coefficient between the means of two halves of each row's raters, over `N_SPLITS` random splits.
 
-    Of an odd number of raters, one half has one more. Half as many raters agree less than all would.
-    Seed: `bootstrap.seed` draws the splits too, which stay the same in all resamples. They follow from the ratings alone: the
-    order of the rows and of the raters in a row, and the clusters, change nothing.
+    With an odd number of raters, one half has one more. Half of the raters agree less than all would. `bootstrap.seed` also
+    draws the splits, which are the same in all resamples and do not depend on the order of rows or raters, or on the clusters.
     """
     table = rater_table("split_half", raters, clusters, has_places=False)
     generator = np.random.default_rng(bootstrap.seed)
@@ -190,24 +185,21 @@ def split_half(
 
 @dataclass(frozen=True, slots=True)
 class RaterTable:
-    """The rows that two raters or more have rated, a column a place; in their canonical order."""
+    """Rows with two or more ratings, one column per position, in canonical order."""
 
     values: FloatArray
-    """0 where the place has no answer."""
+    """Ratings, 0 if missing."""
     present: BoolArray
     clusters: IntArray
     counts: Counts
     order: IntArray
-    """Their numbers among all rows."""
+    """Row numbers among all rows."""
 
 
 def rater_table(
     where: str, raters: Raters, clusters: Labels | None, *, has_places: bool, scores: CheckedColumn | None = None
 ) -> RaterTable:
-    """Return the table; unless the place of an answer says who gave it, those of a row are put in ascending order.
-
-    With the `scores` of a metric, rows without one are left out, too.
-    """
+    """Return the table; without `has_places` ratings of a row are sorted. Rows without one of `scores` are left out."""
     same_length(where, raters=raters, clusters=clusters)
     if isinstance(raters, np.ndarray):
         present = ~np.isnan(raters)

@@ -1,9 +1,9 @@
-r"""Whether ratings can judge anything: what they say of the items that they stand at, whatever metric is set beside them.
+r"""Reliability of ratings, which limits the correlation of any metric with them.
 
-A metric gives an item one score, so it can follow only what all ratings of the item share. How much of their variance that is,
-the intraclass correlation says, and its square root is the highest Pearson correlation that a metric can be expected to have
-with them: $\rho(s, x) = \rho(s, t) \sqrt{\mathrm{ICC}} \le \sqrt{\mathrm{ICC}}$ for ratings x with expectation t (Spearman
-1904). One sample may give a little more by chance.
+A metric gives an item one score, so it can predict only what all ratings of the item share. The intraclass correlation is that
+share of their variance, and its square root is the highest expected Pearson correlation of a metric with them: $\rho(s, x) =
+\rho(s, t) \sqrt{\mathrm{ICC}} \le \sqrt{\mathrm{ICC}}$ for ratings x with expectation t (Spearman 1904). One sample may exceed
+it by chance.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from .rows import cluster_codes, optional_numbers, rows_by_group, same_length
 
 
 class Reliability(NamedTuple):
-    """Share of the variance of ratings that lies between the rated items."""
+    """Share of the variance of ratings that is between the rated items."""
 
     of_one: Estimate
     """Reliability of single ratings: ICC(1,1)."""
     of_mean: Estimate
     """Reliability of the means of `n_raters` ratings: ICC(1,k)."""
     n_raters: float | None
-    """Ratings of an item: their number where all items have as many, else the effective one; None without any such item."""
+    """Ratings per item, or the effective number if they differ; None without any item with two ratings."""
 
     @property
     def ceiling_of_one(self) -> Estimate:
-        """The highest Pearson correlation to expect of a metric with single ratings, from 0 to 1."""
+        """Highest expected Pearson correlation of a metric with single ratings, in [0, 1]."""
         return _ceiling(self.of_one)
 
     @property
     def ceiling_of_mean(self) -> Estimate:
-        """The highest Pearson correlation to expect of a metric with the means of each item's ratings, from 0 to 1."""
+        """Highest expected Pearson correlation of a metric with the means of each item's ratings, in [0, 1]."""
         return _ceiling(self.of_mean)
 
 
 class RepeatedItems(NamedTuple):
-    """Pairs of rows that hold the same text and were both rated."""
+    """Pairs of rated rows with equal text."""
 
     n_pairs: int
     n_apart: int
@@ -57,18 +57,17 @@ class RepeatedItems(NamedTuple):
 def intraclass_correlation(
     raters: Raters, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Reliability:
-    r"""Return the share of the variance of ratings that is between the items, a row each, whoever gave which rating.
+    r"""Return the share of the variance of ratings that is between items (one per row), whoever gave which rating.
 
     Formula: with the mean squares B between and W within the rows of a one-way analysis of variance (Shrout and Fleiss 1979),
-    $\mathrm{ICC}(1,1) = (B - W) / (B + (k - 1) W)$ and $\mathrm{ICC}(1,k) = (B - W) / B$. Of N rows with $n_i$ ratings, M in
-    all, $k = (M - \sum n_i^2 / M) / (N - 1)$ (Donner 1986), which is their number where all rows have as many.
-    Range: 1 where all ratings of a row are equal; 0, and by chance a little above or below, where the rows do not matter; down
-    to $-1 / (k - 1)$ for single ratings, and without end for means, where ratings of one row differ more than those of
-    different rows. Ratings of a row have to be independent of each other given the row: where several were given at one
-    occasion, as the votes on one comparison of two responses, their sum is one rating.
-    Missing values: None; a row with fewer than two ratings is left out and counted as unscored. Undefined: fewer than two rows
-    are left, or all ratings are the same; that of means also where the means of all rows are the same.
-    InputError: a rating is neither None nor a finite number, or lengths differ.
+    $\mathrm{ICC}(1,1) = (B - W) / (B + (k - 1) W)$ and $\mathrm{ICC}(1,k) = (B - W) / B$. For N rows with $n_i$ ratings, M in
+    all, $k = (M - \sum n_i^2 / M) / (N - 1)$ (Donner 1986), which is the number of ratings per row if it is constant. Range: 1
+    if all ratings of a row are equal; about 0 if the rows do not matter; if ratings of one row differ more than those of
+    different rows, down to $-1 / (k - 1)$ for single ratings, and unlimited for means. Ratings of a row have to be independent
+    given the row: several given on one occasion, such as the votes on one comparison of two responses, should be summed to one
+    rating. A row with fewer than two ratings is left out and counted as unscored. Undefined: fewer than two rows are left, or
+    all ratings are equal; for means also if the means of all rows are equal. Raises InputError if a rating is neither None nor
+    finite, or lengths differ.
 
     Example:
         >>> judges = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
@@ -101,12 +100,11 @@ def intraclass_correlation(
 def disattenuated_correlation(
     scores: OptionalNumbers, raters: Raters, *, clusters: Labels | None = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
-    r"""Return Pearson's correlation of scores with the means of ratings as a share of its ceiling.
+    r"""Return Pearson's correlation of scores with the means of ratings, divided by its ceiling.
 
-    Formula: $r / \sqrt{\mathrm{ICC}(1,k)}$ of the rows that have a score and two ratings: the correlation with ratings without
-    error (Spearman 1904). The correlation and its ceiling are resampled together.
-    Range: -1 to 1 in expectation; a sample may give more. Undefined: the ceiling is 0, or the correlation is undefined.
-    Raises as `intraclass_correlation`.
+    Formula: $r / \sqrt{\mathrm{ICC}(1,k)}$ over rows with a score and two ratings: the correlation with ratings without error
+    (Spearman 1904). Correlation and ceiling are resampled together. Range: -1 to 1 in expectation; a sample may exceed it.
+    Undefined if the ceiling is 0 or the correlation is undefined. Raises as `intraclass_correlation`.
     """
     where = "disattenuated_correlation"
     same_length(where, scores=scores, raters=raters)
@@ -128,17 +126,14 @@ def _share_of_ceiling(width: int, sums: FloatArray) -> FloatArray:
 
 
 class _MeanSquares(NamedTuple):
-    """Mean squares of each sample."""
-
     between: FloatArray
     within: FloatArray
     n_raters: FloatArray
 
 
 def _row_sums(table: RaterTable) -> FloatArray:
-    """Addends of each row to the sums of which the mean squares are made."""
     n_ratings = table.present.sum(axis=1)
-    # Differences from any rating: where all are the same, the sums of squares are then 0 to the last digit.
+    # Relative to any one rating: if all are equal, the sums of squares are then exactly 0.
     values = np.where(table.present, table.values - table.values[0, 0], 0)
     total = values.sum(axis=1)
     return np.column_stack(
@@ -151,7 +146,7 @@ def _mean_squares(sums: FloatArray) -> _MeanSquares:
     n_rows, n_ratings, n_squared, total, of_rows, of_ratings = sums.T
     between = (of_rows - total**2 / n_ratings) / (n_rows - 1)
     within = np.maximum(0, of_ratings - of_rows) / (n_ratings - n_rows)
-    # What rounding leaves of no difference at all would be divided by.
+    # Rounding errors are not a denominator.
     between = np.where(between > 1e-12 * within, between, 0)
     return _MeanSquares(between, within, (n_ratings - n_squared / n_ratings) / (n_rows - 1))
 
@@ -169,7 +164,7 @@ def _of_mean(sums: FloatArray) -> FloatArray:
 
 
 def _ceiling(reliability: Estimate) -> Estimate:
-    """The root of a reliability, 0 of a negative one; so are the ends of its interval, which any rising function maps."""
+    """Return the root of a reliability, 0 if negative, and likewise of its interval, which a monotonic function preserves."""
     value, low, high = (
         None if end is None else math.sqrt(max(0.0, end))
         for end in (reliability.value, reliability.ci_low, reliability.ci_high)
@@ -181,12 +176,12 @@ def _ceiling(reliability: Estimate) -> Estimate:
 def quality_agreement(
     ratings: Mapping[str, OptionalNumbers], clusters: Labels, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> dict[str, Estimate]:
-    """Return for each quality how often it prefers that one of two rows of a cluster which another quality prefers.
+    """Return for each quality how often, of two rows of a cluster, it prefers the one preferred by another quality.
 
-    `ratings` are one a row of each quality; all other qualities are taken together. Pairs that either quality rates the same,
-    or does not rate, are left out; the counts are of pairs, once for each other quality.
-    Range: 0 to 1; 0.5 for qualities that have nothing to do with each other. Undefined: no pair is left.
-    InputError: lengths differ, a rating is neither None nor a finite number, or a label names no cluster.
+    `ratings` has one rating per row and quality; all other qualities are pooled. Pairs that either quality rates equally, or
+    does not rate, are left out; counts are of pairs, once for each other quality. Range: 0 to 1; 0.5 for unrelated qualities.
+    Undefined without pairs. Raises InputError if lengths differ, a rating is neither None nor finite, or a label names no
+    cluster.
     """
     where = "quality_agreement"
     same_length(where, clusters=clusters, **ratings)
@@ -210,10 +205,9 @@ def quality_agreement(
 
 
 def repeated_items(ratings: OptionalNumbers, texts: Labels) -> RepeatedItems:
-    """Return how many pairs of rows hold the same text, and how many of them have opposite ratings.
+    """Return the number of pairs of rows with equal text, and how many of them have opposite ratings.
 
-    `ratings` are one a row; None where nobody rated it. `texts` name what was rated, the same for what is the same.
-    InputError: lengths differ, a rating is neither None nor a finite number, or a text is None.
+    `ratings` may have None. InputError: lengths differ, a rating is neither None nor finite, or a text is None.
     """
     where = "repeated_items"
     same_length(where, ratings=ratings, texts=texts)
@@ -226,7 +220,6 @@ def repeated_items(ratings: OptionalNumbers, texts: Labels) -> RepeatedItems:
 
 
 def _pairs_within(groups: IntArray) -> tuple[IntArray, IntArray]:
-    """The rows of every pair of one group."""
     pairs = [rows[np.array(np.triu_indices(len(rows), 1))] for rows in rows_by_group(groups)]
     first, second = np.concatenate([np.empty((2, 0), dtype=np.int64), *pairs], axis=1)
     return first, second

@@ -1,8 +1,8 @@
-"""Rows as the statistics take them: checked, numbered, and in an order of their own.
+"""Rows as the statistics use them: checked, numbered, and in canonical order.
 
-Who hands rows and clusters in, in which order and under which names, moves no digit. A bootstrap draws the k-th cluster and a
-permutation test swaps it, so which cluster is the k-th has to follow from the data alone. Clusters are ordered by what their
-rows hold. Those that hold the same can be exchanged without changing anything.
+The order and names of rows and clusters in the input do not affect any result. A bootstrap draws the k-th cluster and a
+permutation test swaps it, so the numbering of clusters has to follow from the data alone: clusters are ordered by the content
+of their rows, and clusters with equal content are interchangeable.
 """
 
 from __future__ import annotations
@@ -30,20 +30,17 @@ class CheckedColumn(NamedTuple):
 
 
 def numbers(where: str, name: str, values: Numbers) -> FloatArray:
-    """Return `values` as an array; InputError names the index of one that is not a finite number."""
+    """Return `values` as an array; an InputError names the index of one that is not a finite number."""
     return _column(where, name, values, has_gaps=False).values
 
 
 def optional_numbers(where: str, name: str, values: OptionalNumbers) -> CheckedColumn:
-    """Return `values`, which may hold None, as an array and a mask; InputError names the index of any other.
-
-    NaN does not stand for "no value": it is refused like infinity, because it is what a failed computation leaves behind.
-    """
+    """Return `values` as an array and a mask of those that are not None; an InputError names the index of a non-finite one."""
     return _column(where, name, values, has_gaps=True)
 
 
 def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) -> None:
-    """Check that all columns that are there are as long as the first one; InputError names both lengths."""
+    """Raise InputError, with both lengths, unless all given columns have the length of the first."""
     (first, values), *others = ((name, column) for name, column in columns.items() if column is not None)
     for name, other in others:
         if len(other) != len(values):
@@ -51,10 +48,9 @@ def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) 
 
 
 def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
-    """Number the clusters of `n` rows from 0 in the order in which they appear; without `clusters`, each row is its own.
+    """Number the clusters of `n` rows from 0 in order of appearance; without `clusters`, each row is its own.
 
-    The order of appearance, not that of a set, so that the numbers are the same in every process. InputError: a label is None,
-    NaN or cannot be hashed.
+    Raises InputError if a label is None, NaN or not hashable.
     """
     if clusters is None:
         return np.arange(n, dtype=np.int64)
@@ -70,19 +66,19 @@ def cluster_codes(where: str, clusters: Labels | None, n: int) -> IntArray:
 
 
 def used_codes(where: str, labels: Labels | None, used: IntArray) -> IntArray:
-    """Number the clusters of the rows that are used, from 0 without gaps; as `cluster_codes`."""
+    """Number the clusters of the used rows from 0 without gaps; as `cluster_codes`."""
     codes = None if labels is None else cluster_codes(where, labels, len(labels))[used]
     return cluster_codes(where, codes, len(used))
 
 
 def check_choice(where: str, name: str, value: object, choices: Iterable[object]) -> None:
-    """Check that an option is one of its choices, which InputError lists."""
+    """Raise InputError, with the choices, unless an option is one of them."""
     if value not in (known := tuple(choices)):
         raise unknown_name(f"{where}: there is no {name}={value!r}", value, map(str, known))
 
 
 def rows_by_group(groups: IntArray) -> list[IntArray]:
-    """Return the numbers of the rows of each group."""
+    """Return the row numbers of each group."""
     if not len(groups):
         return []
     order = np.argsort(groups, kind="stable")
@@ -90,7 +86,7 @@ def rows_by_group(groups: IntArray) -> list[IntArray]:
 
 
 def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
-    """Return for each row the number of its cell, and the columns of the distinct cells: ties cost nothing."""
+    """Return the cell number of each row, and the columns of the distinct cells, so that ties cost nothing."""
     cells = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         levels, codes = np.unique(column, return_inverse=True)
@@ -100,14 +96,14 @@ def distinct_rows(*columns: Any) -> tuple[IntArray, tuple[FloatArray, ...]]:
 
 
 class Canonical(NamedTuple):
-    """Rows by what they hold, and the clusters of the rows in that order, numbered by what they hold."""
+    """Rows in canonical order, and their clusters, numbered by content."""
 
     order: IntArray
-    """Numbers of the rows; sorted by the columns, and where these are equal by cluster."""
+    """Row numbers; sorted by the columns, and for equal rows by cluster."""
     clusters: IntArray
-    """One for each row in that order, from 0."""
+    """Cluster of each row in that order, from 0."""
     groups: IntArray | None = None
-    """Number of each row's group in that order, from 0 in the order of appearance; None without groups."""
+    """Group of each row in that order, from 0 by appearance; None without groups."""
 
     @property
     def n_clusters(self) -> int:
@@ -116,10 +112,10 @@ class Canonical(NamedTuple):
 
 
 def canonical(columns: Columns, clusters: IntArray, groups: IntArray | None = None) -> Canonical:
-    """Return the order of rows by what they hold in one column or more, without NaN, and of their clusters.
+    """Return the order of rows, and of their clusters, by the content of one or more columns without NaN.
 
-    Rows that hold the same are told apart by what else is in their cluster and group (such as their system), as far as needed
-    (colour refinement). Clusters and groups are numbered from 0 without gaps.
+    Equal rows are distinguished by the other rows of their cluster and group (such as their system), as far as needed (colour
+    refinement). Clusters and groups are numbered from 0 without gaps.
     """
     codes = _distinct(columns)
     partitions = [clusters] if groups is None else [clusters, groups]
@@ -145,10 +141,7 @@ def canonical_rows(
     metrics: Iterable[Columns] = (),
     groups: Labels | None = None,
 ) -> Canonical:
-    """Return the order of those rows of `columns`, and of the columns of `metrics`, that are used: their numbers among all.
-
-    `clusters` and `groups` are labels of all rows. No metric is preferred to another, see `symmetric`.
-    """
+    """Return the canonical order of the used rows, as numbers among all rows; the order of `metrics` has no effect."""
     beside, *compared = ([column[used] for column in of] for of in (columns, *metrics))
     group_codes = None if groups is None else used_codes(where, groups, used)
     rows = canonical(symmetric(compared, beside), used_codes(where, clusters, used), group_codes)
@@ -156,10 +149,7 @@ def canonical_rows(
 
 
 def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | IntArray]:
-    """Return the columns of metrics, after the shared ones, in an order that does not depend on their names.
-
-    So that a test of B against A makes the same draws as one of A against B.
-    """
+    """Return the shared columns, then those of the metrics in an order independent of the input: A - B draws as B - A."""
 
     def content(columns: Columns) -> list[list[float]]:
         order = np.lexsort([*columns[::-1], *beside[::-1]])
@@ -169,12 +159,12 @@ def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | 
 
 
 def _column(where: str, name: str, values: Any, *, has_gaps: bool) -> CheckedColumn:
-    # A mask says "no value here" in a way that every numpy function reads differently, or not at all.
+    # numpy functions treat masks differently, or ignore them.
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{where}: {name} is a masked array. Give a list with None where there is no value.")
     is_numeric = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "fiub"
     if is_numeric and np.isfinite(values).all():
-        # There is nothing to look for: a million values are checked at once.
+        # A valid array needs no check by row, which matters for a million values.
         return CheckedColumn(np.asarray(values, dtype=np.float64), np.ones(len(values), dtype=np.bool_))
     present = np.array([value is not None or not has_gaps for value in values], dtype=np.bool_)
     remedy = "Give None where there is no value." if has_gaps else "Leave the row out."
@@ -198,7 +188,6 @@ def _number(where: str, name: str, index: int, value: Any, remedy: str) -> float
 
 
 def _distinct(columns: Columns) -> IntArray:
-    """Number each row by its place among the distinct rows."""
     order = np.lexsort(columns[::-1])
     is_new = np.zeros(len(order), dtype=np.bool_)
     for column in columns:
@@ -209,11 +198,11 @@ def _distinct(columns: Columns) -> IntArray:
 
 
 def _ranks(groups: IntArray, codes: IntArray) -> IntArray:
-    """For each row the rank of its group among the distinct groups, by the sorted codes of the group's rows."""
+    """Return for each row the rank of its group among the distinct groups, by the sorted codes of the group's rows."""
     sizes = np.bincount(groups)
     if len(sizes) == len(groups):
         return codes
-    # Big-endian integers compare as their bytes do.
+    # Big-endian integers sort like their bytes.
     content = codes[np.lexsort((codes, groups))].astype(">i8").tobytes()
     ends = (8 * np.cumsum(sizes)).tolist()
     keys = [content[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]

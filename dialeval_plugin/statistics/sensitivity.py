@@ -14,14 +14,13 @@ from .rows import optional_numbers, same_length
 def sensitivity_range(
     scores: OptionalNumbers, ratings: OptionalNumbers, *, coefficient: str = "spearman"
 ) -> tuple[float | None, float | None]:
-    """Return a coefficient with the unscored rows filled in against the ratings, and with them; None where undefined.
+    """Return a coefficient with unscored rows filled in against the ratings, and in agreement; None if undefined.
 
-    For the upper end, unscored rows get their rating as a score, stretched to the range of the scores; for the lower end, the
-    other way round. Rows without a rating are left out. This is no bound: in a simulation with 5 to 50 % of the scores left out
-    at random, it held the value of the whole set in 96 to 99 % of 300 sets (Pearson, Spearman, Kendall b). For pairwise
-    accuracy it is a bound: no pair with an unscored row agrees, or all do.
-
-    InputError: lengths differ, or a value is neither None nor a finite number.
+    For the upper end, an unscored row gets its rating as score, rescaled to the range of the scores; for the lower end, in
+    reverse. Rows without a rating are left out. This is not a bound: in a simulation with 5 to 50 % of the scores missing at
+    random, it contained the value of the whole set in 96 to 99 % of 300 sets (Pearson, Spearman, Kendall b). For pairwise
+    accuracy it is a bound: no pair with an unscored row agrees, or all do. Raises InputError if lengths differ, or a value is
+    neither None nor finite.
 
     Example:
         >>> [round(end, 3) for end in sensitivity_range([1, 2, 4, None, 5], [1, 2, 3, 4, 5])]
@@ -36,7 +35,7 @@ def sensitivity_range(
     if value is None or present.all():
         return value, value
     if entry.has_epsilon:
-        # Pairs of scored rows stay as they are; of all others none agrees, or all do.
+        # Pairs of scored rows are fixed; of all other pairs none agrees, or all do.
         n_known, n_pairs = (n * (n - 1) / 2 for n in (int(present.sum()), len(x)))
         return value * n_known / n_pairs, (value * n_known + n_pairs - n_known) / n_pairs
     lowest, highest = x[present].min(), x[present].max()

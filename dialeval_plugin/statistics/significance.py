@@ -1,7 +1,7 @@
-"""Whether one metric agrees better with people than another, on the rows that both have.
+"""Tests of whether one metric agrees better with people than another, on the rows scored by both.
 
-Rows without both scores and a rating are left out and counted. Where either coefficient is undefined there is no difference,
-and `reason` says why. InputError: lengths differ, a value is neither None nor a finite number, or an option is wrong.
+Other rows are left out and counted. If a coefficient is undefined, the difference is None and has a `reason`. InputError:
+lengths differ, a value is neither None nor finite, or an option is wrong.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .levels import AverageBy, LevelOrSystem, LevelStatistic, RatingTable, Rows,
 from .rows import optional_numbers, same_length
 
 EXACT_UNITS = 8
-"""Most clusters that are swapped in all 2**8 ways; more are swapped at random."""
+"""Largest number of clusters that are swapped in all 2**8 ways; with more, swaps are random."""
 
 ROUNDING = 1e-12
-"""Differences nearer than this are the same: a permutation that only renames the rows must count as large as the data."""
+"""Differences closer than this are equal: a permutation that only renames rows must count as large as the data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Paired(RatingTable):
 
 
 class Measure(NamedTuple):
-    """A coefficient at a level, by which metrics are compared."""
+    """Coefficient at a level, by which metrics are compared."""
 
     coefficient: str = "spearman"
     level: LevelOrSystem = "turn"
@@ -50,16 +50,16 @@ DEFAULT_MEASURE = Measure()
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A test of two metrics; JSON-able, never NaN.
+    """Test of two metrics; JSON-able, never NaN.
 
     Attributes:
-        value_a: of metric A on the rows that both have; None where undefined.
-        p_value: share of such data that would differ as much if A and B were equally good; None where there is none.
-        n_both: rows with both scores and a rating, which all of this rests on.
-        n_clusters: what is swapped: clusters, or rows where there are none.
-        n_degenerate: of `n_rounds` permutations, those on which the difference is undefined.
-        is_exact: whether all permutations were tried.
-        reason: why there is no p-value; None where there is.
+        value_a: coefficient of metric A on the rows scored by both; None if undefined.
+        p_value: probability of at least this difference if A and B were equally good; None if undefined.
+        n_both: rows with both scores and a rating, which the test uses.
+        n_clusters: number of swapped units: clusters, or rows without clusters.
+        n_degenerate: those of the `n_rounds` permutations on which the difference is undefined.
+        is_exact: whether all permutations were made.
+        reason: why there is no p-value; None if there is one.
     """
 
     value_a: float | None = None
@@ -75,20 +75,19 @@ class Comparison:
 
     @property
     def difference(self) -> float | None:
-        """The value of A less that of B; None where either is undefined."""
+        """Value of A minus that of B; None if either is undefined."""
         return None if self.value_a is None or self.value_b is None else self.value_a - self.value_b
 
 
 def permutation_test(paired: Paired, measure: Measure = DEFAULT_MEASURE, *, rounds: int = 1000, seed: int = 0) -> Comparison:
     r"""Compare two metrics by swapping their scores (PERM-BOTH of Deutsch, Dror and Roth 2021, as in mt-metrics-eval).
 
-    Both metrics' scores are standardised, for else a swap would mix scales. If the metrics were equally good, swapping the
-    two scores of a row would change nothing, so the difference of the coefficients is compared with those after random
-    swaps: of single rows, or of all rows of a cluster at once. Of both metrics higher scores are better.
-    p-value: $(c + 1)/(n + 1)$ of n swaps, c of which differ at least as much, so it is never 0; with `EXACT_UNITS` clusters or
-    fewer all $2^u$ swaps are made, the data among them, and it is $c / 2^u$. A swap on which a coefficient is undefined counts
-    as differing as much. Pairwise accuracy is calibrated anew after each swap. There is none of one cluster only.
-    Cost: two coefficients a round; calibrated pairwise accuracy sorts all differences of scores each time.
+    Scores are standardised first, so that swaps do not mix scales. If the metrics were equally good, swapping the two scores of
+    a row would change nothing, so the difference of the coefficients is compared with those after random swaps: of single rows,
+    or of all rows of a cluster at once. Higher scores are better. p-value: $(c + 1)/(n + 1)$ for n swaps, c of which differ at
+    least as much, so it is never 0; with at most `EXACT_UNITS` clusters all $2^u$ swaps are made, including the data, and it is
+    $c / 2^u$. A swap with an undefined coefficient counts in c. Pairwise accuracy is calibrated again after each swap. None
+    with one cluster only. Cost: two coefficients per round; calibrated pairwise accuracy sorts all score differences each time.
 
     Example:
         >>> paired = Paired(scores_a=[1, 2, 3, 4, 5, 6], scores_b=[2, 1, 6, 3, 4, 5], ratings=[1, 2, 3, 4, 5, 6])
@@ -110,7 +109,7 @@ def permutation_test(paired: Paired, measure: Measure = DEFAULT_MEASURE, *, roun
     comparison = replace(comparison, value_a=value_a, value_b=value_b)
     if not rounds:
         return replace(comparison, reason=f"{where}: rounds is 0, so there is no p-value. Ask for 1000 rounds.")
-    # Rounded, so that two metrics' scores that stand equally high are tied after a swap.
+    # Rounded, so that equal standardised scores of the two metrics are tied after a swap.
     a, b = (np.round(stats.zscore(scores) if np.ptp(scores) else 0 * scores, 12) for scores in rows.scores)
     n_large = n_degenerate = n_rounds = 0
     for swapped in swaps(comparison.n_clusters, n_swaps=rounds, seed=seed):
@@ -130,7 +129,7 @@ def permutation_test(paired: Paired, measure: Measure = DEFAULT_MEASURE, *, roun
 def paired_bootstrap(
     paired: Paired, measure: Measure = DEFAULT_MEASURE, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
-    """Return the coefficient of metric A less that of B, with an interval from resamples of clusters that both share.
+    """Return the coefficient of metric A minus that of B, with an interval from resamples of shared clusters.
 
     There is no p-value. The epsilon of pairwise accuracy is that of each metric on the whole data.
     """
@@ -145,11 +144,10 @@ def difference_intervals(
     *,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[tuple[str, str], Estimate]:
-    """Return for each pair of metrics what `paired_bootstrap` does, at the cost of one metric instead of one pair.
+    """Return `paired_bootstrap` for each pair of metrics, at the cost of one metric instead of one pair.
 
-    Pairs that have the same rows in common share the resamples, on which each metric's coefficient is taken once. The order of
-    the clusters, and so what is drawn, follows from all of these metrics: the ends of an interval differ a little from those of
-    a pair that stands alone.
+    Pairs with the same common rows share the resamples, on which each metric's coefficient is computed once. The order of
+    clusters, and so the draws, depend on all these metrics: intervals differ slightly from those of a single pair.
 
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 5, 4, 3, 2, 1]
@@ -180,7 +178,6 @@ def difference_intervals(
 def _differences(
     names: Sequence[str], pairs: Sequence[tuple[str, str]], rows: Rows, measure: Measure, bootstrap: Bootstrap
 ) -> dict[tuple[str, str], Estimate]:
-    """Differences of pairs of metrics that have all of these rows in common."""
     name = f"difference of {measure.coefficient}"
     values: dict[str, float] = {}
     resampled: dict[str, Resampled] = {}
@@ -204,17 +201,17 @@ def _differences(
 
 
 def resampled_difference(paired: Paired, measure: Measure = DEFAULT_MEASURE) -> Resampled:
-    """Return the coefficient of metric A less that of B as `paired_bootstrap` resamples it; StatisticUndefined where it is."""
+    """Return the difference that `paired_bootstrap` resamples; raises StatisticUndefined if either coefficient is undefined."""
     rows, resampled = _common_rows("resampled_difference", paired, measure), []
     for x in rows.scores:
         statistic = _calibrated(measure, rows, x)
-        statistic.value(x)  # raises where there is none
+        statistic.value(x)  # raises if undefined
         resampled.append(statistic.resampled(x))
     return resampled[0] - resampled[1]
 
 
 def swaps(n_units: int, *, n_swaps: int, seed: int) -> Iterator[BoolArray]:
-    """Yield which units are swapped: all ways of `EXACT_UNITS` or fewer, else random ones."""
+    """Yield which units are swapped: all ways for at most `EXACT_UNITS`, else random ones."""
     if n_units <= EXACT_UNITS:
         yield from (np.array(swapped) for swapped in itertools.product([False, True], repeat=n_units))
         return
@@ -233,5 +230,4 @@ def _calibrated(measure: Measure, rows: Rows, x: FloatArray) -> LevelStatistic:
 
 
 def _value(measure: Measure, rows: Rows, x: FloatArray) -> float:
-    """The measure of scores x; StatisticUndefined where it has none."""
     return _calibrated(measure, rows, x).value(x).value

@@ -1,7 +1,4 @@
-"""Space that shows the leaderboard, one self-contained HTML file: `python app.py`.
-
-If dialeval-plugin is installed (see requirements.txt), a second tab scores a pasted conversation.
-"""
+"""Space that shows the leaderboard; if dialeval-plugin is installed, a second tab scores a pasted conversation."""
 
 import html
 import importlib.util

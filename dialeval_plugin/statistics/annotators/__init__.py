@@ -1,1 +1,1 @@
-"""Whether an evaluator may stand in for a person, and what more people or more conversations would add."""
+"""Whether an evaluator can replace a person, and the gain from more people or more conversations."""

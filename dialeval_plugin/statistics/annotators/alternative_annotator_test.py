@@ -1,8 +1,8 @@
-"""The alternative annotator test: may an evaluator stand in for a person who labels?
+"""The alternative annotator test: whether an evaluator can replace a human annotator.
 
-Each person is left out in turn. On every row of this person, one of two is closer to the labels of the others: the person or
-the evaluator. The evaluator matches a person whom it follows closely enough, and may stand in for one if it matches half of
-them (Calderon, Reichart and Dror, ACL 2025, arXiv 2501.10970).
+Each person is left out in turn. On each row labelled by this person, either the person or the evaluator is closer to the labels
+of the others. The evaluator matches a person if it is closer often enough, and can replace one if it matches half of them
+(Calderon, Reichart and Dror, ACL 2025, arXiv 2501.10970).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dialeval_plugin.statistics.rows import canonical_rows, check_choice
 Calibration: TypeAlias = Literal["none", "quantiles", "isotonic"]
 
 MIN_ROWS = 30
-"""A person with fewer labels is not left out: the t-test needs as many (section 3 of the paper)."""
+"""Smallest number of labels of a person who is left out, as the t-test needs (section 3 of the paper)."""
 FEW_RATERS = 3
 PASSING_RATE = 0.5
 N_FOLDS = 5
@@ -43,12 +43,12 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class RaterComparison:
-    """The evaluator against one person.
+    """The evaluator compared with one person.
 
     Attributes:
         advantage: share of the rows on which the evaluator is at least as close to the others as the person is.
-        p_value: one-sided, of the hypothesis that the person is ahead by epsilon or more.
-        is_matched: whether that is rejected, after the correction for all persons.
+        p_value: one-sided, for the hypothesis that the person is closer by epsilon or more.
+        is_matched: whether the hypothesis is rejected, after correction for the number of persons.
     """
 
     rater: str
@@ -64,11 +64,11 @@ class AlternativeAnnotatorTest:
     """Result of the test of one evaluator.
 
     Attributes:
-        advantage: mean of the persons' `advantage`, from 0 to 1, by which evaluators are compared.
+        advantage: mean `advantage` over the persons, in [0, 1]; use it to compare evaluators.
         winning_rate: share of the persons whom the evaluator matches.
-        over_constant: how much more often the evaluator is closer than the person, less how often it is not as close, than the
-            best evaluator that gives every row the same label; from -2 to 2.
-        cautions: what to know before the answer is relied on.
+        over_constant: share of rows where the evaluator is closer, minus the share where the person is, minus the same
+            difference for the best constant label; in [-2, 2].
+        cautions: remarks on how reliable the result is.
     """
 
     evaluator: str
@@ -81,13 +81,13 @@ class AlternativeAnnotatorTest:
 
     @property
     def passes(self) -> bool:
-        """Whether the evaluator may stand in for a person: it matches half of them, and is better than a constant answer."""
+        """Whether the evaluator can replace a person: it matches half of them, and is better than a constant label."""
         gain = self.over_constant.value if self.over_constant.ci_low is None else self.over_constant.ci_low
         return self.winning_rate >= PASSING_RATE and (gain or 0) > 0
 
     @property
     def verdict(self) -> str:
-        """The answer in plain words."""
+        """Result in plain words."""
         answer = "yes" if self.passes else "not shown"
         if self.winning_rate >= PASSING_RATE and not self.passes:
             answer = "unclear, as one that says the same of every row may do as well"
@@ -103,7 +103,7 @@ class AlternativeAnnotatorTest:
         return {**asdict(self), "passes": self.passes, "verdict": self.verdict}
 
     def to_pandas(self) -> Any:
-        """Return the comparisons as a DataFrame, a row a person."""
+        """Return the comparisons as a DataFrame, one row per person."""
         return optional("pandas", "to_pandas").DataFrame([asdict(one) for one in self.comparisons])
 
 
@@ -116,25 +116,24 @@ def alternative_annotator_test(
 ) -> AlternativeAnnotatorTest:
     r"""Leave out each person in turn, and test whether the evaluator matches this person.
 
-    Closeness to the others' labels: the share of them that are the same (binary, nominal), or the negative root of the mean
-    squared difference (ordinal, interval). With $d_i$ = 1 where the person is closer, -1 where the evaluator is, and 0 for a
-    tie, the hypothesis that the mean of d is `epsilon` or more is tested with the cluster-robust error $s^2 = \frac{G}{G - 1}
-    \sum_g (\sum_{i \in g} (d_i - \bar d))^2 / n^2$ of G conversations and $G - 1$ degrees of freedom: the paper's t-test where
-    each row is a conversation. If all d are the same, p is its bound $(1 - \epsilon)^G$. p-values are corrected for a false
-    discovery rate of `FALSE_DISCOVERIES` (Benjamini and Yekutieli 2001). Rows with one label or no score are left out.
+    Closeness to the others' labels is the share of equal labels (binary, nominal), or the negative root mean squared difference
+    (ordinal, interval). With $d_i$ = 1 if the person is closer, -1 if the evaluator is, and 0 for a tie, the hypothesis that
+    the mean of d is `epsilon` or more is tested with the cluster-robust error $s^2 = \frac{G}{G - 1} \sum_g (\sum_{i \in g}
+    (d_i - \bar d))^2 / n^2$ of G conversations and $G - 1$ degrees of freedom: the paper's t-test if each row is a
+    conversation. If all d are equal, p is its bound $(1 - \epsilon)^G$. The false discovery rate of the p-values is
+    `FALSE_DISCOVERIES` (Benjamini and Yekutieli 2001). Rows with one label or no score are left out.
 
     Args:
         judged: the evaluator's answers with the labels.
-        epsilon: what an evaluator is granted for being cheaper, from 0 to below 1. The paper advises 0.2 for experts, 0.15
-            for skilled people and 0.1 for crowdworkers.
-        calibration: how scores become labels. "none": they are labels. "quantiles": the label at the same quantile.
-            "isotonic": the mean label of such scores by isotonic regression. Both are fitted to other conversations. None:
-            scores have to be numbers that people gave.
-        bootstrap: of the interval of the mean advantage.
+        epsilon: allowance for the evaluator's lower cost, in [0, 1). The paper recommends 0.2 for experts, 0.15 for skilled
+            people and 0.1 for crowdworkers.
+        calibration: how scores become labels. "none": they are labels. "quantiles": the label at the same quantile. "isotonic":
+            the mean label by isotonic regression. Both are fitted to other conversations. None: scores have to be numbers used
+            as labels.
+        bootstrap: settings of the interval of the mean advantage.
 
     Raises:
-        InputError: epsilon is out of its range, scores are on another scale and no calibration is chosen, or nobody can be left
-            out.
+        InputError: epsilon is out of range, scores are on another scale without a calibration, or nobody can be left out.
 
     Example:
         >>> from dialeval_plugin.labels.table import Scale
@@ -171,7 +170,7 @@ def alternative_annotator_test(
         persons.append((of, others, _closeness(labels[of, place], others, is_category=is_category)))
 
     def differences(answers: FloatArray) -> FloatArray:
-        """The d of each row and person, NaN where the person did not label the row."""
+        """Return d for each row and person, NaN if the person did not label the row."""
         signs = np.full((len(labels), len(tested)), np.nan)
         for column, (of, others, own) in enumerate(persons):
             ahead = own - _closeness(answers[of], others, is_category=is_category)
@@ -208,7 +207,7 @@ def alternative_annotator_test(
 
 
 def clustered_t_test(differences: FloatArray, clusters: IntArray, epsilon: float) -> float:
-    """Return the p-value of the hypothesis that the mean of `differences`, from -1 to 1, is `epsilon` or more; see above."""
+    """Return the p-value of the hypothesis that the mean of `differences`, in [-1, 1], is `epsilon` or more."""
     mean, sizes = differences.mean(), np.bincount(clusters)
     n_clusters = int((sizes > 0).sum())
     residuals = np.bincount(clusters, weights=differences) - mean * sizes
@@ -220,13 +219,12 @@ def clustered_t_test(differences: FloatArray, clusters: IntArray, epsilon: float
 
 @np.errstate(invalid="ignore")
 def _mean_over_raters(n_raters: int, place: int, drawn: FloatArray) -> FloatArray:
-    """The mean of the raters' means; the numbers of their rows come first."""
+    """Return the mean of the raters' means; `drawn` starts with their numbers of rows."""
     of_raters = drawn[:, place * n_raters : (place + 1) * n_raters]
     return np.asarray((of_raters / drawn[:, :n_raters]).mean(axis=1))
 
 
 def _closeness(labels: FloatArray, others: FloatArray, *, is_category: bool) -> FloatArray:
-    """Closeness of a label of each row to those of the others; higher is closer."""
     if not is_category:
         return np.asarray(-np.sqrt(np.nanmean((others - labels[:, None]) ** 2, axis=1)))
     return np.asarray(np.nanmean(np.where(np.isnan(others), np.nan, labels[:, None] == others), axis=1))
@@ -235,7 +233,6 @@ def _closeness(labels: FloatArray, others: FloatArray, *, is_category: bool) -> 
 def _answers(
     judged: JudgedLabels, scores: FloatArray, labels: FloatArray, clusters: IntArray, calibration: Calibration | None
 ) -> FloatArray:
-    """Answers of the evaluator on the scale of the labels."""
     scale, known = judged.labels.scale, labels[~np.isnan(labels)]
     check_choice("alternative annotator test", "calibration", calibration, (None, "none", "quantiles", "isotonic"))
     if calibration == "none" or (calibration is None and (judged.scale is not None or np.isin(scores, known).all())):

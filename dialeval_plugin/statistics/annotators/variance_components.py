@@ -1,8 +1,8 @@
-"""Where the variance of ratings comes from, and what more raters or more conversations would add: generalizability theory.
+"""Variance components of ratings, and the gain from more raters or conversations (generalizability theory).
 
-A rating is a mean, plus independent effects of its system, conversation, response and rater, plus a residual, which also holds
-what a rater thinks of one response (Cronbach et al. 1972; Brennan 2001). An effect is in it where the data can tell it apart:
-that of conversations where some have several responses, that of raters where it is known who gave which rating.
+A rating is a mean plus independent effects of its system, conversation, response and rater, plus a residual, which includes a
+rater's opinion of one response (Cronbach et al. 1972; Brennan 2001). An effect is estimated if the data identify it:
+conversations if some have several responses, raters if it is known who gave which rating.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from dialeval_plugin.statistics.rows import canonical_rows, cluster_codes
 
 SOURCES = ("systems", "conversations", "responses", "raters", "residual")
 _OF_CLUSTER = ("conversations", "responses")
-"""Effects whose levels lie within one cluster."""
+"""Effects whose levels belong to one cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceComponents:
-    """The variance of one rating by its source.
+    """Variance of one rating by source.
 
     Attributes:
-        of: a component for each of `SOURCES` that can be told apart, 0 where its estimate is negative. Intervals are for
-            other conversations of the same systems and raters.
-        n_raters: ratings of a response (harmonic mean); `n_responses` of a conversation, `n_conversations` of a system.
+        of: component of each identifiable source of `SOURCES`; negative estimates become 0. Intervals generalise to other
+            conversations of the same systems and raters.
+        n_raters: ratings per response (harmonic mean); `n_responses` per conversation, `n_conversations` per system.
     """
 
     of: Mapping[str, Estimate]
@@ -42,11 +42,11 @@ class VarianceComponents:
     n_conversations: float
 
     def variance(self, *sources: str) -> float:
-        """Return the sum of components, 0 for one that cannot be told apart."""
+        """Return the sum of components; those not identifiable count as 0."""
         return math.fsum(self.of[source].value or 0.0 for source in sources if source in self.of)
 
     def reliability(self, n_raters: float) -> float:
-        """Return the share of the variance of means of `n_raters` ratings that is between responses: dependability, 0 to 1."""
+        """Return the share of the variance of means of `n_raters` ratings between responses: dependability, in [0, 1]."""
         true, error = self.variance(*SOURCES[:3]), self.variance(*SOURCES[3:])
         return true / (true + error / n_raters)
 
@@ -56,7 +56,7 @@ class VarianceComponents:
         return math.sqrt((self.variance("conversations") + of_response / self.n_responses) / n_conversations)
 
     def worth_of_raters(self, more: int) -> float:
-        """Return the number of conversations a system that narrow its mean as much as `more` raters a response."""
+        """Return the number of conversations per system that reduce its error as much as `more` raters per response."""
         errors = [self.standard_error(self.n_conversations, self.n_raters + extra) for extra in (0, more)]
         return self.n_conversations * ((errors[0] / errors[1]) ** 2 - 1) if errors[1] else math.inf
 
@@ -68,12 +68,11 @@ class VarianceComponents:
 def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> VarianceComponents:
     r"""Return the variance components of ratings on an interval scale, by Henderson's method 1 (1953).
 
-    Of each effect f with levels i, $T_f = \sum_i y_{i.}^2 / n_i$; of the mean, $T_\mu = y_{..}^2 / N$. The differences $T_f -
-    T_\mu$ and $\sum y^2 - T_\mu$ are set equal to their expectations, which are linear in the components:
-    $E T_f = N \mu^2 + \sum_g \sigma_g^2 \sum_{ij} n_{ij}^2 / n_i + L_f \sigma^2$ for L levels. On balanced data that is the
-    analysis of variance. Ratings may be missing.
-
-    StatisticUndefined: no two rows have two ratings, all ratings are the same, or effects cannot be told apart.
+    For each effect f with levels i, $T_f = \sum_i y_{i.}^2 / n_i$; for the mean, $T_\mu = y_{..}^2 / N$. The differences $T_f -
+    T_\mu$ and $\sum y^2 - T_\mu$ are equated with their expectations, which are linear in the components: $E T_f = N \mu^2 +
+    \sum_g \sigma_g^2 \sum_{ij} n_{ij}^2 / n_i + L_f \sigma^2$ for L levels. On balanced data this is the analysis of variance.
+    Ratings may be missing. Raises StatisticUndefined if no two rows have two ratings, all ratings are equal, or effects are not
+    identifiable.
 
     Example:
         >>> from dialeval_plugin.labels.table import Scale
@@ -106,7 +105,7 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
     if any(math.isnan(one.value) for one in computed.values()):
         raise StatisticUndefined(f"{where}: effects of {', '.join(names)} cannot be told apart. Have more rows rated twice.")
     counts = Counts(len(table.ids), n_rows, rows.n_clusters, len(table.ids) - n_rows)
-    # A context that several systems answered is a conversation of each.
+    # A context answered by several systems is a conversation of each.
     n_conversations = len(np.unique(codes.get("systems", 0 * row) * rows.n_clusters + codes["conversations"]))
     return VarianceComponents(
         of=bootstrap.estimates({name: (one.value, one) for name, one in computed.items()}, counts),
@@ -117,7 +116,7 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
 
 
 class _Components:
-    """The components on draws of clusters, from `sums`, what each cluster adds to them."""
+    """Components on draws of clusters; `sums` has the addends of each cluster."""
 
     def __init__(self, codes: Mapping[str, IntArray], values: FloatArray, clusters: IntArray) -> None:
         self.codes, self.places = codes, dict[tuple[str, ...], slice]()
@@ -154,7 +153,7 @@ class _Components:
 
     @np.errstate(invalid="ignore", divide="ignore")
     def of(self, drawn: FloatArray) -> FloatArray:
-        """Return a row of components a draw, the residual last; NaN where they cannot be told apart."""
+        """Return one row of components per draw, the residual last; NaN if they are not identifiable."""
         sums = {key: drawn[:, place] for key, place in self.places.items()}
         n, total, squares = (sums[name,][:, 0] for name in ("n", "total", "squares"))
         size = len(self.codes) + 1

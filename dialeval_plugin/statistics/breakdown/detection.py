@@ -1,12 +1,12 @@
 """Agreement of a breakdown detector with annotators: the metrics of the Dialogue Breakdown Detection Challenge.
 
-Each system turn was called by every annotator `O` (not a breakdown, NB), `T` (possible breakdown, PB) or `X` (breakdown, B); a
-detector gives a distribution over the three and one of them as its hard label. The definitions are those of the organisers'
-`eval.py` (Higashinaka et al. 2017, DBDC3), whose numbers come out here; two of its rules are not in the papers:
+Every annotator labelled each system turn `O` (not a breakdown, NB), `T` (possible breakdown, PB) or `X` (breakdown, B); a
+detector gives a distribution over the three and one of them as its hard label. The definitions and numbers are those of the
+organisers' `eval.py` (Higashinaka et al. 2017, DBDC3); two of its rules are not in the papers:
 
-- Ties between labels go to O before T before X. With a threshold, a turn on which no label reaches it is O.
-- Accuracy and F1(B) compare with the annotators' strict majority. F1(PB+B) compares with their lenient one, which is a
-  breakdown where T and X together have more than O: not the same as a strict majority of T or X.
+- Ties between labels go to O before T before X. With a threshold, a turn whose labels are all below it is O.
+- Accuracy and F1(B) use the annotators' strict majority. F1(PB+B) uses their lenient one, which is a breakdown if T and X
+  together have more than O: not the same as a strict majority of T or X.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, C
 from dialeval_plugin.statistics.rows import Canonical, CheckedColumn, canonical_rows, optional_numbers, same_length
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
-"""One row a system turn: P(NB), P(PB), P(B), or None where the detector gave no answer."""
+"""One row per system turn: P(NB), P(PB), P(B), or None if the detector gave no answer."""
 AnnotatorCounts: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
-"""One row a system turn: how many annotators said O, T and X. A row of zeros was not annotated."""
+"""One row per system turn: the numbers of annotators who said O, T and X. A row of zeros was not annotated."""
 
 LABELS = ("O", "T", "X")
 NOT_BREAKDOWN, POSSIBLE_BREAKDOWN, BREAKDOWN = range(3)
-"""Places of the labels, in a distribution and as hard labels."""
+"""Indices of the labels, in a distribution and as hard labels."""
 ALWAYS_BREAKDOWN = (0.0, 0.0, 1.0)
-"""Answer of the baseline that calls every turn a breakdown; F1(B) of about 0.4 and F1(PB+B) of about 0.6 need no skill."""
+"""Answer of the baseline that calls every turn a breakdown; it reaches an F1(B) of about 0.4 and F1(PB+B) of about 0.6."""
 DEFAULT_CUT = 0.5
 SUM_TOLERANCE = 0.01
-"""Detectors publish rounded shares: three of 0.33 are a distribution."""
+"""Detectors publish rounded shares: three times 0.33 is a distribution."""
 
 MERGES: Mapping[str, tuple[tuple[int, ...], ...]] = MappingProxyType(
     {"nb_pb_b": ((0,), (1,), (2,)), "nb_pbb": ((0,), (1, 2)), "nbpb_b": ((0, 1), (2,))}
 )
-"""Which labels count as one class: none, PB with B, NB with PB."""
+"""Labels merged into one class: none, PB with B, NB with PB."""
 METRICS = ("accuracy", "f1_b", "f1_pb_b", *(f"{name}_{merge}" for name in ("jsd", "mse") for merge in MERGES))
 
 
 class Detections(NamedTuple):
-    """Answers of a detector for some turns, in the challenge's terms; None where it gave none."""
+    """Answers of a detector for some turns, in the challenge's terms; None without an answer."""
 
     distributions: Distributions
     labels: Sequence[int | None]
@@ -65,22 +65,22 @@ def breakdown_metrics(
 ) -> dict[str, Estimate]:
     """Return every metric of `METRICS` by name, with intervals from the same resamples; counts are of system turns.
 
-    Accuracy: share of the turns whose hard label is the strict majority's. F1(B), F1(PB+B): 2 tp / (2 tp + fp + fn) of X, and
-    of T or X; undefined where neither the detector nor the annotators ever say so. JSD: Jensen-Shannon divergence, logarithms
-    to base 2, no square root, the mean over turns. MSE: mean of the squared differences over the 2 or 3 classes, then over
-    turns. All are from 0 to 1. A turn without annotation (unrated) or without a distribution (unscored) is left out and
+    Accuracy: share of the turns whose hard label is the strict majority's. F1(B), F1(PB+B): 2 tp / (2 tp + fp + fn) for X, and
+    for T or X; undefined if neither the detector nor the annotators ever use the label. JSD: Jensen-Shannon divergence with
+    logarithms to base 2 and no square root, averaged over turns. MSE: mean squared difference over the 2 or 3 classes, then
+    over turns. All are in [0, 1]. Turns without annotation (unrated) or without a distribution (unscored) are left out and
     counted.
 
     Args:
-        distributions: the detector's, of shape (turns, 3).
-        counts: the annotators', of shape (turns, 3).
-        labels: the detector's hard labels; without them its likeliest, ties to O before T before X.
+        distributions: the detector's, shape (turns, 3).
+        counts: the annotators', shape (turns, 3).
+        labels: the detector's hard labels; by default the most probable label, ties to O before T before X.
         threshold: share of the annotators that a majority needs. The organisers' runs had 0.
         clusters: label of the dialogue of each turn; turns of one dialogue are resampled together.
-        bootstrap: of the intervals.
+        bootstrap: settings of the intervals.
 
     Raises:
-        InputError: lengths differ, a row is no distribution or no row of counts, or a label is not 0, 1 or 2.
+        InputError: lengths differ, a row is not a distribution or not counts, or a label is not 0, 1 or 2.
 
     Example:
         >>> found = breakdown_metrics(
@@ -110,9 +110,9 @@ def breakdown_differences(
     clusters: Labels | None = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[str, Estimate]:
-    """Return metric(one) - metric(other) by name, with intervals from resamples that both detectors share.
+    """Return metric(one) - metric(other) by name, with intervals from resamples shared by both detectors.
 
-    Only annotated turns that both detectors answered count. A metric that is undefined for one of them is left out.
+    Only annotated turns answered by both detectors count. A metric that is undefined for one of them is left out.
     """
     where = "breakdown_differences"
     same_length(where, one=one.distributions, other=other.distributions, counts=counts, clusters=clusters)
@@ -136,7 +136,7 @@ def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
 def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detections:
     """Turn breakdown scores s into distributions [1 - s, 0, s] and hard labels: X above `cut`, else O (METHODS, section 7).
 
-    Scores are in [0, 1], the higher the worse. The default cut of 0.5 is not tuned; `best_cut` tunes it on development data.
+    Scores are in [0, 1]; higher is worse. The default cut of 0.5 is not tuned; `best_cut` tunes it on development data.
     """
     column = _breakdown_scores("detections", scores)
     numbers = [float(value) if is_there else None for value, is_there in zip(*column, strict=True)]
@@ -147,10 +147,9 @@ def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detectio
 
 
 def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = "f1_b") -> float:
-    """Return the cut that gives `detections` the best value of `metric` on annotated development data; of several the lowest.
+    """Return the lowest cut with which `detections` has the best value of `metric` on annotated development data.
 
-    Candidates are -1, with which every turn is X, the midpoints between neighbouring scores, and the highest score, with which
-    none is. InputError: the metric is none of accuracy, f1_b and f1_pb_b, or no cut gives it a value.
+    Candidates are -1, midpoints between scores, and the highest score. InputError: unknown metric, or no cut gives it a value.
     """
     if metric not in ("accuracy", "f1_b", "f1_pb_b"):
         raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
@@ -175,8 +174,6 @@ def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = 
 
 
 class _Answers(NamedTuple):
-    """A detector's, checked, a row a turn."""
-
     distributions: FloatArray
     present: BoolArray
     labels: IntArray
@@ -185,7 +182,6 @@ class _Answers(NamedTuple):
 def _used_rows(
     where: str, annotations: IntArray, detectors: Sequence[_Answers], clusters: Labels | None
 ) -> tuple[Canonical, Counts]:
-    """The annotated turns that all detectors answered, and the numbers of turns."""
     is_annotated = annotations.sum(axis=1) > 0
     is_scored = np.logical_and.reduce([answers.present for answers in detectors])
     used = np.flatnonzero(is_annotated & is_scored)
@@ -198,7 +194,6 @@ def _used_rows(
 def _metrics(
     annotations: IntArray, answers: _Answers, rows: Canonical, threshold: float = 0.0
 ) -> dict[str, tuple[float, Resampled]]:
-    """The defined metrics of turns that count."""
     order, clusters, _ = rows
     if not len(order):
         return {}
@@ -210,7 +205,7 @@ def _metrics(
             np.stack([values[:, list(members)].sum(axis=1) for members in classes], axis=1) for values in (shares, predicted)
         )
         row_values |= {f"jsd_{merge}": _jensen_shannon(p, q), f"mse_{merge}": np.asarray(((p - q) ** 2).mean(axis=1))}
-    # Whether the detector says so, and whether the annotators do.
+    # Whether the detector and the annotators use the label.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
         "f1_pb_b": (hard != NOT_BREAKDOWN, _is_lenient_breakdown(shares, threshold)),
@@ -232,7 +227,7 @@ def _weighted_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 @np.errstate(invalid="ignore")
 def _weighted_f1(calls: BoolArray, true: BoolArray, weights: FloatArray) -> FloatArray:
-    # A resample in which nobody says so is degenerate: 0 / 0 is NaN, which marks it.
+    # If neither uses the label in a resample, 0 / 0 is NaN, which marks it as degenerate.
     return np.asarray(2 * (weights @ (calls & true)) / (weights @ calls.astype(np.float64) + weights @ true))
 
 
@@ -241,7 +236,7 @@ def _shares(counts: IntArray) -> FloatArray:
 
 
 def _strict(shares: FloatArray, threshold: float) -> IntArray:
-    # argmax takes the first of equals, which is the organisers' order.
+    # argmax takes the first of equal values, like the organisers.
     likeliest = shares.argmax(axis=1)
     return np.where(shares.max(axis=1, initial=0.0) >= threshold, likeliest, NOT_BREAKDOWN)
 
@@ -270,7 +265,7 @@ def _breakdown_scores(where: str, scores: OptionalNumbers) -> CheckedColumn:
 
 
 def _checked_answers(rows: Distributions, labels: Sequence[int | None] | None) -> _Answers:
-    """Without labels these are the likeliest; those of turns without a distribution may be None."""
+    """Check answers; hard labels default to the most probable ones, and may be None for turns without a distribution."""
     values = np.zeros((len(rows), len(LABELS)))
     present = np.array([row is not None for row in rows], dtype=np.bool_)
     for index, row in enumerate(rows):
@@ -280,7 +275,7 @@ def _checked_answers(rows: Distributions, labels: Sequence[int | None] | None) -
             numbers = np.array(row, dtype=object).astype(np.float64)
         except (TypeError, ValueError):
             numbers = np.array([np.nan])
-        # A comparison with NaN is false.
+        # Comparisons with NaN are false.
         if not (numbers.shape == (len(LABELS),) and (numbers >= 0).all() and abs(numbers.sum() - 1) <= SUM_TOLERANCE):
             why = f"distributions[{index}] is {row!r}"
             raise InputError(f"breakdown_metrics: {why}. Give P(NB), P(PB), P(B), which sum to 1, or None.")

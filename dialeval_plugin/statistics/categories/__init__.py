@@ -1,1 +1,1 @@
-"""Agreement of labels: confusion matrices and what follows from them, Krippendorff's alpha, thresholds that a cost picks."""
+"""Agreement of labels: statistics of confusion matrices, Krippendorff's alpha, thresholds chosen by cost."""

@@ -1,10 +1,10 @@
-r"""Krippendorff's alpha (2011) as a function of sums, so that it is resampled: $1 - D_o / D_e$.
+r"""Krippendorff's alpha (2011) as a function of sums, for resampling: $1 - D_o / D_e$.
 
-With $o_{ck}$ how often label c meets label k in a row, each of the m labels of a row meeting the others with 1 / (m - 1), and
-$n_c = \sum_k o_{ck}$: $D_o = \sum o_{ck} \delta_{ck} / n$ and $D_e = \sum n_c n_k \delta_{ck} / (n(n - 1))$. $\delta$ is 1 for
-labels that differ (nominal), their squared difference (interval), or of labels in an order the squared number of labels given
-that lie between the two, which count by half themselves (ordinal). Range: 1 for full agreement, 0 for what chance gives. Rows
-with fewer than two labels count for nothing. NaN where all labels are the same. The reference is the package `krippendorff`.
+Let $o_{ck}$ count how often labels c and k are paired in a row, where each of the m labels of a row is paired with the others
+with weight 1 / (m - 1), and $n_c = \sum_k o_{ck}$. Then $D_o = \sum o_{ck} \delta_{ck} / n$ and $D_e = \sum n_c n_k \delta_{ck}
+/ (n(n - 1))$. $\delta$ is 1 for different labels (nominal), their squared difference (interval), or the squared number of
+labels given between the two, which count one half themselves (ordinal). Range: 1 for full agreement, 0 for chance. Rows with
+fewer than two labels are ignored. NaN if all labels are equal. The reference is the package `krippendorff`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .confusion import label_counts, people_cells
 
 
 def resampled_alpha(labels: FloatArray, clusters: IntArray, kind: ScaleKind, n_categories: int) -> Resampled:
-    """Return alpha between the raters of `labels[row, rater]`, NaN where there is none.
+    """Return alpha between the raters of `labels[row, rater]`, NaN without a label.
 
     Args:
-        labels: places of categories, or numbers on an interval scale.
+        labels: indices of categories, or numbers on an interval scale.
         clusters: number of each row's cluster, from 0.
-        kind: of the scale; labels of a binary one are nominal.
-        n_categories: of an interval scale it does not matter.
+        kind: kind of the scale; binary labels are nominal.
+        n_categories: ignored for an interval scale.
     """
     if kind != "interval":
         cells = people_cells(label_counts(labels, n_categories), clusters, is_weighted=True)
@@ -67,11 +67,10 @@ def _alpha_of_moments(sums: FloatArray) -> FloatArray:
 
 
 def alpha(counts: FloatArray) -> float:
-    """Return Krippendorff's nominal alpha from `counts[unit, answer]`, how many raters gave each answer.
+    """Return Krippendorff's nominal alpha (2011) from `counts[unit, answer]`, the number of raters who gave each answer.
 
-    Source: Krippendorff 2011.
-    Range: 1 for full agreement, 0 for what chance gives, below 0 for less. Missing values: a unit with fewer than two answers
-    is left out. StatisticUndefined: fewer than two different answers are left.
+    Range: 1 for full agreement, 0 for chance, below 0 for less. Units with fewer than two answers are left out. Raises
+    StatisticUndefined if fewer than two different answers are left.
     """
     pairable = counts[counts.sum(axis=1) > 1]
     if (pairable.sum(axis=0) > 0).sum() < 2:
@@ -80,10 +79,7 @@ def alpha(counts: FloatArray) -> float:
 
 
 def alpha_of_samples(counts: FloatArray) -> Statistic:
-    r"""Alpha of weighted samples of units, `weights[sample, unit]`.
-
-    Its cells are sums over units, so one matrix product serves all samples.
-    """
+    r"""Return alpha as a function of weighted samples of units, `weights[sample, unit]`; its cells are sums over units."""
     cells = people_cells(counts, np.arange(len(counts)), is_weighted=True)
     statistic = alpha_of_cells(counts.shape[1])
     return lambda weights: statistic(weights @ cells)

@@ -1,21 +1,21 @@
 r"""Statistics of a confusion matrix, as functions of its cells: `sums[sample, people's label * K + evaluator's label]`.
 
-Cells may be shares: a row that m people labelled adds 1/m to the cell of each label, so the statistics are those of the
-evaluator beside one person, drawn at random from those who labelled the row. With $n_{ij}$ the cells, n their sum, $r_i$ and
-$c_j$ the sums of people's label i and of the evaluator's label j:
+Cells may be shares: a row labelled by m people adds 1/m to the cell of each label, so the statistics compare the evaluator with
+one random person of each row. With cells $n_{ij}$, their sum n, and the sums $r_i$ of people's label i and $c_j$ of the
+evaluator's label j:
 
-- accuracy $\sum_i n_{ii} / n$; recall of a label $n_{ii} / r_i$, precision $n_{ii} / c_i$, F1 $2 n_{ii} / (r_i + c_i)$. Of two
-  labels the second is the positive one: tpr and tnr are the recall of both. Of more, F1 is the mean of the labels that occur.
-- balanced accuracy: mean recall of the labels that people gave.
-- mcc: Matthews' correlation, of more than two labels Gorodkin's (2004):
+- accuracy $\sum_i n_{ii} / n$; recall of a label $n_{ii} / r_i$, precision $n_{ii} / c_i$, F1 $2 n_{ii} / (r_i + c_i)$. With
+  two labels the second is positive, and tpr and tnr are the recalls. With more, F1 is the mean over labels that occur.
+- balanced accuracy: mean recall of the labels given by people.
+- mcc: Matthews' correlation, for more than two labels Gorodkin's (2004):
   $(n \sum n_{ii} - \sum r_i c_i) / \sqrt{(n^2 - \sum r_i^2)(n^2 - \sum c_i^2)}$, -1 to 1.
-- kappa (Cohen 1960): $(p_o - p_e) / (1 - p_e)$ with $p_e = \sum r_i c_i / n^2$; -1 to 1, 0 for what chance gives. Between two
-  people drawn at random it is Fleiss' (1971), where all rows have as many labels. Weighted (Cohen 1968), for labels in an
-  order: disagreements count $|i - j|$ (linear) or $(i - j)^2$ (quadratic).
-- ac1 (Gwet 2008): kappa with $p_e = \sum \pi_i (1 - \pi_i) / (K - 1)$, $\pi_i = (r_i + c_i) / 2n$. Where nearly all labels are
-  the same it stays near the accuracy, and kappa falls to 0.
+- kappa (Cohen 1960): $(p_o - p_e) / (1 - p_e)$ with $p_e = \sum r_i c_i / n^2$; -1 to 1, 0 for chance. Between two random
+  people it is Fleiss' (1971) if all rows have equally many labels. Weighted (Cohen 1968), for ordered labels:
+  disagreements count $|i - j|$ (linear) or $(i - j)^2$ (quadratic).
+- ac1 (Gwet 2008): kappa with $p_e = \sum \pi_i (1 - \pi_i) / (K - 1)$, $\pi_i = (r_i + c_i) / 2n$. If nearly all labels are
+  equal it stays near the accuracy, and kappa falls to 0.
 
-A value is NaN where a denominator is 0.
+A value is NaN if a denominator is 0.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _Cells = Callable[[FloatArray], FloatArray]
 
 
 def label_counts(labels: FloatArray, n_categories: int) -> FloatArray:
-    """Return how many people gave each row each label, of shape (rows, categories), from `labels[row, rater]`."""
+    """Return the number of people who gave each label, shape (rows, categories), from `labels[row, rater]`."""
     return np.stack([(labels == place).sum(axis=1) for place in range(n_categories)], axis=1).astype(np.float64)
 
 
 def evaluator_cells(answers: FloatArray, counts: FloatArray, clusters: IntArray) -> FloatArray:
-    """Return the cells of each cluster, of shape (clusters, K * K), people's label before the evaluator's.
+    """Return the cells of each cluster, shape (clusters, K * K), people's label before the evaluator's.
 
     Args:
         answers: the evaluator's label of each row, without NaN.
-        counts: as of `label_counts`; rows without a label add nothing.
+        counts: as returned by `label_counts`; rows without a label add nothing.
         clusters: number of each row's cluster, from 0.
     """
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
@@ -53,10 +53,9 @@ def evaluator_cells(answers: FloatArray, counts: FloatArray, clusters: IntArray)
 
 
 def people_cells(counts: FloatArray, clusters: IntArray, *, is_weighted: bool = False) -> FloatArray:
-    """Return the cells of two people drawn at random from those who labelled a row, summed over each cluster.
+    """Return the cells of two random people who labelled a row, summed over each cluster.
 
-    A row adds 1 in all, or, for Krippendorff's alpha, with `is_weighted` as much as it has labels. One with fewer than two adds
-    nothing.
+    A row adds 1, or with `is_weighted` (for Krippendorff's alpha) its number of labels; with fewer than two labels, nothing.
     """
     n = counts.sum(axis=1)
     weights = np.where(n > 1, 1 / np.maximum(1, n - 1) / (1 if is_weighted else np.maximum(1, n)), 0)
@@ -74,7 +73,7 @@ def _on_cells(statistic: _Cells, n_categories: int, sums: FloatArray) -> FloatAr
 
 
 def label_statistics(scale: Scale) -> dict[str, Statistic]:
-    """Return the statistics of labels on a scale of categories, by name, each a function of the cells, see the module."""
+    """Return the statistics of labels on a scale of categories by name, each a function of the cells; see the module."""
     n = len(scale.categories)
     named: dict[str, _Cells] = {
         "accuracy": lambda cells: _diagonal(cells).sum(axis=1) / cells.sum(axis=(1, 2)),
@@ -111,7 +110,7 @@ def _f1(cells: FloatArray) -> FloatArray:
 def _mcc(cells: FloatArray) -> FloatArray:
     n, rows, columns = cells.sum(axis=(1, 2)), cells.sum(axis=2), cells.sum(axis=1)
     spread = (n**2 - (rows**2).sum(axis=1)) * (n**2 - (columns**2).sum(axis=1))
-    # Sums of shares leave a rest where there is no spread.
+    # Rounding errors of shares remain if there is no spread.
     spread = np.where(spread > 1e-12 * n**4, spread, 0)
     return np.asarray((n * _diagonal(cells).sum(axis=1) - (rows * columns).sum(axis=1)) / np.sqrt(spread))
 

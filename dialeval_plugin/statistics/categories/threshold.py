@@ -1,7 +1,4 @@
-"""Threshold from which a row counts as positive, for the user's costs of a false pass and a false fail.
-
-Thresholds are chosen out of fold, over whole conversations: costs are measured on conversations that did not choose them.
-"""
+"""Thresholds chosen by the costs of a false pass and a false fail, which are measured on held-out conversations."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ N_FOLDS = 10
 
 
 class Costs(NamedTuple):
-    """Costs of letting a bad answer pass, and of failing a good one; only their ratio moves the threshold."""
+    """Costs of passing a bad answer, and of failing a good one; only their ratio affects the threshold."""
 
     false_pass: float = 1.0
     false_fail: float = 1.0
@@ -27,13 +24,13 @@ class Costs(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold:
-    """A threshold, and what it costs a row on held-out conversations.
+    """Threshold, and its cost on held-out conversations.
 
     Attributes:
-        value: chosen on all rows; a score from it on counts as positive. Above all scores it lets none pass.
-        cost: mean cost a row of thresholds that other conversations chose.
-        constant_cost: mean cost of saying the same of every row, what is cheaper on other conversations.
-        saving: `constant_cost` less `cost`; with an interval that holds 0, the evaluator has not been shown to be of use.
+        value: chosen on all rows; a score that reaches it counts as positive. Above all scores, no row passes.
+        cost: mean cost per row of thresholds chosen on other conversations.
+        constant_cost: mean cost per row of the constant label that is cheaper on other conversations.
+        saving: `constant_cost` minus `cost`; if its interval contains 0, the evaluator has not been shown to be useful.
     """
 
     value: float
@@ -46,17 +43,15 @@ class Threshold:
 def chosen_threshold(
     scores: FloatArray, shares: FloatArray, clusters: IntArray, counts: Counts, costs: Costs, bootstrap: Bootstrap
 ) -> tuple[Threshold, FloatArray]:
-    """Return the threshold, and for each row 1 where its held-out threshold lets it pass, else 0.
+    """Return the threshold, and for each row 1 if it passes the threshold chosen without it, else 0.
 
     Args:
-        scores: one a row, higher is better.
-        shares: the share of people who said that the row is positive, 0 to 1.
+        scores: one per row, higher is better.
+        shares: share of people who call the row positive, in [0, 1].
         clusters: number of each row's conversation, from 0.
-        counts: of the rows, for the estimates.
-        costs: two numbers above 0.
-        bootstrap: its seed also draws the folds.
-
-    InputError: a cost is not above 0.
+        counts: counts of the rows, for the estimates.
+        costs: two numbers above 0; others are an InputError.
+        bootstrap: settings of the intervals; its seed also draws the folds.
     """
     if not min(costs) > 0 or not np.isfinite(costs).all():
         raise InputError(
@@ -86,7 +81,6 @@ def chosen_threshold(
 
 
 def _best(scores: FloatArray, shares: FloatArray, costs: Costs) -> float:
-    """The cheapest threshold, halfway between two scores; the lowest of several."""
     values, codes = np.unique(scores, return_inverse=True)
     positive = np.concatenate([[0], np.bincount(codes, shares).cumsum()])
     negative = np.concatenate([[0], np.bincount(codes, 1 - shares).cumsum()])

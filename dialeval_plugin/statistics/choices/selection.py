@@ -16,17 +16,16 @@ from dialeval_plugin.statistics.rows import rows_by_group
 
 SHARES = (0.1, 0.25, 0.5)
 _MAX_LEVELS = 1000
-"""Scores of more levels are kept by bins of equally many rows."""
+"""Number of score levels above which scores are grouped into bins of equally many rows."""
 
 
 def quality_of_kept(
     rated: ScoredRatings, shares: Sequence[float] = SHARES, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> dict[str, Estimate]:
-    """Return the mean rating of all rows, and of the share with the highest scores, for each share: what filtering gains.
+    """Return the mean rating of all rows, and of the best-scored share for each of `shares`: the gain from filtering.
 
-    Of rows with one score across the cut, so large a part is kept as fits. The cut is made anew on each resample. Where ratings
-    are 0 and 1, the mean is the precision at the cut, and the recall is returned as well. InputError: a share is not above 0
-    and at most 1; as `rows_of`.
+    Rows tied at the cut are kept in proportion. The cut is made again on each resample. If ratings are 0 and 1, the mean is the
+    precision at the cut, and the recall is returned too. Raises InputError if a share is not in (0, 1]; also as `rows_of`.
 
     Example:
         >>> ratings = [0, 1, 0, 1, 1, 1] * 4
@@ -65,10 +64,10 @@ def quality_of_kept(
 
 
 def best_of_several(rated: ScoredRatings, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> dict[str, Estimate]:
-    """Return the mean rating of the response to each item that scores highest, of the best rated one, and of a random one.
+    """Return the mean rating of each item's best-scored response, of its best-rated one, and of a random one.
 
-    Items with two responses or more count the same; of equal highest scores one is taken at random. `regret` is what the choice
-    falls short of the best. InputError: no `items`; as `rows_of`.
+    Items with two or more responses have equal weight; of tied scores a random one is chosen. `regret` is the loss compared
+    with the best-rated response. Raises InputError without `items`; also as `rows_of`.
     """
     rows = rows_of("best_of_several", rated, {"scores": rated.scores}, "turn", "item")
     x, y, groups = rows.scores[0], rows.ratings, rows.groups

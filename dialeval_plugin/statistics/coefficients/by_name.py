@@ -1,6 +1,6 @@
-"""Coefficients between scores and ratings by name: one value, and the values of many weighted samples at once.
+"""Coefficients between scores and ratings by name: for one sample, and for many weighted samples at once.
 
-Each is a pair of functions: of raw scores and ratings, checked and computed by scipy, and of weighted samples for the
+Each is a pair of functions: one of raw scores and ratings, checked and computed by scipy, and one of weighted samples for the
 bootstrap (see `pearson`), NaN where the first raises `StatisticUndefined`. They agree to 1e-9.
 """
 
@@ -39,34 +39,34 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """A coefficient by name; one more is added by one more entry in `COEFFICIENTS`."""
+    """Coefficient by name; an entry in `COEFFICIENTS` adds one."""
 
     name: str
     of_pairs: Callable[..., float]
-    """Takes scores and ratings."""
+    """Function of scores and ratings."""
     of_samples: Callable[..., Statistic]
-    """Takes arrays of both; with `has_epsilon` only once it is `calibrated`."""
+    """Function of arrays of both; with `has_epsilon` only once it is `calibrated`."""
     has_epsilon: bool = False
     """Whether scores that differ by at most an epsilon, chosen on the data, count as tied."""
     epsilon: float | None = None
     of_tied_scores: float = 0.0
-    """Value where all scores are the same and ratings differ: they order nothing, as a guess does on average."""
+    """Value if all scores are equal and ratings differ: such scores order nothing, like a guess on average."""
     of_groups: Callable[..., Resampled] | None = None
-    """Takes scores, ratings, clusters and groups. Where it is given, it counts alone."""
+    """Function of scores, ratings, clusters and groups that replaces the others."""
     groups: Literal["system", "item"] | None = None
     """Kind of group that `of_groups` compares."""
 
     def of_group(self, x: FloatArray, y: FloatArray) -> float:
-        """Return the value of one of many groups, NaN where it is undefined."""
+        """Return the value for one of many groups, NaN if it is undefined."""
         if len(x) < 2:
             return math.nan
         if self.epsilon is None:
             return float(self.of_samples(x, y)(np.ones((1, len(x))))[0])
-        # Constant ratings are no reason to leave a group out.
+        # Groups with constant ratings count too.
         return accuracy_at(x, y, self.epsilon)
 
     def of_group_samples(self, x: FloatArray, y: FloatArray, *, skips_ties: bool) -> Statistic:
-        """Return the values of weighted samples of one of many groups: `of_tied_scores` where only the scores are tied."""
+        """Return the values for weighted samples of one of many groups: `of_tied_scores` if only the scores are tied."""
         if self.epsilon is not None:
             return self.of_samples(x, y, of_group=True)
         of_samples = self.of_samples(x, y)
@@ -75,7 +75,7 @@ class Coefficient:
             values = of_samples(weights)
             missing = np.isnan(values)
             if missing.any() and not skips_ties:
-                # Ratings beside themselves are undefined where no scores could be defined.
+                # If even ratings with themselves are undefined, no scores can be defined.
                 of_ratings = self.of_samples(y, y)(weights[missing])
                 values[missing] = np.where(np.isnan(of_ratings), np.nan, self.of_tied_scores)
             return values
@@ -83,7 +83,7 @@ class Coefficient:
         return statistic
 
     def calibrated(self, scores: Numbers, ratings: Numbers, groups: Labels | None = None) -> Coefficient:
-        """Return the coefficient with its epsilon chosen on this data; itself where it has none."""
+        """Return the coefficient with its epsilon chosen on this data; itself if it has none."""
         if not self.has_epsilon:
             return self
         epsilon = calibrated_epsilon(scores, ratings, groups=groups)
@@ -108,11 +108,11 @@ _of_systems = Coefficient(
 )
 _of_items = replace(_of_systems, name="pairwise_difference_pearson", of_groups=pairwise_difference_pearson, groups="item")
 COEFFICIENTS_OF_GROUPS: dict[str, Coefficient] = {entry.name: entry for entry in (_of_systems, _of_items)}
-"""Coefficients of systems or items only; without them there is no value."""
+"""Coefficients for comparisons of systems or items only."""
 
 
 def coefficient_named(name: str) -> Coefficient:
-    """Return the coefficient `name`; InputError lists those that there are."""
+    """Return the coefficient `name`; an InputError lists the known names."""
     known = COEFFICIENTS | COEFFICIENTS_OF_GROUPS
     if name not in known:
         # scipy's kendalltau and pandas' kendall are tau-b.

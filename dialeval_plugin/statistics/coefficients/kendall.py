@@ -1,7 +1,4 @@
-"""Coefficients that count pairs of rows in the right order: Kendall's tau-b, Stuart's tau-c, area under the ROC curve.
-
-Missing values and what is undefined: as in `pearson`.
-"""
+"""Kendall's tau-b, Stuart's tau-c, area under the ROC curve; missing values and undefined cases as in `pearson`."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from dialeval_plugin.core.arrays import FloatArray, IntArray, Numbers, Statistic
 from .pearson import Ties, check_two_kinds, checked_pairs, is_undefined, ratio
 
 _NUMBERS_AT_ONCE = 2**17
-"""Samples are counted in so small parts that the sums stay in the processor's cache (1 MB)."""
+"""Numbers per part of the samples, so that the sums stay in the processor's cache (1 MB)."""
 
 
 def kendall_b(scores: Numbers, ratings: Numbers) -> float:
-    r"""Kendall's tau-b: concordant less discordant pairs of rows, corrected for ties.
+    r"""Kendall's tau-b: concordant minus discordant pairs of rows, corrected for ties.
 
-    Formula (Kendall 1945): $(C - D) / \sqrt{(n_0 - n_1)(n_0 - n_2)}$ with $n_0 = n(n-1)/2$ pairs of rows, of which $n_1$ are
-    tied in the scores and $n_2$ in the ratings. Range: -1 to 1; with ties the ends are reached only where scores and ratings
-    are tied in the same rows. Tied pairs count neither for nor against.
+    Formula (Kendall 1945): $(C - D) / \sqrt{(n_0 - n_1)(n_0 - n_2)}$ with $n_0 = n(n-1)/2$ pairs of rows, $n_1$ of them tied in
+    the scores and $n_2$ in the ratings. Range: -1 to 1; with ties, the ends need scores and ratings tied in the same rows. Tied
+    pairs count neither for nor against.
 
     Example:
         >>> round(kendall_b([1, 2, 3, 4], [1, 2, 2, 8]), 6)
@@ -34,8 +31,8 @@ def kendall_b(scores: Numbers, ratings: Numbers) -> float:
 def kendall_c(scores: Numbers, ratings: Numbers) -> float:
     """Stuart's tau-c: for a score with many levels and a rating with few, where tau-b cannot reach 1.
 
-    Formula (Stuart 1953): $2m(C - D) / (n^2(m - 1))$ with m the smaller of the two numbers of distinct values. Range: about -1
-    to 1. Tied pairs count neither for nor against, and stay in the denominator.
+    Formula (Stuart 1953): $2m(C - D) / (n^2(m - 1))$ with m the smaller number of distinct values. Range: about -1 to 1. Tied
+    pairs count neither for nor against, and stay in the denominator.
 
     Example:
         >>> kendall_c([1, 2, 3, 4], [1, 1, 2, 2])
@@ -49,7 +46,7 @@ def auroc(scores: Numbers, ratings: Numbers) -> float:
     """Area under the ROC curve: how often a row of the higher rating has the higher score (Hanley and McNeil 1982).
 
     Formula: $(C + T/2) / (n_1 n_0)$ over the pairs of one row of each rating, C of them in the right order, T tied. Range: 0 to
-    1; 0.5 is a coin flip. Undefined, too: other than two different ratings.
+    1; 0.5 for chance. Also undefined unless there are exactly two different ratings.
 
     Example:
         >>> auroc([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1])
@@ -62,7 +59,7 @@ def auroc(scores: Numbers, ratings: Numbers) -> float:
 
 
 def kendall_b_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
-    r"""Kendall's tau-b of weighted samples. Over the groups of tied scores, $2(n_0 - n_1) = N^2 - \sum t^2$."""
+    r"""Kendall's tau-b of weighted samples. Over groups of tied scores of size t, $2(n_0 - n_1) = N^2 - \sum t^2$."""
     concordance = Concordance(x, y)
 
     def statistic(weights: FloatArray) -> FloatArray:
@@ -75,7 +72,7 @@ def kendall_b_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
 
 
 def kendall_c_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
-    """Stuart's tau-c of weighted samples; the levels that count are those that occur in a sample."""
+    """Stuart's tau-c of weighted samples; only levels that occur in a sample count."""
     concordance = Concordance(x, y)
 
     def statistic(weights: FloatArray) -> FloatArray:
@@ -102,14 +99,14 @@ def auroc_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
 
 
 class Concordance:
-    r"""Concordant less discordant pairs of rows, of many weighted samples; exact below $2^{53}$.
+    r"""Concordant minus discordant pairs of rows for many weighted samples; exact below $2^{53}$.
 
-    With C of the P pairs that are tied in neither column concordant, it is $2C - P$.
+    With P pairs tied in neither column, C of them concordant, it is $2C - P$.
     """
 
     def __init__(self, x: FloatArray, y: FloatArray) -> None:
         self._x, self._y = Ties.of(x), Ties.of(y)
-        # Fewer levels are fewer passes, and it does not matter which of the two columns is which.
+        # Fewer levels need fewer passes, and the columns can be exchanged.
         few, many = sorted((self._x, self._y), key=lambda ties: len(ties.starts))
         self._both = Ties.of(many.codes * len(few.starts) + few.codes)
         self._rising = RisingPairs(many.codes, few.codes)
@@ -123,15 +120,15 @@ class Concordance:
 
 
 class RisingPairs:
-    r"""The number of pairs of rows with `y[j] < y[i]` and x[j] clearly below x[i], of many weighted samples.
+    r"""Number of pairs of rows with `y[j] < y[i]` and x[j] clearly below x[i], for many weighted samples.
 
-    $y_j < y_i$ where the highest bit in which they differ is 0 in $y_j$. For each bit, rows are sorted by the bits above it and
-    by x; a cumulative sum over those with a 0 counts the pairs of those with a 1. This is merge sort's count of inversions with
-    one sort for all samples: $O(n \log L)$ additions a sample for L levels of y. scipy's kendalltau in a loop over the samples
-    takes 4 to 5 times as long on 1,000 rows, and on a million 0.9 s a sample instead of 7 ms of their bins.
+    $y_j < y_i$ if the highest bit in which they differ is 0 in $y_j$. For each bit, rows are sorted by the higher bits and by
+    x; a cumulative sum over rows with a 0 counts the pairs of those with a 1. This is merge sort's count of inversions with one
+    sort for all samples: $O(n \log L)$ additions per sample for L levels of y. scipy's kendalltau in a loop over the samples
+    takes 4 to 5 times as long on 1,000 rows, and 0.9 s per sample on a million rows instead of 7 ms on their bins.
 
-    `x` are codes from 0, one a distinct pair, `y` too, best of few levels; `n_below` says for each level of x how many of the
-    lowest levels are clearly below it, by default all that are lower. With `ties`, pairs with equal y are counted instead.
+    `x` are codes from 0, one per distinct pair; so are `y`, best with few levels. `n_below` is the number of lowest levels
+    clearly below each level of x, by default all lower ones. With `ties`, pairs with equal y are counted instead.
     """
 
     def __init__(self, x: IntArray, y: IntArray, n_below: IntArray | None = None, *, ties: bool = False) -> None:
@@ -149,7 +146,7 @@ class RisingPairs:
             self._passes.append((lower, upper[has_lower], start[has_lower], end[has_lower]))
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        """Return the number for each sample."""
+        """Return the number of pairs in each sample."""
         counts = np.zeros(len(weights))
         at_once = max(8, _NUMBERS_AT_ONCE // weights.shape[1])
         for first in range(0, len(weights), at_once):

@@ -1,10 +1,10 @@
-"""Pearson's correlation, and two of its kind: Spearman's, of the ranks, and point-biserial, with ratings of two values.
+"""Pearson's correlation, and two special cases: Spearman's, of ranks, and point-biserial, with two rating values.
 
-Missing values are refused by all (InputError); `correlation.correlate` leaves them out and counts them. What is undefined
-raises StatisticUndefined: fewer than 3 pairs, constant scores or ratings, and what a function says besides.
+Missing values are an InputError; `correlation.correlate` leaves them out and counts them. StatisticUndefined is raised for
+fewer than 3 pairs, constant scores or ratings, and the cases that a function names.
 
-A coefficient's `..._of_samples` takes columns `x[i]`, `y[i]` and returns a function of `weights[r, i]`, how often pair i occurs
-in sample r: one value a sample, NaN where the coefficient is undefined.
+A function `..._of_samples` takes columns `x[i]`, `y[i]` and returns a function of `weights[r, i]`, the number of times that
+pair i occurs in sample r: one value per sample, NaN if the coefficient is undefined.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.rows import numbers, same_length
 
 MIN_PAIRS = 3
-"""Two pairs give 1 or -1 whatever they are."""
+"""Two pairs always give 1 or -1."""
 
 
 def checked_pairs(where: str, scores: Numbers, ratings: Numbers) -> tuple[FloatArray, FloatArray]:
     """Return scores and ratings as arrays that both vary.
 
-    InputError: lengths differ, or a value is not a finite number. StatisticUndefined: fewer than `MIN_PAIRS` pairs, constant
-    scores or constant ratings.
+    InputError: lengths differ or a value is not finite. StatisticUndefined: fewer than `MIN_PAIRS` pairs, or one is constant.
     """
     same_length(where, scores=scores, ratings=ratings)
     x, y = numbers(where, "scores", scores), numbers(where, "ratings", ratings)
@@ -42,18 +41,18 @@ def checked_pairs(where: str, scores: Numbers, ratings: Numbers) -> tuple[FloatA
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """The groups of equal values of a column."""
+    """Groups of equal values of a column."""
 
     codes: IntArray
-    """Each value's place among the distinct values."""
+    """Index of each value among the distinct values."""
     order: IntArray
     """Order of the rows by value."""
     starts: IntArray
-    """Where in that order each group starts."""
+    """Start of each group in that order."""
 
     @classmethod
     def of(cls, values: FloatArray | IntArray) -> Ties:
-        """Return the groups of a column of at least one value."""
+        """Return the groups of a column with at least one value."""
         codes = np.unique(values, return_inverse=True)[1].reshape(-1)
         order = np.argsort(codes, kind="stable")
         return cls(codes, order, np.flatnonzero(np.diff(codes[order], prepend=-1)))
@@ -64,27 +63,27 @@ class Ties:
 
 
 def is_undefined(groups_x: FloatArray, groups_y: FloatArray) -> BoolArray:
-    """Return which samples are too small or have all rows in one group of ties, from `Ties.totals` of both columns."""
+    """Return which samples are too small or have one group of ties only, from `Ties.totals` of both columns."""
     totals = groups_x.sum(axis=1)
     is_constant = (groups_x.max(axis=1) == totals) | (groups_y.max(axis=1) == totals)
     return np.asarray(is_constant | (totals < MIN_PAIRS))
 
 
 def ratio(products: FloatArray, squares: FloatArray, undefined: BoolArray) -> FloatArray:
-    """Return `products / sqrt(squares)` within -1 and 1; NaN where undefined."""
+    """Return `products / sqrt(squares)` in [-1, 1]; NaN if undefined."""
     ratios = products / np.sqrt(np.where(undefined, 1, squares))
     return np.where(undefined, np.nan, np.clip(ratios, -1, 1))
 
 
 _ROUNDING = float(np.finfo(np.float64).eps ** 0.75)
-"""A spread below this part of the mean is rounding error; scipy's own threshold for a warning."""
+"""Spread, relative to the mean, below which it is rounding error; scipy warns at the same threshold."""
 
 
 def pearson(scores: Numbers, ratings: Numbers) -> float:
     r"""Pearson's product-moment correlation.
 
     Formula: $\sum (x-\bar x)(y-\bar y) / \sqrt{\sum (x-\bar x)^2 \sum (y-\bar y)^2}$. Range: -1 (falling line) to 1 (rising
-    line). Undefined, too: scores or ratings that differ by rounding error only.
+    line). Also undefined if scores or ratings differ by rounding error only.
 
     Example:
         >>> round(pearson([1, 2, 3, 4], [1, 2, 3, 8]), 6)
@@ -105,10 +104,10 @@ def spearman(scores: Numbers, ratings: Numbers) -> float:
 
 
 def point_biserial(scores: Numbers, ratings: Numbers) -> float:
-    r"""Point-biserial correlation: Pearson's, with ratings of two values.
+    r"""Point-biserial correlation: Pearson's, with two rating values.
 
-    Formula (Lev 1949): $(\bar x_1 - \bar x_0)\sqrt{n_1 n_0} / (n s_x)$, with 1 for the higher rating. Range: -1 to 1.
-    Undefined, too: other than two different ratings, and as for `pearson`.
+    Formula (Lev 1949): $(\bar x_1 - \bar x_0)\sqrt{n_1 n_0} / (n s_x)$, with 1 for the higher rating. Range: -1 to 1. Also
+    undefined unless there are exactly two different ratings, and as for `pearson`.
 
     Example:
         >>> round(point_biserial([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1]), 6)
@@ -120,7 +119,7 @@ def point_biserial(scores: Numbers, ratings: Numbers) -> float:
 
 
 def check_two_kinds(where: str, ratings: FloatArray) -> None:
-    """Raise StatisticUndefined unless there are two different ratings."""
+    """Raise StatisticUndefined unless there are exactly two different ratings."""
     if (n_kinds := len(np.unique(ratings))) != 2:
         raise StatisticUndefined(f"{where}: {n_kinds} different ratings, exactly 2 are needed. Give ratings of two values.")
 
@@ -135,7 +134,7 @@ def _pearson(where: str, x: FloatArray, y: FloatArray) -> float:
 
 
 def pearson_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
-    """Pearson's correlation of weighted samples; two passes, so that an outlier that is not drawn costs no digits."""
+    """Pearson's correlation of weighted samples, in two passes: outliers that are not drawn cost no precision."""
     columns, ties = (unit_scale(x), unit_scale(y)), (Ties.of(x), Ties.of(y))
 
     def statistic(weights: FloatArray) -> FloatArray:
@@ -167,7 +166,7 @@ def point_biserial_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
 
 
 def spearman_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
-    """Spearman's correlation of weighted samples; exact up to the last division, for ranks are halves of integers."""
+    """Spearman's correlation of weighted samples; exact up to the last division, because ranks are halves of integers."""
     ties_x, ties_y = Ties.of(x), Ties.of(y)
 
     def statistic(weights: FloatArray) -> FloatArray:
@@ -181,12 +180,12 @@ def spearman_of_samples(x: FloatArray, y: FloatArray) -> Statistic:
 
 
 def _centred_midranks(groups: FloatArray) -> FloatArray:
-    """Mean rank of each group of ties less the mean of all ranks, (N + 1) / 2."""
+    """Return the mean rank of each group of ties minus the mean of all ranks, (N + 1) / 2."""
     return np.asarray(np.cumsum(groups, axis=1) - (groups + groups.sum(axis=1, keepdims=True)) / 2)
 
 
 def moments(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return what each pair adds to the sums that `pearson_of_moments` takes, of shape (pairs, 6)."""
+    """Return the addends of each pair to the sums of `pearson_of_moments`, shape (pairs, 6)."""
     x, y = (values - values.mean() for values in (unit_scale(x), unit_scale(y)))
     return np.stack([np.ones(len(x)), x, y, x * x, y * y, x * y], axis=1)
 
@@ -201,5 +200,5 @@ def pearson_of_moments(sums: FloatArray) -> FloatArray:
 
 
 def unit_scale(values: FloatArray) -> FloatArray:
-    """Divide by a power of two, which rounds nothing, so that squares neither overflow nor vanish."""
+    """Divide by a power of two, which is exact, so that squares neither overflow nor underflow."""
     return np.asarray(np.ldexp(values, -np.frexp(np.abs(values).max(initial=0))[1]))

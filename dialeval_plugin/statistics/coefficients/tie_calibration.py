@@ -12,22 +12,22 @@ from .kendall import RisingPairs
 from .pearson import Ties, checked_pairs, is_undefined
 
 MAX_CANDIDATES = 4_000_000
-"""Most differences of scores that are tried as epsilon; of more, a sample is."""
+"""Largest number of score differences tried as epsilon; with more, a sample is tried."""
 
 _MAX_FIELDS = 16_000_000
-"""Largest table of scores by ratings that is built for it (128 MB); above, a sample is tried as well."""
+"""Largest table of scores by ratings (128 MB); above, a sample is tried too."""
 
 _EQUAL = 1e-12
-"""Accuracies nearer than this are the same: the smaller epsilon is taken."""
+"""Accuracies closer than this are equal, and the smaller epsilon is used."""
 
 
 def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | None = None) -> float:
-    """Share of the pairs of rows that scores and ratings order, or tie, the same way.
+    """Share of the pairs of rows that scores and ratings order, or tie, in the same way.
 
-    Formula (Deutsch et al. 2023, $acc_{eq}$): $(C + T_{xy}) / (n(n-1)/2)$, where two scores are tied if they differ by at
-    most epsilon, by default the one that gives the highest accuracy (`calibrated_epsilon`; KendallWithTiesOpt in
-    mt-metrics-eval), and two ratings if they are equal. Range: 0 to 1; a constant score reaches the share of tied ratings.
-    Undefined: fewer than 3 pairs, constant scores or constant ratings. Missing values and a negative epsilon are refused.
+    Formula (Deutsch et al. 2023, $acc_{eq}$): $(C + T_{xy}) / (n(n-1)/2)$, where two ratings are tied if they are equal, and
+    two scores if they differ by at most epsilon, by default the one with the highest accuracy (`calibrated_epsilon`;
+    KendallWithTiesOpt in mt-metrics-eval). Range: 0 to 1; a constant score reaches the share of tied ratings. Undefined: fewer
+    than 3 pairs, constant scores or constant ratings. Missing values and a negative epsilon are an InputError.
 
     Example:
         >>> pairwise_accuracy([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4], epsilon=0)
@@ -44,19 +44,19 @@ def pairwise_accuracy(scores: Numbers, ratings: Numbers, *, epsilon: float | Non
 
 
 def accuracy_at(x: FloatArray, y: FloatArray, epsilon: float) -> float:
-    """Return the pairwise accuracy of two or more rows at one epsilon, constant scores and ratings included."""
+    """Return the pairwise accuracy of two or more rows at one epsilon, also for constant scores and ratings."""
     return int(AgreeingPairs(x, y, epsilon)(np.ones((1, len(x))))[2][0]) / (len(x) * (len(x) - 1) // 2)
 
 
 def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | None = None, seed: int = 0) -> float:
-    r"""Return the epsilon with the highest pairwise accuracy on this data; of several, the smallest.
+    r"""Return the epsilon with the highest pairwise accuracy on this data; the smallest for ties.
 
-    The differences of scores, and 0, are all that is tried. The difference of two levels of scores makes ties of its pairs of
-    rows; what that adds comes from a product of the table of levels with its cumulative sums, and one sort of the differences
-    gives the accuracy at each: $O(K^2 (L + \log K))$ for K levels of scores and L of ratings. Above `MAX_CANDIDATES`
-    differences, or of a large table, pairs of rows that are drawn at random stand for all.
+    Candidates are 0 and the differences of scores. An epsilon equal to the difference of two score levels ties their pairs of
+    rows; the resulting gains come from a product of the table of levels with its cumulative sums, and one sort of the
+    differences gives the accuracy at each: $O(K^2 (L + \log K))$ for K levels of scores and L of ratings. Above
+    `MAX_CANDIDATES` differences, or for a large table, random pairs of rows are used.
 
-    With `groups`, labels of the rows, only rows of one group are compared, and each group's accuracy counts the same.
+    With `groups`, labels of the rows, only rows of one group are compared, and groups have equal weight.
 
     Example:
         >>> calibrated_epsilon([2, 1, 1.5, 5, 3], [1, 2, 2, 3, 4])
@@ -90,7 +90,7 @@ def calibrated_epsilon(scores: Numbers, ratings: Numbers, *, groups: Labels | No
 
 
 def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float, *, of_group: bool = False) -> Statistic:
-    """Pairwise accuracy of weighted samples; with `of_group` constant scores and constant ratings count, as in `accuracy_at`.
+    """Pairwise accuracy of weighted samples; with `of_group` constant scores and ratings count, as in `accuracy_at`.
 
     Copies of a row are tied in both, which raises the accuracy a in a bootstrap of n rows by about $(1 - a)/n$.
     """
@@ -106,7 +106,7 @@ def pairwise_accuracy_of_samples(x: FloatArray, y: FloatArray, epsilon: float, *
 
 
 class AgreeingPairs:
-    """Pairs of rows that scores and ratings order, or tie, the same way, of many weighted samples."""
+    """Number of pairs of rows that scores and ratings order, or tie, in the same way, for many weighted samples."""
 
     def __init__(self, x: FloatArray, y: FloatArray, epsilon: float) -> None:
         self._x, self._y = Ties.of(x), Ties.of(y)
@@ -117,16 +117,16 @@ class AgreeingPairs:
     def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how often each level of scores and of ratings occurs in each sample, and the number of pairs."""
         groups_x, groups_y = self._x.totals(weights), self._y.totals(weights)
-        # Those with equal ratings agree unless their scores are further apart than epsilon.
+        # Pairs with equal ratings agree unless their scores differ by more than epsilon.
         equal = ((groups_y**2).sum(axis=1) - weights.sum(axis=1)) / 2
         return groups_x, groups_y, self._ordered(weights) + equal - self._apart(weights)
 
 
 def _levels_below(levels: FloatArray, epsilon: float) -> IntArray:
-    """For each of the ascending levels, how many are lower by more than epsilon, in the arithmetic of `a - b > epsilon`."""
+    """Return for each ascending level the number of levels lower by more than epsilon, as `a - b > epsilon`."""
     first = np.searchsorted(levels, levels - epsilon)
     while True:
-        # The difference of two levels and the sum with epsilon are rounded differently: step to where the first turns.
+        # A difference of levels and a sum with epsilon round differently: step to where the difference changes sides.
         too_low = levels - levels[np.minimum(first, len(levels) - 1)] > epsilon
         too_high = (first > 0) & (levels - levels[np.maximum(first - 1, 0)] <= epsilon)
         if not (too_low | too_high).any():
@@ -139,7 +139,6 @@ def _n_pairs(n: int) -> int:
 
 
 def _all_gains(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The differences of the levels of scores, and what ties between them add to the accuracy."""
     levels, codes_x = np.unique(x, return_inverse=True)
     codes_y = Ties.of(y).codes
     table = np.zeros((len(levels), int(codes_y.max()) + 1))
@@ -153,7 +152,6 @@ def _all_gains(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _sampled_gains(
     x: FloatArray, y: FloatArray, n_sampled: int, generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """`_all_gains` from pairs of rows drawn at random, whatever the order of the rows."""
     order = np.lexsort((x, y))
     x, y = x[order], y[order]
     i = generator.integers(len(x), size=n_sampled)

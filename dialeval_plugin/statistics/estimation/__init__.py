@@ -1,1 +1,1 @@
-"""The true mean of many rows that a judge scored and people labelled some of, and which rows to label next."""
+"""The true mean of rows scored by a judge and partly labelled by people, and which rows to label next."""

@@ -1,9 +1,9 @@
-r"""Prediction-powered means (PPI++; Angelopoulos, Duchi and Zrnic 2023), and of pass rates Rogan and Gladen's (1978).
+r"""Prediction-powered means (PPI++; Angelopoulos, Duchi and Zrnic 2023), and Rogan and Gladen's (1978) pass rates.
 
-The mean of the labels is moved by how the judge's mean over all rows differs from that over the labelled ones:
-$\hat\theta = \sum_h (N_h / N) (\bar Y_h + \lambda (\bar f_{h,all} - \bar f_{h,labelled}))$ over strata $h$. Without strata this
-is PPI++, whose weight is $\lambda (N - n) / N$. $\lambda$ makes the variance least, as a regression's slope does, and is not
-held between 0 and 1: the judge's scale need not be that of the labels.
+The mean of the labels is corrected by the difference between the judge's means over all and over labelled rows: $\hat\theta =
+\sum_h (N_h / N) (\bar Y_h + \lambda (\bar f_{h,all} - \bar f_{h,labelled}))$ over strata $h$. Without strata this is PPI++,
+whose weight is $\lambda (N - n) / N$. $\lambda$ minimises the variance, like a regression slope, and is not limited to [0, 1],
+because the judge may have another scale than the labels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .sample import Sample, Sums
 
 
 def slope(sums: Sums) -> FloatArray:
-    """Return the weight of the judge; 0 where its scores do not differ within the strata."""
+    """Return the weight of the judge; 0 if its scores are equal within the strata."""
     covariance, variance = _products(sums)
     weight = _shares(sums) ** 2 / sums.n
     below = (weight * variance).sum(axis=1)
@@ -28,7 +28,7 @@ def slope(sums: Sums) -> FloatArray:
 
 
 def mean_of_labels(sums: Sums) -> FloatArray:
-    """Return the mean of the labels, where each stratum counts by its rows."""
+    """Return the mean of the labels, with strata weighted by their rows."""
     return np.asarray((_shares(sums) * sums.labels / sums.n).sum(axis=1))
 
 
@@ -39,13 +39,13 @@ def mean_with_judge(sums: Sums) -> FloatArray:
 
 
 def predicted_mean(sums: Sums, whole: Sums, weight: float) -> FloatArray:
-    """Return the mean over all rows of what the whole sample predicts of each: what more labels leave uncertain."""
+    """Return the mean over all rows of the whole sample's predictions: the uncertainty that more labels do not reduce."""
     level = (whole.labels - weight * whole.scores) / whole.n
     return np.asarray((level * sums.n_all + weight * sums.scores_all).sum(axis=1) / sums.n_all.sum(axis=1))
 
 
 def gain_over_random(sums: Sums, weight: float) -> float:
-    """Return the variance of as many labels drawn at random without a judge, by that of the estimate, row by row."""
+    """Return the variance with as many random labels and no judge, divided by that of the estimate, row by row."""
     share, n_all = _shares(sums), sums.n_all.sum()
     covariance, variance = _products(sums)
     of_labels = sums.label_squares / sums.n - (sums.labels / sums.n) ** 2
@@ -56,10 +56,9 @@ def gain_over_random(sums: Sums, weight: float) -> float:
 
 
 class JudgeRates(NamedTuple):
-    """Rates at which a judge says pass and is right about pass and fail, with the rows that each rests on.
+    """Rates at which a judge says pass and is right about pass and fail, with effective sizes.
 
-    Rows of one conversation resemble each other, so each is worth less than one: `n_` are independent rows that would have the
-    same variance (effective sizes).
+    Rows of one conversation are similar, so `n_` are numbers of independent rows with the same variance.
     """
 
     passed: float
@@ -70,7 +69,7 @@ class JudgeRates(NamedTuple):
     n_specificity: float
 
     def informedness(self, quantile: float) -> tuple[float, float, float]:
-        """Return sensitivity + specificity - 1, which is 0 of a judge by chance, and the ends of its interval."""
+        """Return sensitivity + specificity - 1, which is 0 for a judge by chance, and the ends of its interval."""
         of = (self.sensitivity, self.n_sensitivity), (self.specificity, self.n_specificity)
         half = quantile * math.sqrt(sum(rate * (1 - rate) / n for rate, n in of))
         value = self.sensitivity + self.specificity - 1
@@ -78,10 +77,9 @@ class JudgeRates(NamedTuple):
 
 
 def judge_rates(sample: Sample) -> JudgeRates:
-    """Return a judge's rates; a row of several raters counts as pass and as fail by the shares of them.
+    """Return a judge's rates; a row of several raters counts as pass and as fail by their shares.
 
-    Raises:
-        InputError: scores are not 0 and 1, or the labels are all pass or all fail.
+    Raises InputError if scores are not 0 and 1, or the labels are all pass or all fail.
     """
     if not sample.is_rate or not np.isin(sample.scores, (0, 1)).all():
         raise InputError(
@@ -102,15 +100,12 @@ def judge_rates(sample: Sample) -> JudgeRates:
 
 
 def rogan_gladen(passed: float, sensitivity: float, specificity: float) -> float:
-    """Return the true rate of passes, from 0 to 1, of a judge that is right so often."""
+    """Return the true pass rate, in [0, 1], given the judge's pass rate, sensitivity and specificity."""
     return min(1.0, max(0.0, (passed + specificity - 1) / (sensitivity + specificity - 1)))
 
 
 def rogan_gladen_interval(rates: JudgeRates, quantile: float) -> tuple[float, float]:
-    """Return the interval of Lee et al. (ICML 2026), which takes in that all three rates are estimated.
-
-    `quantile` is that of the normal or of t.
-    """
+    """Return the interval of Lee et al. (ICML 2026), with the errors of all three rates, for a normal or t `quantile`."""
     squared = quantile**2
     n, m1, m0 = rates.n_passed + squared, rates.n_sensitivity + 2, rates.n_specificity + 2
     passed = (rates.n_passed * rates.passed + squared / 2) / n
@@ -125,7 +120,7 @@ def rogan_gladen_interval(rates: JudgeRates, quantile: float) -> tuple[float, fl
 
 
 def rogan_gladen_mean(sums: Sums, centre: float) -> FloatArray:
-    """Return Rogan and Gladen's rate, not held between 0 and 1; `centre` is what the sums of scores are taken around."""
+    """Return Rogan and Gladen's rate, not limited to [0, 1]; `centre` was subtracted from the scores before summing."""
     n, n_all, passes = sums.n.sum(axis=1), sums.n_all.sum(axis=1), sums.labels.sum(axis=1)
     both = sums.products.sum(axis=1) + centre * passes
     judged = sums.scores.sum(axis=1) + centre * n
@@ -134,20 +129,18 @@ def rogan_gladen_mean(sums: Sums, centre: float) -> FloatArray:
 
 
 def _shares(sums: Sums) -> FloatArray:
-    """Share of all rows that each stratum has."""
     return np.asarray(sums.n_all / sums.n_all.sum(axis=1, keepdims=True))
 
 
 def _products(sums: Sums) -> tuple[FloatArray, FloatArray]:
-    """Covariance of labels and scores, and variance of the scores of all rows, of each stratum."""
+    """Return for each stratum the covariance of labels and scores, and the variance of all scores."""
     covariance = sums.products / sums.n - sums.labels * sums.scores / sums.n**2
     variance = (sums.score_squares_all - sums.scores_all**2 / sums.n_all) / np.maximum(sums.n_all - 1, 1)
-    # What is left of equal scores is noise of the last digits.
+    # For equal scores, only rounding noise remains.
     return covariance, np.where(variance > 1e-12 * sums.score_squares_all / sums.n_all, variance, 0.0)
 
 
 def _rate(values: FloatArray, weights: FloatArray, clusters: IntArray) -> tuple[float, float]:
-    """A weighted share and its effective size."""
     size = float(weights.sum())
     rate = float((weights * values).sum() / size)
     spread = np.bincount(clusters, weights=weights * (values - rate))

@@ -15,23 +15,23 @@ from dialeval_plugin.statistics.bootstrap import Resampled
 from dialeval_plugin.statistics.rows import cluster_codes, same_length
 
 MOST_VALUES = 7
-"""Most different scores with a stratum each; of more, each stratum is a fifth of all rows."""
+"""Largest number of distinct scores with one stratum each; with more, each stratum has a fifth of all rows."""
 N_STRATA = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """Scores of a judge for all rows, and labels of people for some.
+    """A judge's scores of all rows, and human labels of some.
 
     Attributes:
-        scores: of shape (rows,), finite.
-        labels: of shape (rows,): what people said of a row, the mean of several raters; NaN where nobody labelled it.
+        scores: shape (rows,), finite.
+        labels: shape (rows,): human label of a row, the mean of several raters; NaN without a label.
         clusters: number of each row's conversation, from 0 without gaps.
         strata: number of each row's stratum, from 0 without gaps.
-        is_rate: whether labels are shares of "pass", from 0 to 1.
-        is_by_score: whether the strata are those of `score_strata`: within each, labels are a random sample of its rows.
-        cluster_names: what each conversation is called, which may have rows in another sample too.
-        n_unscored: rows that were left out, as the judge gave no score; n_unscored_labels: labelled ones among them.
+        is_rate: whether labels are shares of "pass", in [0, 1].
+        is_by_score: whether the strata are those of `score_strata`, within which labels are a random sample.
+        cluster_names: names of the conversations, which may have rows in another sample too.
+        n_unscored: rows left out because the judge gave no score; n_unscored_labels: labelled ones among them.
     """
 
     scores: FloatArray
@@ -55,14 +55,14 @@ class Sample:
         is_rate: bool,
         is_by_score: bool = False,
     ) -> Sample:
-        """Return the sample of columns as long as each other, where None and NaN stand for no score and no label.
+        """Return the sample of columns of equal length, where None and NaN stand for a missing score or label.
 
-        A row without a score is left out. `strata` divide the rows, such as by system; `is_by_score` divides them by their
-        scores instead, whose neighbours are joined where one has fewer than two labelled conversations.
+        Rows without a score are left out. `strata` divide the rows, such as by system; `is_by_score` divides them by scores,
+        and merges neighbouring strata with fewer than two labelled conversations.
 
         Raises:
-            InputError: lengths differ, no row has a label and a score, a rate is not from 0 to 1, or a stratum has fewer than
-                two labelled conversations.
+            InputError: lengths differ, no row has a label and a score, a rate is not in [0, 1], or a stratum has fewer than two
+                labelled conversations.
         """
         where = "estimate"
         same_length(where, scores=scores, labels=labels, clusters=clusters, strata=strata)
@@ -102,7 +102,7 @@ class Sample:
 
     @cached_property
     def is_labelled(self) -> BoolArray:
-        """Whether people labelled each row, of shape (rows,)."""
+        """Whether each row has a label, shape (rows,)."""
         return ~np.isnan(self.labels)
 
     @cached_property
@@ -112,7 +112,7 @@ class Sample:
 
     @cached_property
     def n_labelled_clusters(self) -> int:
-        """Number of conversations with a label: what an interval rests on."""
+        """Number of conversations with a label, which determines the interval."""
         return len(np.unique(self.clusters[self.is_labelled]))
 
     @property
@@ -122,12 +122,12 @@ class Sample:
 
     @property
     def centre(self) -> float:
-        """Mean score, which is subtracted in the `Sums`: squares of 1000.1 and 1000.2 would lose their digits."""
+        """Mean score, subtracted in the `Sums` because squares of 1000.1 and 1000.2 would lose precision."""
         return float(self.scores.mean())
 
     @cached_property
     def sums(self) -> FloatArray:
-        """Addends of each cluster to the `Sums`, stratum by stratum, of shape (clusters, strata times sums)."""
+        """Addends of each cluster to the `Sums`, stratum by stratum, shape (clusters, strata times sums)."""
         n_clusters, n_strata = int(self.clusters.max()) + 1, self.n_strata
         labelled = np.flatnonzero(self.is_labelled)
         score, label = self.scores - self.centre, self.labels[labelled]
@@ -143,7 +143,7 @@ class Sample:
     def resampled(self, statistic: Callable[[Sums], FloatArray]) -> Resampled:
         """Return a statistic of these sums."""
 
-        # Without the only labels of a stratum 0 / 0 is NaN, which marks the statistic as undefined.
+        # Without the only labels of a stratum, 0 / 0 is NaN, which marks the statistic as undefined.
         @np.errstate(invalid="ignore", divide="ignore")
         def of_columns(drawn: FloatArray) -> FloatArray:
             return statistic(Sums.of(drawn))
@@ -165,12 +165,12 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, drawn: FloatArray) -> Sums:
-        """Return what the columns of `Sample.sums` hold."""
+        """Return the columns of `Sample.sums` by name."""
         return cls(*np.moveaxis(drawn.reshape(len(drawn), -1, len(cls._fields)), 2, 0))
 
 
 def score_strata(scores: FloatArray) -> IntArray:
-    """Return the number of each row's stratum: rows with the same score, or fifths of all rows where there are many scores."""
+    """Return the number of each row's stratum: rows with equal scores, or fifths of all rows if there are many scores."""
     values, codes = np.unique(scores, return_inverse=True)
     if len(values) > MOST_VALUES:
         edges = np.unique(np.quantile(scores, np.arange(1, N_STRATA) / N_STRATA, method="inverted_cdf"))
@@ -179,13 +179,12 @@ def score_strata(scores: FloatArray) -> IntArray:
 
 
 def _labelled_clusters(strata: IntArray, clusters: IntArray, is_labelled: BoolArray) -> IntArray:
-    """Number of labelled conversations of each stratum."""
     pairs = np.unique(np.stack([strata[is_labelled], clusters[is_labelled]]), axis=1)
     return np.bincount(pairs[0], minlength=int(strata.max()) + 1)
 
 
 def _joined(strata: IntArray, clusters: IntArray, is_labelled: BoolArray) -> IntArray:
-    """The strata, each joined with the one below it until all have two labelled conversations."""
+    """Merge each stratum with the one below it until all have two labelled conversations."""
     strata = strata.copy()
     while strata.max() and (few := np.flatnonzero(_labelled_clusters(strata, clusters, is_labelled) < 2)).size:
         strata[strata >= max(few[0], 1)] -= 1
@@ -193,20 +192,19 @@ def _joined(strata: IntArray, clusters: IntArray, is_labelled: BoolArray) -> Int
 
 
 _PRIOR = 2
-"""Labels that a stratum's spread is taken to rest on before it has any: of rates one of each kind, else the spread of all."""
+"""Pseudo-labels for a stratum's spread: for rates one pass and one fail, else labels with the spread of all."""
 _LEAST = 2
-"""Labels that each stratum gets, where it has as many rows."""
+"""Smallest number of labels for each stratum with as many rows."""
 
 
 def allocate(sizes: IntArray, labelled: IntArray, spreads: FloatArray, n_next: int) -> IntArray:
-    """Return how many of `n_next` labels go to each stratum (Neyman 1934).
+    """Return how many of `n_next` labels go to each stratum (Neyman 1934); arrays have shape (strata,).
 
-    All labels, given and new, shall be in proportion to the stratum's rows and the spread of its labels, as far as it has rows
-    left. All arrays have shape (strata,).
+    Totals with earlier labels are proportional to rows times spread of the labels, as far as rows are left.
     """
     weights = sizes * np.maximum(spreads, 1e-9)
     new = np.zeros(len(sizes), dtype=np.int64)
-    # One at a time to where one more label lowers the variance most, which is the same and never overdraws.
+    # One label at a time to where it lowers the variance most; this gives the same totals, never more than there are rows.
     for _ in range(min(n_next, int((sizes - labelled).sum()))):
         has = labelled + new
         is_short = has < np.minimum(_LEAST, sizes)
@@ -217,17 +215,17 @@ def allocate(sizes: IntArray, labelled: IntArray, spreads: FloatArray, n_next: i
 
 
 def next_rows(scores: FloatArray, labels: FloatArray, n_next: int, *, is_rate: bool | None, seed: int = 0) -> IntArray:
-    """Return the numbers of the rows to label next, in random order: drawn at random within each of the `score_strata`.
+    """Return the numbers of the rows to label next, in random order: a random sample of each of the `score_strata`.
 
     Args:
-        scores: of shape (rows,); NaN where a row has none, which is never drawn.
-        labels: of shape (rows,), as in `Sample`; rows with one are not drawn again.
-        n_next: how many.
-        is_rate: whether labels are shares of "pass"; None where there are none yet.
-        seed: of the draw.
+        scores: shape (rows,); rows with NaN are never drawn.
+        labels: shape (rows,), as in `Sample`; labelled rows are not drawn again.
+        n_next: number of rows.
+        is_rate: whether labels are shares of "pass"; None without labels.
+        seed: for the draw.
 
     Raises:
-        InputError: there are no such rows left.
+        InputError: no such row is left.
     """
     scored = np.flatnonzero(~np.isnan(scores))
     strata, label = score_strata(scores[scored]), labels[scored]
@@ -246,7 +244,6 @@ def next_rows(scores: FloatArray, labels: FloatArray, n_next: int, *, is_rate: b
 
 
 def _spreads(strata: IntArray, labels: FloatArray, n_strata: int, *, is_rate: bool | None) -> FloatArray:
-    """Standard deviation of the labels of each stratum, the same for all where there are no labels."""
     if is_rate is None or not len(labels):
         return np.ones(n_strata)
     n = np.bincount(strata, minlength=n_strata)
@@ -260,7 +257,7 @@ def _spreads(strata: IntArray, labels: FloatArray, n_strata: int, *, is_rate: bo
 
 ROUNDS = 500
 REFUSED = 0.01
-"""Labels that a random sample would be as unlike as with less than this probability are refused."""
+"""Labels are refused if random samples differ as much with a smaller probability."""
 DOUBTED = 0.05
 
 
@@ -268,9 +265,9 @@ class Representativeness(NamedTuple):
     """Distance of the judge's scores of the labelled rows from those of all rows.
 
     Attributes:
-        distance: the largest difference of the shares of rows at or below any score (Kolmogorov and Smirnov).
-        p_value: share of random samples of as many labels in as many conversations that lie as far away, or farther.
-        labelled: mean score of the labelled rows, where each stratum counts by its rows; all: of all rows.
+        distance: largest difference of the shares of rows at or below any score (Kolmogorov and Smirnov).
+        p_value: share of random samples of as many labels in as many conversations with at least this distance.
+        labelled: mean score of the labelled rows, with strata weighted by their rows; all: of all rows.
     """
 
     distance: float
@@ -280,10 +277,10 @@ class Representativeness(NamedTuple):
 
 
 def representativeness(sample: Sample, *, rounds: int = ROUNDS, seed: int = 0) -> Representativeness | None:
-    """Compare the labelled rows with random samples, which have as many rows of as many conversations, drawn at random.
+    """Compare the labelled rows with random samples of as many rows in as many conversations.
 
-    With strata, each is compared by itself, and the p-value is the least of them times their number (Bonferroni). None where
-    all rows are labelled, or labels are weighted by strata of the scores, which makes up for it.
+    With strata, each is compared separately, and the p-value is the smallest times their number (Bonferroni). None if all rows
+    are labelled, or if labels are weighted by score strata, which corrects for the difference.
     """
     if sample.is_by_score or sample.is_labelled.all():
         return None
@@ -307,7 +304,7 @@ def _of_rows(sample: Sample, rows: IntArray, rounds: int, generator: np.random.G
     def distance(places: IntArray) -> float:
         if len(values) < len(places):
             return float(np.abs(np.cumsum(np.bincount(codes[places], minlength=len(values))) / len(places) - of_all).max())
-        # Between two scores of the sample only that of all rows rises.
+        # Between two scores of the sample, only the distribution of all rows rises.
         drawn = np.sort(codes[places])
         above = np.searchsorted(drawn, drawn, side="right") / len(drawn) - of_all[drawn]
         below = np.where(drawn > 0, of_all[drawn - 1], 0) - np.searchsorted(drawn, drawn, side="left") / len(drawn)
@@ -322,10 +319,10 @@ def _of_rows(sample: Sample, rows: IntArray, rounds: int, generator: np.random.G
 
 
 def _drawn(starts: IntArray, sizes: IntArray, counts: IntArray, generator: np.random.Generator) -> IntArray:
-    """Rows of random clusters; `counts` are the labelled rows of each cluster.
+    """Return rows of random clusters; `counts` are the labelled rows of each cluster.
 
-    Where most rows of the labelled clusters are labelled, whole clusters were; else rows are drawn, and of the cluster of each
-    as many as were labelled in one.
+    If most rows of labelled clusters are labelled, clusters are drawn whole; else a random row of each and the rows after it,
+    as many as were labelled.
     """
     labelled = counts[counts > 0]
     if 2 * labelled.sum() > sizes[counts > 0].sum():

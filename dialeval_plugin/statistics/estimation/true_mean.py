@@ -1,7 +1,8 @@
 """The true mean of all rows from a judge's scores and some labels, and the difference of two, with intervals.
 
-Intervals come from the jackknife over whole conversations and t with the labelled conversations less one as degrees of freedom;
-of rates they are Wilson's, for as many rows as have the same standard error (coverage: reproduction/coverage/NOTES.md).
+Intervals are from the jackknife over whole conversations and t, with one degree of freedom less than labelled conversations;
+for rates they are Wilson's, for the number of rows that gives the same standard error (coverage:
+reproduction/coverage/NOTES.md).
 """
 
 from __future__ import annotations
@@ -44,21 +45,21 @@ JACKKNIFE = Bootstrap(rounds=0, interval="jackknife")
 
 @dataclass(frozen=True, kw_only=True)
 class TrueMean:
-    """The true mean, or the true rate of passes, of all rows that a judge scored.
+    """True mean, or true pass rate, of all rows scored by a judge.
 
     Attributes:
-        method: "ppi" (prediction-powered), "rogan-gladen", or "labels" where the judge tells nothing of the labels.
-        is_rate: whether it is a rate of passes, from 0 to 1.
+        method: "ppi" (prediction-powered), "rogan-gladen", or "labels" if the scores are uninformative about the labels.
+        is_rate: whether it is a pass rate, in [0, 1].
         mean: the estimate; its rows are the labelled ones.
-        labels_only: what the labels say without the judge; with strata, each counts by its rows.
+        labels_only: mean of the labels without the judge, with strata weighted by their rows.
         judge: mean of the judge's scores of all rows.
-        slope: weight of the judge, in labels a score; 0 where it is not used, None of Rogan and Gladen's.
-        sensitivity: how often the judge passes what people pass; specificity: fails what they fail. None but of pass and fail.
-        effective_labels: so many labels would give the interval without the judge; None where there is none.
-        width: of the interval that is wanted, by default half of that of `mean`; more_labels: so many more, given as these
-            were, make it so; None where no number of labels of these rows does.
-        representativeness: how far the labels are from a random sample; None where that needs no test.
-        notes: what is to be said beside the figures.
+        slope: weight of the judge, in labels per score; 0 if it is not used, None for Rogan and Gladen's estimate.
+        sensitivity: share of passes that the judge passes; specificity: of fails that it fails. None unless pass and fail.
+        effective_labels: number of labels that would give the interval without the judge; None if there is none.
+        width: wanted width of the interval, by default half that of `mean`; more_labels: further labels, drawn in the same way,
+            that reach it; None if no number of labels of these rows does.
+        representativeness: difference of the labels from a random sample; None if the method needs no test.
+        notes: remarks on the figures.
     """
 
     method: Used
@@ -77,7 +78,7 @@ class TrueMean:
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
-        """The figures with intervals, by name."""
+        """Figures with intervals, by name."""
         named = {"true mean": self.mean, "labels only": self.labels_only, "judge": self.judge}
         rates = {"sensitivity": self.sensitivity, "specificity": self.specificity}
         return named | {name: one for name, one in rates.items() if one is not None}
@@ -89,13 +90,13 @@ class TrueMean:
         return fields
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a frame with a row an estimate: its value, the ends of its interval, and what it rests on."""
+        """Return a frame with one row per estimate: value, interval and counts."""
         return _frame(self.estimates)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceOfTrueMeans:
-    """The true mean of B less that of A; `n_shared` labelled conversations have rows of both."""
+    """True mean of B minus that of A; `n_shared` labelled conversations have rows of both."""
 
     a: TrueMean
     b: TrueMean
@@ -104,7 +105,7 @@ class DifferenceOfTrueMeans:
 
     @property
     def estimates(self) -> Mapping[str, Estimate]:
-        """The figures with intervals, by name."""
+        """Figures with intervals, by name."""
         return {"A": self.a.mean, "B": self.b.mean, "difference": self.difference}
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +114,7 @@ class DifferenceOfTrueMeans:
         return {**sides, "difference": self.difference.to_dict(), "n_shared": self.n_shared}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a frame with a row an estimate: its value, the ends of its interval, and what it rests on."""
+        """Return a frame with one row per estimate: value, interval and counts."""
         return _frame(self.estimates)
 
 
@@ -123,15 +124,15 @@ def true_mean(
     """Return the true mean of all rows of a sample.
 
     Args:
-        sample: what the judge says of all rows and people of some.
-        method: "ppi", which "auto" is, needs labels that are a random sample of the rows, or of each stratum; "rogan-gladen"
-            needs that the judge is right as often on other rows, whichever were labelled.
-        width: of the interval that is wanted; by default half of the one found.
-        confidence: of the intervals.
-        seed: of the random samples that the labels are compared with.
+        sample: the judge's scores of all rows and labels of some.
+        method: "ppi", the default of "auto", needs labels that are a random sample of the rows, or of each stratum;
+            "rogan-gladen" assumes that the judge is right as often on other rows, whichever were labelled.
+        width: wanted width of the interval; by default half of the present one.
+        confidence: confidence of the intervals.
+        seed: for the random samples that the labels are compared with.
 
     Raises:
-        InputError: the labels are no random sample; or, of Rogan and Gladen's estimate, judge or labels do not say pass and
+        InputError: the labels are not a random sample; or, for Rogan and Gladen's estimate, scores or labels are not pass and
             fail, the judge is not better than chance, or the labels were drawn by its scores.
     """
     check_choice("estimate", "method", method, get_args(Method))
@@ -149,7 +150,7 @@ def true_mean(
     mean = _estimate("true mean", resampled.value, error, sample, bootstrap)
     left = jackknife_error(sample.resampled(lambda sums: predicted_mean(sums, whole, weight)))
     if used == "rogan-gladen":
-        assert rates is not None  # noqa: S101 - `_rates` has refused what has none
+        assert rates is not None  # noqa: S101 - `_rates` has raised otherwise
         informedness, low, high = rates.informedness(quantile)
         if low <= 0:
             raise InputError(
@@ -183,7 +184,7 @@ def true_mean(
 def difference_of_true_means(
     a: Sample, b: Sample, *, method: Method = "auto", confidence: float = 0.95, seed: int = 0
 ) -> DifferenceOfTrueMeans:
-    """Return the true mean of B less that of A, of two samples whose labels have one scale; errors are those of `true_mean`."""
+    """Return the true mean of B minus that of A, for samples whose labels have one scale; raises as `true_mean`."""
     means = [true_mean(one, method=method, confidence=confidence, seed=seed) for one in (a, b)]
     places = {name: place for place, name in enumerate(dict.fromkeys([*a.cluster_names, *b.cluster_names]))}
     sides = []
@@ -208,7 +209,7 @@ def difference_of_true_means(
 
 
 def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
-    """Return Wilson's interval of a rate of `n` rows, which need not be a whole number."""
+    """Return Wilson's interval for a rate of `n` rows; `n` may be a fraction."""
     squared = quantile**2
     centre = (n * rate + squared / 2) / (n + squared)
     half = quantile * math.sqrt(n * rate * (1 - rate) + squared / 4) / (n + squared)
@@ -226,7 +227,7 @@ def _resampled(sample: Sample, used: Used) -> Resampled:
 
 def _rates(sample: Sample, method: Method) -> JudgeRates | None:
     if method != "rogan-gladen":
-        # Beside another estimate they are shown where they can be; labels drawn by the judge's verdict would give others.
+        # They are shown with other estimates if possible; labels drawn by the judge's verdict would bias them.
         is_binary = sample.is_rate and not sample.is_by_score and bool(np.isin(sample.scores, (0, 1)).all())
         is_mixed = 0 < sample.labels[sample.is_labelled].sum() < sample.n_labels
         return judge_rates(sample) if is_binary and is_mixed else None
@@ -250,7 +251,7 @@ def _checked_likeness(sample: Sample, seed: int) -> Representativeness | None:
 
 
 def _ppi_or_labels(sample: Sample, quantile: float) -> Used:
-    """Whether the judge tells anything of the labels, as far as these can show it; weighting by its scores always counts."""
+    """Return "ppi" if the scores are significantly informative about the labels, or weight them by score; else "labels"."""
     resampled = sample.resampled(slope)
     tells = abs(resampled.value) > quantile * jackknife_error(resampled)
     return "ppi" if tells or (sample.is_by_score and sample.n_strata > 1) else "labels"
@@ -260,7 +261,7 @@ def _estimate(name: str, value: float, error: float, sample: Sample, bootstrap: 
     n_clusters, n_total = sample.n_labelled_clusters, len(sample.scores) + sample.n_unscored
     if sample.is_rate:
         value = min(1.0, max(0.0, value))
-    # Labels that are all the same have no error, and Wilson's interval for as many rows as conversations is none too narrow.
+    # Equal labels have no error; Wilson's interval for as many rows as conversations is then wide enough.
     n = value * (1 - value) / error**2 if error else 0.0
     interval = bootstrap.around(name, value, error or float(sample.is_rate), n_clusters)
     if sample.is_rate and interval.ci_low is not None:
@@ -271,7 +272,6 @@ def _estimate(name: str, value: float, error: float, sample: Sample, bootstrap: 
 
 
 def _with_interval(like: Estimate, name: str, value: float, ends: tuple[float, float]) -> Estimate:
-    """Another figure of the same rows, with an interval where `like` has one."""
     low, high = (None, None) if like.ci_low is None else ends
     return replace(like, name=name, value=value, ci_low=low, ci_high=high)
 
@@ -288,7 +288,7 @@ def _width(mean: Estimate) -> float:
 
 
 def _more_labels(sample: Sample, mean: Estimate, error: float, left: float, wanted: float) -> int | None:
-    """Number of labels to add for that width: the error from labels falls with their number, the rest stays."""
+    """Return the number of labels to add for that width: the error from labels falls with their number, the rest stays."""
     if mean.ci_low is None or not error:
         return None
     of_labels = max(error**2 - left**2, 0.0)

@@ -1,1 +1,1 @@
-"""Planning of comparisons: the smallest difference that data would show, by simulation from a pilot."""
+"""Planning of comparisons: the smallest difference that data would detect, simulated from a pilot."""

@@ -1,13 +1,13 @@
-r"""The smallest difference that data would show, and how many clusters a difference needs, by simulation from data at hand.
+r"""The smallest detectable difference, and the number of clusters that a difference needs, simulated from a pilot.
 
-A data set of n clusters is simulated by drawing whole clusters of the pilot, whatever each of them adds to the statistic: its
-jackknife values, shifted so that there is no difference. An interval of the kind asked for is made of each data set. A true
-difference moves such an interval by as much, so it is seen where it moves the interval past 0: one simulation tells the power
-for all differences. In the normal case this comes to $(z_{1 - \alpha/2} + z_{power}) \sigma / \sqrt n$.
+A data set of n clusters is simulated by drawing whole clusters of the pilot, each with its addend to the statistic: its
+jackknife value, shifted so that there is no difference. Each data set gets an interval of the requested kind. A true difference
+shifts the interval by as much, so it is detected if it shifts the interval past 0: one simulation gives the power for all
+differences. In the normal case the result is $(z_{1 - \alpha/2} + z_{power}) \sigma / \sqrt n$.
 
-The statistic may be a difference of means or of coefficients, or one mean beside a fixed number. It is taken for a sum over the
-clusters. In reproduction/coverage/planning.py the difference that 80 % of data sets were to show was seen in 79 to 84 % of them
-for means, and in 84 to 95 % for two correlations: with few clusters the plan for these is careful.
+The statistic may be a difference of means or of coefficients, or one mean compared with a fixed number; it is treated as a sum
+over clusters. In reproduction/coverage/planning.py, the difference planned for 80 % power was detected in 79 to 84 % of data
+sets for means, and in 84 to 95 % for two correlations: with few clusters the plan for these is conservative.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from dialeval_plugin.statistics.estimates import number_text
 POWER = 0.8
 SIMULATIONS = 1000
 LARGEST_SIMULATED = 1000
-"""Most clusters that are simulated; differences of more shrink with the root of their number."""
+"""Largest number of clusters simulated; for more, differences shrink with the square root of their number."""
 
 
 class Detectable(NamedTuple):
-    """A difference that `power` of such data sets would show, with the standard error of the simulation."""
+    """Difference detected in a share `power` of such data sets, with the standard error of the simulation."""
 
     n_clusters: int
     difference: float
@@ -51,15 +51,15 @@ class Detectable(NamedTuple):
 def detectable_difference(
     pilot: Resampled, n_clusters: int | None = None, *, power: float = POWER, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Detectable | None:
-    """Return the smallest difference that an interval of `n_clusters` clusters, by default those of the pilot, would show.
+    """Return the smallest difference that an interval of `n_clusters` clusters, by default the pilot's, would detect.
 
-    None where there is no interval: fewer than `MIN_CLUSTERS` clusters in the pilot or the plan, no rounds, or no spread.
+    None without an interval: fewer than `MIN_CLUSTERS` clusters in the pilot or the plan, no rounds, or no spread.
 
     Args:
-        pilot: a statistic that is 0 where there is no difference, and its sums over clusters.
-        n_clusters: how many are planned.
-        power: in which share of the data sets the difference is to be seen, between 0 and 1.
-        bootstrap: how intervals are made; its confidence is one less the level of the test. BCa is simulated as percentile.
+        pilot: a statistic that is 0 for no difference, and its sums over clusters.
+        n_clusters: planned number.
+        power: share of the data sets that detect the difference, in (0, 1).
+        bootstrap: settings of the intervals; 1 - confidence is the level of the test. BCa is simulated as percentile.
 
     Example:
         >>> sums = np.column_stack([np.linspace(-1, 1, 50), np.ones(50)])
@@ -76,7 +76,7 @@ def detectable_difference(
     values = _deviations(pilot, bootstrap.seed)
     if not values.any():
         return None
-    # A large pilot comes in groups of clusters, and a large plan in fewer of them.
+    # A large pilot has groups of clusters, and a large plan draws fewer of them.
     n_units = planned * len(values) / n_pilot
     n_drawn = min(max(round(n_units), MIN_CLUSTERS), LARGEST_SIMULATED)
     needed = np.sort(_differences_seen(values, n_drawn, bootstrap) * math.sqrt(n_drawn / n_units))
@@ -88,7 +88,7 @@ def detectable_difference(
 def clusters_needed(
     pilot: Resampled, difference: float, *, power: float = POWER, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Detectable | None:
-    """Return how many clusters show a difference, with what `detectable_difference` says of as many; None where it has none."""
+    """Return the `detectable_difference` with the number of clusters that detects `difference`; None if it is undefined."""
     if not 0 < difference < math.inf:
         raise InputError(f"clusters_needed: difference is {difference!r}. Give a number above 0.")
     detectable = detectable_difference(pilot, power=power, bootstrap=bootstrap)
@@ -101,16 +101,15 @@ def clusters_needed(
 
 
 def _deviations(pilot: Resampled, seed: int) -> FloatArray:
-    """Centred pseudo-values of the clusters, or groups of clusters."""
     values = jackknife_values(pilot, seed)
     if len(values) < MIN_CLUSTERS:
         return np.empty(0)
-    # Clusters drawn from a pilot spread less than those that it was drawn from. Sorted, so that their order moves no digit.
+    # Clusters drawn from a pilot vary less than their population. Sorted, so that their order has no effect.
     return np.sort((values.mean() - values) * (len(values) - 1) * math.sqrt(len(values) / (len(values) - 1)))
 
 
 def _differences_seen(values: FloatArray, n_drawn: int, bootstrap: Bootstrap) -> FloatArray:
-    """Smallest true difference that the interval of each simulated data set would show, upwards and downwards."""
+    """Return the smallest true difference that each simulated data set's interval would detect, upwards and downwards."""
     generator = np.random.default_rng(bootstrap.seed)
     data = values[generator.integers(len(values), size=(SIMULATIONS, n_drawn))]
     weights = draw_clusters(n_drawn, bootstrap.rounds, generator)

@@ -1,1 +1,1 @@
-"""Agreement with people who compared responses two at a time."""
+"""Agreement with people who compared pairs of responses."""

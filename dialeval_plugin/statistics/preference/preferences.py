@@ -1,9 +1,9 @@
-"""Agreement of a metric with people who compared responses two at a time (Feng et al. 2024, section 4.2).
+"""Agreement of a metric with people who compared pairs of responses (Feng et al. 2024, section 4.2).
 
-A comparison has two responses, A and B, and for each rater one of four answers: A is better, B is better, both are good,
-both are bad. Three schemes set the metric's scores beside the answers: Voting, IgnoreEqual and Cont2Cat. Each result says
-how a coin flip (`floor`) and the raters' own majority (`ceiling`) do in the metric's place, because Cont2Cat's alpha is far
-from 0 for the one and far from 1 for the other.
+A comparison has two responses, A and B, and one of four answers per rater: A is better, B is better, both are good, both are
+bad. Three schemes compare the metric's scores with the answers: Voting, IgnoreEqual and Cont2Cat. Each result includes the
+value of a coin flip (`floor`) and of the raters' majority (`ceiling`) instead of the metric, because Cont2Cat's alpha is far
+from 0 for the former and far from 1 for the latter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dialeval_plugin.statistics.rows import (
 )
 
 Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
-"""One row a comparison, one column a rater: `A_IS_BETTER`, `B_IS_BETTER`, `BOTH_ARE_GOOD` or `BOTH_ARE_BAD`."""
+"""One row per comparison, one column per rater: `A_IS_BETTER`, `B_IS_BETTER`, `BOTH_ARE_GOOD` or `BOTH_ARE_BAD`."""
 VotingUnit: TypeAlias = Literal["comparison", "response"]
 VoteCounting: TypeAlias = Literal["vote", "majority"]
 TiedScores: TypeAlias = Literal["b", "missing"]
@@ -46,7 +46,7 @@ AlphaRaters: TypeAlias = Literal["together", "one_by_one"]
 
 A_IS_BETTER, B_IS_BETTER, BOTH_ARE_GOOD, BOTH_ARE_BAD = range(4)
 N_FLIPS = 200
-"""Coin flips that the floor averages over."""
+"""Number of coin flips averaged in the floor."""
 
 POINTS = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
 """Points of A and of B for each answer."""
@@ -55,13 +55,12 @@ _MISSING = -1
 
 @dataclass(frozen=True, kw_only=True)
 class PreferenceAgreement(Estimate):
-    """One statistic between a metric's scores and the answers; counts are of comparisons.
+    """Statistic between a metric's scores and the answers; counts are of comparisons.
 
     Attributes:
-        n_rows: number of its observations: responses, votes or comparisons.
-        floor: its mean where a coin flip stands in the metric's place; None where undefined.
-        ceiling: its value where the raters' majority stands there: no bound, but what a metric that is as good as they are
-            would get; None where undefined.
+        n_rows: number of observations: responses, votes or comparisons.
+        floor: mean value of coin flips instead of the metric; None if undefined.
+        ceiling: value of the raters' majority instead of the metric, which a better metric can exceed; None if undefined.
     """
 
     n_rows: int
@@ -76,7 +75,7 @@ class PreferenceAgreement(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Scores and answers, a row a comparison of which both responses have a score; make one with `preferences`."""
+    """Scores and answers, one row per comparison with both scores; use `preferences` to make one."""
 
     scores_a: FloatArray
     scores_b: FloatArray
@@ -93,7 +92,6 @@ class Preferences:
         return Counts(self.n_total, len(self.votes), n_clusters, self.n_total - len(self.votes))
 
     def _in(self, rows: Canonical) -> Preferences:
-        """The same comparisons in this order."""
         order, clusters, _ = rows
         return Preferences(self.scores_a[order], self.scores_b[order], self.votes[order], clusters, None, self.n_total)
 
@@ -112,11 +110,11 @@ def preferences(
     clusters: Labels | None = None,
     responses: tuple[Labels, Labels] | None = None,
 ) -> Preferences:
-    """Return the comparisons of which both responses have a score; the others are counted.
+    """Return the comparisons with scores of both responses; the others are counted.
 
-    Without `clusters`, labels of the dialogues that are resampled as a whole, each comparison stands alone, which is right only
-    where no two share a context. `responses` are labels of the responses A and of the responses B, equal where it is the same.
-    InputError: lengths differ, a score is neither None nor a finite number, or an answer is none of the four.
+    `clusters` are labels of the dialogues, which are resampled whole; without them comparisons are independent, which is right
+    only if no two share a context. `responses` are labels of the responses A and B, equal for equal responses. Raises
+    InputError if lengths differ, a score is neither None nor finite, or an answer is not one of the four.
     """
     where = "preferences"
     responses_a, responses_b = responses or (None, None)
@@ -139,12 +137,12 @@ def voting(
     unit: VotingUnit = "comparison",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> PreferenceAgreement:
-    """Return a coefficient between scores and points, where a response gets a point from each rater who finds it good.
+    """Return a coefficient between scores and points, where a response gets a point from each rater who calls it good.
 
-    A is better gives (1, 0), B is better (0, 1), both good (1, 1), both bad (0, 0), summed over raters.
-    Observations: two a comparison; with `unit="response"` one a response, whose points are summed over its comparisons.
+    Points of (A, B), summed over raters: A is better (1, 0), B is better (0, 1), both good (1, 1), both bad (0, 0).
+    Observations: two per comparison, or with `unit="response"` one per response, with points summed over its comparisons.
     Range, ties and undefined cases: those of the coefficient. Ceiling: the points of the majority's answer, one half each
-    where there is no majority.
+    without a majority.
 
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
@@ -167,10 +165,10 @@ def ignore_equal(
 ) -> PreferenceAgreement:
     """Return the point-biserial correlation between score_A - score_B and who is better: 1 for A, 0 for B.
 
-    The paper prints "A is better" for both codes; B is read as 0. Votes that both are good or bad are left out.
-    Observations: one a vote; with `opinion="majority"` one a comparison in which more raters prefer A than B, or B than A.
-    Range: -1 to 1, 0 for no relation. Undefined: fewer than 3 observations, or all of one kind. Ceiling: the share of raters
-    who prefer A less that of those who prefer B.
+    The paper prints "A is better" for both codes; B is read as 0. Votes that both are good or bad are left out. Observations:
+    one per vote; with `opinion="majority"` one per comparison in which more raters prefer A than B, or B than A. Range: -1 to
+    1, 0 for no relation. Undefined: fewer than 3 observations, or all of one kind. Ceiling: the share of raters who prefer A
+    minus that of those who prefer B.
 
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
@@ -192,13 +190,13 @@ def cont2cat(
     raters: AlphaRaters = "together",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> PreferenceAgreement:
-    """Return Krippendorff's alpha with the metric as one more rater, who says "A is better" where A's score is higher.
+    """Return Krippendorff's alpha with the metric as an additional rater, who says "A is better" if A's score is higher.
 
-    Nominal scale of four answers, of which the metric gives two. Ceiling: the raters who prefer A against those who prefer B.
+    Nominal scale of four answers, two of which the metric gives. Ceiling: scores that are shares of raters who prefer each.
 
     - `ties`: equal scores are "B is better" ("b", the paper), or no answer ("missing").
     - `equal`: both good and both bad are answers ("category", the paper), or none ("missing").
-    - `raters`: the metric among all raters ("together", the paper), or the mean of its alpha with each of them ("one_by_one").
+    - `raters`: the metric among all raters ("together", the paper), or the mean of its alpha with each ("one_by_one").
 
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
@@ -226,10 +224,10 @@ def cont2cat(
 def preference_difference(
     one: Preferences, other: Preferences, *, statistic: str = "voting_spearman", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Estimate:
-    """Return statistic(one) - statistic(other), with an interval from resamples of dialogues that both metrics share.
+    """Return statistic(one) - statistic(other), with an interval from resamples of dialogues shared by both metrics.
 
-    The statistic is "voting_pearson", "voting_spearman", "ignore_equal" or "cont2cat", with the paper's options. Range: from -2
-    to 2. Undefined: where the statistic of either is. InputError: the metrics' comparisons, or their order, differ.
+    The statistic is "voting_pearson", "voting_spearman", "ignore_equal" or "cont2cat", with the paper's options. Range: -2 to
+    2. Undefined if either is. Raises InputError if the metrics' comparisons, or their order, differ.
     """
     where = "preference_difference"
     check_choice(where, "statistic", statistic, _RESAMPLED)
@@ -276,7 +274,7 @@ def _tables(
     equal: EqualAnswers = "category",
     raters: AlphaRaters = "together",
 ) -> list[FloatArray]:
-    """Numbers of raters, the metric among them, by answer: one table, or one for each rater with the metric."""
+    """Return numbers of raters, including the metric, by answer: one table, or one for each rater with the metric."""
     metric = np.where(a > b, A_IS_BETTER, B_IS_BETTER)
     if ties == "missing":
         metric = np.where(a == b, _MISSING, metric)
@@ -312,8 +310,7 @@ _RESAMPLED: Mapping[str, Callable[[Preferences], Resampled]] = MappingProxyType(
 
 
 def _floor(of_scores: Callable[[FloatArray, FloatArray], float], votes: IntArray, seed: int) -> float | None:
-    """Mean of the statistic over coin flips in place of the metric."""
-    # By their votes: a coin is flipped for each comparison whatever its place and its scores.
+    # Sorted by votes, so that a comparison's coin flip does not depend on its position or scores.
     order = np.lexsort([np.zeros(len(votes)), *votes.T[::-1]])
     flips = np.empty((N_FLIPS, len(order)))
     flips[:, order] = np.random.default_rng(seed).integers(2, size=flips.shape)
@@ -336,18 +333,15 @@ def _answers(votes: Votes) -> IntArray:
 
 
 def _counts(answers: IntArray, equal: EqualAnswers) -> FloatArray:
-    """Number of raters who gave each answer to each unit; missing answers count for none."""
     n_answers = 4 if equal == "category" else 2
     return np.asarray((answers[:, :, None] == np.arange(n_answers)).sum(axis=1), dtype=np.float64)
 
 
 def _preferring(votes: IntArray) -> FloatArray:
-    """Shares of the raters who prefer A and who prefer B."""
     return np.asarray(_counts(votes, "missing").T / max(1, votes.shape[1]))
 
 
 def _defined(compute: Callable[[], float]) -> float | str:
-    """The value, or why there is none."""
     try:
         return compute()
     except StatisticUndefined as error:
@@ -377,7 +371,7 @@ def _agreement(
     of_scores: Callable[[FloatArray, FloatArray], float],
     ideal: FloatArray,
 ) -> PreferenceAgreement:
-    """The estimate with its ends; `ideal` are the scores of A and B that the raters' majority would give."""
+    """Return the estimate with floor and ceiling; `ideal` are the scores of A and B by the raters' majority."""
     ceiling = _defined(partial(of_scores, *ideal))
     return PreferenceAgreement(
         **estimate,

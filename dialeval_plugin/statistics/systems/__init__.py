@@ -1,1 +1,1 @@
-"""Statistics of how an evaluator compares systems, beyond coefficients of their means."""
+"""Statistics of an evaluator's comparisons of systems, beyond coefficients of their means."""

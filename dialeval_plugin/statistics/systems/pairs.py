@@ -1,7 +1,4 @@
-r"""Pairwise comparisons of systems and responses: soft pairwise accuracy, Pearson's correlation of differences.
-
-Both are functions of sums over clusters, so that the bootstrap resamples whole dialogues.
-"""
+r"""Soft pairwise accuracy, and Pearson's correlation of differences, as functions of sums over clusters."""
 
 from __future__ import annotations
 
@@ -16,16 +13,14 @@ from dialeval_plugin.statistics.bootstrap import Resampled
 
 
 def soft_pairwise_accuracy(scores: FloatArray, ratings: FloatArray, clusters: IntArray, systems: IntArray) -> Resampled:
-    r"""Soft pairwise accuracy (Thompson et al. 2024): 1 less the mean distance of the p-values of scores from those of ratings.
+    r"""Soft pairwise accuracy (Thompson et al. 2024): 1 minus the mean difference between p-values of scores and of ratings.
 
     For two systems a and b, p is that of a permutation test of "a is better than b", which swaps the rows of a whole cluster,
-    here by its normal limit: $\Phi(-d/s)$ of the difference d of the means and
-    $s^2 = \sum_c ((X_{ac} - N_{ac} m)/N_a - (X_{bc} - N_{bc} m)/N_b)^2$ with the sums X and numbers N of rows of cluster c and
-    the mean m of both systems. With one row a system in each cluster that is the paired test of mt-metrics-eval, whose value
-    with 20,000 permutations it comes to within 0.001; without common clusters the test is unpaired. Two systems with equal
-    scores have p = 0.5.
-
-    Range: 0 to 1; chance is 0.5 where people tell all systems apart. StatisticUndefined: fewer than two systems.
+    here by its normal limit: $\Phi(-d/s)$ for the difference d of the means and $s^2 = \sum_c ((X_{ac} - N_{ac} m)/N_a -
+    (X_{bc} - N_{bc} m)/N_b)^2$ with the sums X and numbers N of rows of cluster c and the mean m of both systems. With one row
+    per system in each cluster this is the paired test of mt-metrics-eval, to within 0.001 of its value with 20,000
+    permutations; without common clusters the test is unpaired. Two systems with equal scores have p = 0.5. Range: 0 to 1; 0.5
+    by chance if people distinguish all systems. Raises StatisticUndefined for fewer than two systems.
     """
     n_systems, n_clusters = int(systems.max(initial=-1)) + 1, int(clusters.max(initial=-1)) + 1
     if n_systems < 2:
@@ -54,7 +49,7 @@ def soft_pairwise_accuracy(scores: FloatArray, ratings: FloatArray, clusters: In
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _p_values(drawn: FloatArray, n_systems: int) -> FloatArray:
-    """p-values of every pair of systems, from counts, sums and products of both; NaN of a system that was not drawn."""
+    """Return p-values of every pair of systems, from counts, sums and products of both; NaN for a system that was not drawn."""
     a, b = np.triu_indices(n_systems, 1)
     n_a, n_b, x_a, x_b = drawn[:, a], drawn[:, b], drawn[:, n_systems + a], drawn[:, n_systems + b]
     difference, mean = x_a / n_a - x_b / n_b, (x_a + x_b) / (n_a + n_b)
@@ -70,10 +65,10 @@ def _p_values(drawn: FloatArray, n_systems: int) -> FloatArray:
 def pairwise_difference_pearson(scores: FloatArray, ratings: FloatArray, clusters: IntArray, items: IntArray) -> Resampled:
     r"""Pearson's correlation of the differences of two responses to one item, in scores and in ratings, over all such pairs.
 
-    What makes an item easy or hard for all responses falls out. Each pair counts in both directions, so that the differences
-    have a mean of 0 and no order of the systems matters; then item i with $n_i$ responses adds $n_i$ times its sums of squares
-    and products about its means. Range: -1 to 1. StatisticUndefined: no item has two responses that differ in scores, or none
-    has two that differ in ratings.
+    Effects of an item on all its responses cancel. Each pair counts in both directions, so that the differences have a mean of
+    0 and the order of systems has no effect; then item i with $n_i$ responses adds $n_i$ times its sums of squares and products
+    about its means. Range: -1 to 1. Raises StatisticUndefined if no item has two responses that differ in scores, or none that
+    differ in ratings.
     """
     n_rows = np.bincount(items)
     cluster_of_item = np.zeros(len(n_rows), dtype=np.int64)
