@@ -81,11 +81,7 @@ def request_key(identity: str, kind: RequestKind, prompt: str, **parameters: obj
 
 
 class AnswerCache:
-    """A SQLite file of answers, created with its folder.
-
-    Raises:
-        InputError: the file is not such a file, was written by a later release, or cannot be written.
-    """
+    """A SQLite file of answers, created with its folder; `InputError` if it is read-only, another file, or too new."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -298,7 +294,6 @@ class CachedLanguageModel:
 
 
 def _is_kept(request: language_model.Request | language_model.Continuation, answer: Any) -> bool:
-    """Whether an answer is a text with a verdict or a log probability."""
     if isinstance(request, language_model.Request):
         return bool(language_model.text_of(answer).strip()) and not isinstance(request.read(answer), Unscored)
     return bool(answer < math.inf)
@@ -313,10 +308,7 @@ def _key_of(identity: str, request: language_model.Request) -> str:
 
 
 class DryRunLanguageModel:
-    """A model that gives no answers: in a `CachedLanguageModel` it counts the requests that a run would make.
-
-    The tokenizer of `model` counts tokens; `identity` names the model if another program runs it.
-    """
+    """A model without answers, for counting requests; `model` counts tokens, `identity` names one of another program."""
 
     def __init__(self, model: language_model.LanguageModel | None = None, *, identity: str = "") -> None:
         self.model = model

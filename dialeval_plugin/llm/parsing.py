@@ -85,9 +85,7 @@ def parse_rating(
 def parse_label(
     answer: str, labels: Sequence[str], *, prompt: str | None = None, content: Sequence[str] = (), is_cut: bool = False
 ) -> str | Unscored:
-    """Return the one of `labels` in `answer`, in any case, or the reason why there is none.
-
-    The other arguments are as for `parse_rating`.
+    """Return the one of `labels` in `answer`, in any case, or the reason why there is none; see `parse_rating`.
 
     Example:
         >>> parse_label("Predicted: positive", ("positive", "negative")), parse_label("No, it is not.", ("yes", "no"))
@@ -422,7 +420,6 @@ def _clean(text: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _plain(character: str) -> str:
-    """Return digits of all scripts as 0 to 9, and invisible characters as ""."""
     if character.isdecimal():
         return str(unicodedata.decimal(character))
     return "" if unicodedata.category(character) == "Cf" else character

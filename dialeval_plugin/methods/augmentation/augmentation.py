@@ -247,10 +247,7 @@ def incomplete_path(output: Path) -> Path:
 
 
 def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, SignatureValue]) -> None:
-    """Write the complete contexts to `output` and the others, with their reasons, to `<output>.incomplete.jsonl`.
-
-    Empty files are not written; those of an earlier run are removed.
-    """
+    """Write complete contexts to `output`, others with reasons to `<output>.incomplete.jsonl`; remove a file without rows."""
     shared = {**provenance, "version": __version__}
     rest: list[dict[str, Any]] = [{**item.row(shared), "reason": item.reason} for item in augmented.incomplete]
     for item, why in augmented.failed:
@@ -267,8 +264,7 @@ def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Si
 def write_spot_check(path: Path, contexts: Sequence[AugmentedContext], *, n: int, seed: int) -> int:
     """Write a CSV file with `n` accepted responses, each with a blank cell for a person's verdict; return their number.
 
-    They are sampled without replacement and in random order; all of them if there are fewer than `n`. Every cell is quoted, and
-    none is a formula. The file starts with a byte order mark, without which Excel misreads UTF-8.
+    They are a sample in random order. Cells are quoted and no formulas. Excel needs the byte order mark to read UTF-8.
     """
     rows = [
         (item.id, "\n".join(f"{('FS', 'SS')[place % 2]}: {turn}" for place, turn in enumerate(item.context)), text, kind)

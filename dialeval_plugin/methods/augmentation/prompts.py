@@ -104,8 +104,6 @@ _REFUSAL = re.compile(
 
 @dataclass
 class _Section:
-    """Lines below one heading."""
-
     numbered: list[tuple[int | None, str]] = field(default_factory=list)
     plain: list[str] = field(default_factory=list)
 

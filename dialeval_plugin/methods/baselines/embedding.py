@@ -39,10 +39,7 @@ def average_similarity(one: VectorArray, other: VectorArray) -> float:
 
 
 def extrema_similarity(one: VectorArray, other: VectorArray) -> float:
-    """Return the cosine of the extreme vectors of two texts, in [-1, 1]: in each dimension the value farthest from 0.
-
-    A minimum counts before an equally distant maximum: the paper says "max if it is greater than |min|".
-    """
+    """Return the cosine of the extreme vectors of two texts, in [-1, 1]: in each dimension the value farthest from 0."""
     return _cosine(_extreme(one), _extreme(other))
 
 
@@ -58,10 +55,7 @@ METHODS: Mapping[EmbeddingMethod, Similarity] = MappingProxyType(
 
 
 class EncoderVectors:
-    """The input embeddings of an encoder, for the tokens of its tokenizer; special tokens in a text are text.
-
-    `source` describes them in a signature, with a hash.
-    """
+    """The input embeddings of an encoder for a text's tokens; special tokens in a text are text. Signatures name `source`."""
 
     def __init__(self, name: str, *, revision: str | None = None) -> None:
         folder = resolve(name, revision=revision)
@@ -257,6 +251,7 @@ class SentenceSimilarity(ReferenceScorer):
 
 def _extreme(vectors: VectorArray) -> VectorArray:
     highest, lowest = vectors.max(axis=0), vectors.min(axis=0)
+    # The paper: "max if it is greater than |min|".
     extreme: VectorArray = np.where(highest > -lowest, highest, lowest)
     return extreme
 

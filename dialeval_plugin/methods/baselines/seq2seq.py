@@ -52,7 +52,6 @@ class Seq2SeqModel:
         return [[id for _ in pieces for id in next(ids)] for pieces in parts]
 
     def _broken(self, text: str) -> list[str]:
-        """Split a text after the first character of each special token in it."""
         cuts = [match.start() + 1 for match in self.special.finditer(text)]
         return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 

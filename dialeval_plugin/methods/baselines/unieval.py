@@ -144,10 +144,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         return results
 
     def question_ids(self, asked: _Asked) -> tuple[Ids, int] | Unscored:
-        """Return the ids of a question as in the published code, and the number of tokens cut from the history.
-
-        The published code writes `</s>` as a string between parts; here it is a token, so that one in a response is text.
-        """
+        """Return the ids of a question as in the published code, and the number of tokens cut from the history."""
         question = QUESTIONS[self.dimension]
         parts = [f"question: {question.text} ", f" response: {asked.response}"]
         for name, is_read, text in (
@@ -167,6 +164,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
                     Reason.CONTEXT_TOO_LONG, f"the question has {n_cut} tokens more than the window of {self.opened.max_tokens}"
                 )
             pieces[2] = [*label, *pieces[2][len(label) + n_cut :]]
+        # The published code writes it as the string `</s>`; as a token, it differs from one in a response.
         end = self.opened.tokenizer.eos_token_id
         first, *others = pieces
         return self.opened.with_ends([*first, *(id for piece in others for id in (end, *piece))]), n_cut

@@ -82,11 +82,7 @@ class Calibration:
 
     @classmethod
     def load(cls, path: Path) -> Calibration:
-        """Read a file that `save` wrote.
-
-        Raises:
-            ModelLoadError: there is no such file, or its format is different.
-        """
+        """Read a file that `save` wrote; `ModelLoadError` if it is missing or has another format."""
         read_versioned(path, FORMAT_VERSION, kind="a calibrated breakdown detector", command="dialeval train breakdown")
         return checked_model_file(path, cls)
 

@@ -104,10 +104,7 @@ class Key(NamedTuple):
 
 
 def token_blocks(opened: OpenedModel, dialogues: Sequence[Sequence[str]], block: int) -> list[list[int]]:
-    """Return the tokens of dialogues, each turn followed by the end-of-text token, with long ones split into blocks.
-
-    Blocks of one token are left out: they have nothing to predict.
-    """
+    """Return dialogues' tokens, each turn followed by the end-of-text token, in blocks of 2 to `block` tokens."""
     prefix, end = layout_tokens(opened, "separated")
     blocks = []
     for pieces in turn_pieces(opened, dialogues, end, last_only=False):

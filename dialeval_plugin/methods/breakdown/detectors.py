@@ -97,8 +97,7 @@ class MaxProbability:
     def scores(answers: FloatArray, places: TokenPositions) -> Mapping[str, float]:
         """Return the score of the response at `places` by aggregation.
 
-        "mean" is the mean probability over the response; "all" over context and response, as in the authors' code; "logsum" the
-        sum of logs over the response, which falls with its length.
+        "mean" is the mean probability over the response, "all" also over its context (as published), "logsum" the sum of logs.
         """
         (log_maxima,) = answers
         return {
@@ -273,11 +272,7 @@ def save_head(head: ConfidenceHead, folder: Path) -> None:
 
 
 def load_head(opened: OpenedModel) -> ConfidenceHead:
-    """Open the second head of a model that was trained with the objective odin.
-
-    Raises:
-        ModelLoadError: the head is missing, damaged, or of another model.
-    """
+    """Open ODIN's second head of a model; `ModelLoadError` if it is missing, damaged, or of another model."""
     path = opened.folder / HEAD_FILE
     if not path.is_file():
         command = _COMMAND.format(objective="odin")

@@ -182,11 +182,7 @@ class IndependenceClassifier:
 
 
 def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
-    """Open the cross-encoder of a trained classifier.
-
-    Raises:
-        ModelLoadError: the weights are pickled, damaged or incomplete, do not fit the tokenizer, or have other labels.
-    """
+    """Open the cross-encoder of a trained classifier; `ModelLoadError` if it is unsafe, damaged or of another kind."""
     from dialeval_plugin.models.encoders import restore
 
     if (base := base_of(folder)) is None:

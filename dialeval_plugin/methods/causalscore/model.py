@@ -44,14 +44,11 @@ _GENERAL = "general"
 
 @dataclass(frozen=True, slots=True)
 class CausalModelConfig:
-    """Settings that change a score, apart from the weights; see `RowEncoder` for those of cross-encoders.
-
-    Attributes:
-        labels: "annotated" causes, or "preceding_2": the two turns before the response as causes (Table 5's Preced2).
-    """
+    """Settings that change a score, apart from the weights; see `RowEncoder` for those of cross-encoders."""
 
     recipe: str
     labels: CauseLabels = "annotated"
+    """Causes in training: "preceding_2" takes the two turns before the response (Table 5's Preced2)."""
     layout: PairLayout = "delimited"
     truncate: PairTruncation = "utterances"
     max_tokens: int = 256
@@ -157,8 +154,6 @@ def turn_probabilities(classifier: DependenceClassifier, items: Sequence[tuple[S
 
 
 class _Vectors(TypedDict):
-    """Classifiers over a general evaluator's vectors."""
-
     general: str | None
     """Name of the bundled evaluator; None if it is in the subfolder."""
     hash: str

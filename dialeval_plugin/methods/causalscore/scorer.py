@@ -178,10 +178,7 @@ class CausalScorer(Scorer):
                 yield Dependence(turns[place], single.dependent, chosen, double.dependent, n_cut, n_beyond)
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
-        """Return for each response its history as text, one line per turn, with the dependent turns marked by `*`.
-
-        Each line begins with the unconditional probability and, for a candidate cause, the mean of the conditional ones.
-        """
+        """Return each response's turns as text: `*` if dependent, unconditional and mean conditional probability, and turn."""
         examples = cast("Sequence[Example]", items)
         return list(map(_explanation, examples, self.dependence(examples)))
 

@@ -283,8 +283,7 @@ def train_conditional(
 ) -> tuple[list[dict[str, Any]], int]:
     """Train the conditional classifier in place by Algorithm 1.
 
-    Return counts and figures of round 0 (labelled rows only) and of each self-training round, and the number of the round whose
-    weights are kept: the first of the best ones, or the last.
+    Return the figures of all rounds, 0 with the labelled rows only, and the number of the round whose weights are kept.
     """
 
     def best() -> int:

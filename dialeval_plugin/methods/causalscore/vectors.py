@@ -28,13 +28,7 @@ _AT_ONCE = 16_384
 
 
 class TurnVectors:
-    """A general evaluator's vectors of single turns; those of the last texts are kept for the other classifier.
-
-    Attributes:
-        folder: folder of the evaluator.
-        window: length of a turn that it reads, from its signature.
-        run_by: its runtime, from its signature.
-    """
+    """A general evaluator's vectors of single turns; those of the last texts are kept for the other classifier."""
 
     def __init__(self, folder: Path, runtime: RuntimeChoice = ON_TORCH) -> None:
         self.folder = folder
@@ -53,14 +47,11 @@ class TurnVectors:
 
 @dataclass(frozen=True, slots=True)
 class VectorClassifier:
-    """Probability that a response depends on an utterance, with the interface of `IndependenceClassifier`.
-
-    Attributes:
-        weights: weights of the features, the offset last.
-    """
+    """Probability that a response depends on an utterance, with the interface of `IndependenceClassifier`."""
 
     vectors: TurnVectors
     weights: FloatArray
+    """Weights of the features, the offset last."""
 
     @property
     def reading(self) -> dict[str, SignatureValue]:
@@ -121,13 +112,11 @@ def _cosines(turns: EmbeddedTurns, earlier: IntArray, later: IntArray) -> list[n
 
 
 def fit(vectors: TurnVectors, rows: Sequence[Sequence[str]], labels: Sequence[int]) -> VectorClassifier:
-    """Return a classifier fitted to rows of texts, all of one width, with the labels 1 (dependent) and 0.
-
-    The penalty applies to the weights of standardised features.
-    """
+    """Return a classifier fitted to rows of texts, all of one width, with the labels 1 (dependent) and 0."""
     texts, indices = number_rows(rows)
     table = features(vectors.of(texts), indices)
     mean, deviation = table.mean(0), table.std(0) + 1e-9
+    # The penalty applies to the weights of standardised features.
     columns = np.column_stack([(table - mean) / deviation, np.ones(len(table))])
     coefficients = logistic_regression(columns, np.array(labels, dtype=np.float64), start=np.zeros(columns.shape[1]))
     slopes = coefficients[:-1] / deviation

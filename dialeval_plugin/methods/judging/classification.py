@@ -139,10 +139,7 @@ def example_texts(examples: Sequence[LabelledExample]) -> list[str]:
 
 
 def context_lines(turns: Sequence[Turn]) -> list[str]:
-    """Return the turns as the appendices print them: "FS: ..." for the first speaker, "SS: ..." for all others.
-
-    Turns alternate if not all have the name of a speaker.
-    """
+    """Return turns as "FS: ..." for the first speaker, "SS: ..." for others; they alternate if not all have speakers."""
     if all(turn.speaker is not None for turn in turns):
         tags = [_SPEAKERS[turn.speaker != turns[0].speaker] for turn in turns]
     else:
@@ -171,7 +168,7 @@ def read_label(answer: str, prompt: str, example: Example, *, is_cut: bool = Fal
 
 
 def _same_dialogue(one: Example, other: Example) -> bool:
-    """Whether one context is the beginning of the other, ignoring white space and case."""
+    # Whether one context is the beginning of the other.
     texts = [[" ".join(turn.text.split()).casefold() for turn in example.context] for example in (one, other)]
     length = min(map(len, texts))
     return length > 0 and texts[0][:length] == texts[1][:length]

@@ -93,7 +93,6 @@ def _chiang(question: str, example: Example) -> str:
 
 
 def _history(example: Example) -> list[str]:
-    """Return the turns, one per line, as one block; no block without context."""
     turns = "\n".join(neutralise(turn.text) for turn in example.context)
     return [turns] if turns else []
 
@@ -253,7 +252,6 @@ class CriterionJudge(language_model.PromptingScorer):
         }
 
     def _requests(self, example: Example) -> Iterator[Sequence[Any]]:
-        """Yield the requests for each criterion of one response."""
         for prompt in self.criteria.values():
             request = prompt.request(example, is_whole=True)
             if self.mode == "weighted":
@@ -291,10 +289,7 @@ class LlmChiang(CriterionJudge):
 
 
 def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | None = None) -> CriterionRating | Unscored:
-    """Return the mean of sampled ratings without unreadable answers, or with these as `unparsed`.
-
-    Failed requests never count. If less than the share `LEAST_READ` is left, the most frequent reason is returned.
-    """
+    """Return the mean of sampled ratings, unreadable ones left out or `unparsed`; if too few, the most frequent reason."""
     failures = [rating for rating in ratings if isinstance(rating, Unscored)]
     samples = tuple(
         rating if not isinstance(rating, Unscored) else None if rating.reason in _NO_ANSWER else unparsed for rating in ratings
@@ -309,10 +304,7 @@ def sampled_rating(ratings: Sequence[float | Unscored], *, unparsed: float | Non
 
 
 def weighted_rating(log_probabilities: dict[str, float | Unscored], scale: range) -> CriterionRating | Unscored:
-    """Return the sum of p_i r_i over all ratings of the scale (G-EVAL, equation 1), p normalised over the scale.
-
-    `Unscored` if a log probability is missing, because the others would give a different rating, or if all are minus infinity.
-    """
+    """Return the sum of p_i r_i over the scale (G-EVAL, equation 1), p normalised; `Unscored` if a probability is missing."""
     result = rating_of_answers(log_probabilities, scale, k=len(scale))
     if isinstance(result, Unscored):
         return result

@@ -79,10 +79,7 @@ class RatingPrompt:
         return f"rating-{self.quality}-v{VERSION}-{text_hash(self.render(item, [thread]))}"
 
     def question(self, item: Item, after: Example | None = None) -> str:
-        """Return the block of one item, from its first turn to `Rating:`.
-
-        Turns already shown for `after`, an earlier response of the same dialogue, are not repeated, as in the printed example.
-        """
+        """Return the block of one item up to `Rating:`, without the turns of `after`, an earlier response of its dialogue."""
         turns = context_turns(item)
         lines = [f"{letter}: {neutralise(turn.text)}" for letter, turn in zip(_letters(item), turns, strict=True)]
         if after is not None:
@@ -94,17 +91,13 @@ class RatingPrompt:
         return "\n".join([*lines, "Rating:"])
 
     def answer(self, rating: float) -> str:
-        """Return a mean rating as an example shows it: the nearest whole number of the scale, halves up, as in "1/2".
-
-        The printed example shows the means 1.0, 0.8 and 1.8 of FED's first dialogue as 1/2, 1/2 and 2/2.
-        """
+        """Return a mean rating, rounded half up, as the printed example does: 1.0, 0.8 and 1.8 are 1/2, 1/2 and 2/2."""
         return f"{math.floor(rating + 0.5)}/{self.highest}"
 
     def example(self, thread: Sequence[Item], number: int) -> str:
         """Return a solved example: the rated items of one dialogue, joined, under the heading `== Example <number> ==`.
 
-        At turn level these are the rated responses of the dialogue (three in FED), in order: the turns up to the first
-        response, the response, its rating, the turns up to the next response, and so on.
+        At turn level it has for each rated response in order (three in FED) the turns up to it, the response and its rating.
         """
         blocks = zip(self.blocks(thread), map(self._rating, thread), strict=True)
         return heading(number) + " ".join(chained(list(blocks)))
@@ -146,10 +139,7 @@ def _texts(turns: Sequence[Turn]) -> list[str]:
 
 
 def _letters(item: Item) -> list[str]:
-    """Return the speaker's letter for each turn: B for the judged one, as in the printed example, A for the other.
-
-    Turns without speakers alternate: in a whole dialogue the first is A's, else the response is B's.
-    """
+    """Return a letter for each turn: B for the judged speaker, as printed, A for the other; without speakers they alternate."""
     turns = context_turns(item)
     judged = judged_speaker(turns) if isinstance(item, Dialogue) else item.response.speaker
     if judged is None or any(turn.speaker is None for turn in turns):

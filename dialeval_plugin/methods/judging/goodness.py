@@ -71,10 +71,7 @@ class KTopRating(NamedTuple):
 def k_top_rating(
     log_probabilities: Mapping[int, float], *, k: int = 3, reading: GEvalReading = "probabilities"
 ) -> KTopRating | None:
-    """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j; equally likely ones in the mapping's order.
-
-    None if one is NaN or all probabilities are 0 (for `literal_log`, if all logs are 0 or one is infinite).
-    """
+    """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j, ties in mapping order; None if undefined."""
     if any(math.isnan(value) for value in log_probabilities.values()):
         return None
     top = sorted(log_probabilities, key=lambda rating: -log_probabilities[rating])[:k]
@@ -96,9 +93,7 @@ def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]
 
 
 def rating_shares(unit: float, scale: Sequence[int]) -> dict[str, float]:
-    """Return weights of the ratings of an ascending scale, with their mean at the share `unit` (0 to 1) of the scale.
-
-    Only the two nearest ratings have a weight, so the mean of the two or more likeliest ratings is exact.
+    """Return weights of an ascending scale's ratings with their mean at its share `unit` (0 to 1); at most two are not 0.
 
     Example:
         >>> rating_shares(0.375, (0, 1, 2))
@@ -129,10 +124,7 @@ def rating_of_answers(
 
 
 def distribution_of_forms(log_probabilities: Sequence[float]) -> tuple[float, float, float] | None:
-    """Return P(NB), P(PB), P(B), renormalised, from the log probability of each form of a `BreakdownPrompt`, in order.
-
-    None if all forms have probability 0, or a value is NaN or infinity.
-    """
+    """Return P(NB), P(PB), P(B), renormalised, from the log probabilities of `BreakdownPrompt.forms`; None if undefined."""
     if any(math.isnan(value) or value == math.inf for value in log_probabilities):
         return None
     labels = [np.logaddexp.reduce(log_probabilities[label::N_BREAKDOWN_LABELS]) for label in range(N_BREAKDOWN_LABELS)]

@@ -285,8 +285,7 @@ class InteriorPrompt:
 def read_interior(answer: str, prompt: str, example: Example, *, is_cut: bool = False) -> InteriorAnswer | Unscored:
     r"""Return both numbers in an answer to `prompt` about `example`, or the reason why there are none.
 
-    The prompt ends with the first label, so the first number may have none. Two numbers without labels count if each is on a
-    separate line.
+    The prompt ends with the first label, so the first number may have none. Two numbers without labels need separate lines.
 
     Example:
         >>> read_interior(" 4.5\n2. Influence degree: 0.3", "", Example.from_texts(["Hi."], "Hello."))

@@ -48,10 +48,7 @@ def content_of(item: Item) -> tuple[str, ...]:
 
 
 def goodness_instruction(level: Level) -> str:
-    """Return the first line of the DSTC10 prompt (Huynh et al. 2023, Appendix C), with its line break.
-
-    The paper prints the turn level only; the dialogue level (FED-Dial) has the same form, about overall quality.
-    """
+    """Return the first line of the DSTC10 prompt (Huynh et al. 2023, Appendix C); that of dialogues is this project's."""
     return f"Instruction: {_INSTRUCTION[level]}\n"
 
 
@@ -61,10 +58,7 @@ def goodness_question(item: Item) -> str:
 
 
 def question_block(item: Item, question: str) -> str:
-    """Return the facts and turns of an item and a question about it, in the form of the DSTC10 prompt.
-
-    As in both printed blocks, Person A has the last turn before the response; see `speaker_letters`.
-    """
+    """Return an item's facts, turns and a question in the form of the DSTC10 prompt; Person A speaks before the response."""
     turns = context_turns(item)
     facts = item.facts if isinstance(item, Example) else ()
     background = " ".join(filter(None, map(neutralise, facts))) or NO_FACTS

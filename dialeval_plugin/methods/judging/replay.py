@@ -1,8 +1,7 @@
 """A language model's verdicts, stored in a file and later used instead of the model, so that a paid run is made once.
 
-Answers come only from stored verdicts about an item of the same text. A prompt for a number gets the verdict, rescaled to the
-prompt's scale. If probabilities of ratings are requested, the two nearest ratings share all probability, so that their weighted
-mean is the verdict.
+Answers come only from stored verdicts about an item of the same text, rescaled to the prompt's scale. If probabilities of
+ratings are requested, the two nearest ratings share all probability, so that their weighted mean is the verdict.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class ReplayedVerdicts:
         return self._judge.about(self._quality or quality).scale
 
     def answer(self, item: Item, quality: str = OVERALL_QUALITY, run: int | None = None) -> float | Unscored:
-        """Return an item's stored verdict on the judge's own scale: the mean of all answers, or the answer of one run.
-
-        `Unscored` if the item was not judged, or an answer is outside the scale.
-        """
+        """Return an item's verdict on the judge's scale, the mean or a run's; `Unscored` if it is missing or out of range."""
         stored = self._judge.about(self._quality or quality)
         answers = stored.by_item.get(ItemKey.of(item), ())
         if run is not None:
@@ -186,11 +182,7 @@ class Recorder:
 
     @classmethod
     def of(cls, scorer: Scorer, path: Path) -> Recorder:
-        """Make the recorder of a scorer that prompts a language model.
-
-        Raises:
-            InputError: the scorer prompts none, or the file's name does not end in .jsonl.
-        """
+        """Return the recorder of a scorer; `InputError` if it prompts no language model, or the file is not .jsonl."""
         if path.suffix != SUFFIX:
             raise InputError(f"{path}: verdicts are kept as JSON lines. End the name in {SUFFIX}.")
         if (judge := judge_of(scorer)) is None:
@@ -219,11 +211,7 @@ class Recorder:
         ]
 
     def write(self, *, overwrite: bool = False) -> int:
-        """Write the verdicts of a run and return their number.
-
-        Raises:
-            InputError: the file has a verdict that is not of this run, and `overwrite` is False.
-        """
+        """Write the verdicts and return their number; `InputError` if the file has other verdicts, unless `overwrite`."""
         if not overwrite and not set(self._stored()) <= set(map(to_json, self.verdicts)):
             raise self._refusal()
         write_json_lines(self.path, self.verdicts)

@@ -70,12 +70,7 @@ class RubricEntry(TypedDict):
 
 
 def rubric_prompt(entry: RubricEntry, *, is_reversed: bool = False) -> ScoringPrompt:
-    """Return the prompt of a rubric; `is_reversed` lists the words from the last to the first.
-
-    Raises:
-        InputError: the name is not allowed, the question is empty, there is no scale and the answer is not yes or no, or an
-            example does not fit.
-    """
+    """Return the prompt of a rubric, `InputError` if it is malformed; `is_reversed` lists its words from last to first."""
     where = "rubric" if entry["name"] == NAME else f"rubric {entry['name']!r}"
     if not re.fullmatch(r"[^\W\d]\w*", entry["name"]) or entry["name"] in _TAKEN or entry["name"].endswith(UNREAD):
         raise wrong_value("rubric", "name", entry["name"], "letters, digits and _, and no name of another field of a row")

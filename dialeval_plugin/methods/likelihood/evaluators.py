@@ -54,10 +54,7 @@ class Evaluator(ABC):
 
 
 class TokenEvaluator(Evaluator):
-    """An evaluator of turns by their tokens, each predicted from those before it.
-
-    A subclass defines the beginning of a pass (`prefix`), the end of a turn, and `answers`.
-    """
+    """An evaluator of turns by their tokens; a subclass defines `prefix` of a pass, `end` of a turn, and `answers`."""
 
     prefix: list[int]
     end: list[int]
@@ -174,8 +171,7 @@ class _Pair(NamedTuple):
 class NextSentenceEvaluator(Evaluator):
     """BERT's P(the turn follows the one before it), equation 5.1.
 
-    If a pair is longer than the window, the first turn loses its beginning. If nothing of it would be left, the dialogue has no
-    score.
+    If a pair is too long, the first turn loses its beginning; if nothing would be left of it, the dialogue has no score.
 
     Args:
         opened: a model with a next-sentence head, or a classifier of pairs.

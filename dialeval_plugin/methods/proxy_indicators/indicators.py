@@ -94,8 +94,7 @@ def load_classifier(task: str, settings: IndicatorSettings, *, device: str | Non
 def label_place(task: str, config: Any, settings: IndicatorSettings) -> int | None:
     """Return the place of the wanted label in a classifier's output; None for a regression.
 
-    Label names are those from the user, else from the classifier's config.json, else, for the published classifiers, from GLUE.
-    Case, hyphens and blanks do not matter.
+    Label names, in any case, are the user's, else those of config.json, else, for the published classifiers, those of GLUE.
     """
     choice, wanted = settings.classifiers[task], settings.wanted_label(task)
     n_outputs = int(config.num_labels)
@@ -170,10 +169,7 @@ class IndicatorModels:
 
 
 def texts_of(example: Example, feature: str, absent_fact: str | None = None) -> Texts | Unscored:
-    """Return the input of a column's classifier: the response, alone or after the whole context or all facts.
-
-    Turns and facts are joined by line breaks, as in the published files, without blank ones. The response is not blank.
-    """
+    """Return a column's input: the response, alone or after all turns or facts, joined by line breaks as published."""
     if not task_of(feature).is_pair:
         return example.response.text, None
     if not feature.startswith(FACT):

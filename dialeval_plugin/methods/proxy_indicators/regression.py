@@ -77,9 +77,7 @@ class LinearRegression:
 
 
 def fit(features: Sequence[str], table: ArrayLike, ratings: ArrayLike) -> LinearRegression:
-    """Return a fit of ratings (rows,) on a table (rows, features) by ordinary least squares with an intercept.
-
-    Of several best fits the one with the smallest weights is returned.
+    """Return the least-squares fit of ratings (rows,) on a table (rows, features) with an intercept and smallest weights.
 
     Example:
         >>> fitted = fit(["cola"], [[0.1], [0.5], [0.9]], [1, 3, 5])

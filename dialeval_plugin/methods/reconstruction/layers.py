@@ -163,10 +163,7 @@ def _side_by_side(last: Tensor) -> Tensor:
 
 
 def draw(posterior: Normal, noise: Tensor, prior: Normal) -> tuple[Tensor, Tensor]:
-    r"""Return the posterior's sample for standard normal `noise` (Kingma and Welling 2014), and $D(q \| p)$ in nats.
-
-    The divergence is summed over the last dimension.
-    """
+    r"""Return the posterior's sample for normal `noise` (Kingma and Welling 2014), and $D(q \| p)$ in nats, (...,)."""
     return posterior.mean + posterior.stddev * noise, kl_divergence(posterior, prior).sum(-1)
 
 

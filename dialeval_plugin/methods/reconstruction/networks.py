@@ -31,21 +31,18 @@ class DialogueNetwork(nn.Module):
     def forward(self, batch: Batch, noise: layers.LatentNoise | None = None) -> layers.Reconstruction:
         """Return the losses on the responses of a batch.
 
-        With `noise` latent variables are sampled from their posteriors: that of a response depends on the response, that of a
-        dialogue on all utterances. Without it they are the means of their priors, which depend on the context only, and the
-        divergences are 0.
+        With `noise` latent variables are samples of their posteriors, which depend on the response or the whole dialogue.
+        Without it they are the means of their priors, which depend on the context only, and divergences are 0.
         """
         raise NotImplementedError
 
     def _contexts(self, batch: Batch) -> Tensor:
-        """Return the vectors of the utterances before the responses, (responses, size)."""
         vectors: Tensor = self.encoder(self.words(batch.tokens[batch.contexts]), batch.lengths[batch.contexts])
         return vectors
 
     def _decode(
         self, states: Tensor, batch: Batch, response_kl: Tensor | None = None, dialogue_kl: Tensor | None = None
     ) -> layers.Reconstruction:
-        """Return the losses on the responses given a vector for each, (responses, size)."""
         losses = self.decoder(self.bridge(states), batch.tokens[batch.responses], batch.lengths[batch.responses], self.words)
         return layers.Reconstruction(
             losses,

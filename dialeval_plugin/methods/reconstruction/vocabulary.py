@@ -27,9 +27,7 @@ _PLAIN_QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "´": "'", "“
 
 
 def words(text: str) -> Iterator[str]:
-    """Yield the words of a text in lower case, each mark of punctuation as a separate word.
-
-    Quotes and blanks around punctuation, in which corpora differ, do not matter.
+    """Yield the lower-case words and punctuation marks of a text, with plain quotes, in which corpora differ.
 
     Example:
         >>> list(words("I don't know.")) == list(words("I don ’ t know ."))
