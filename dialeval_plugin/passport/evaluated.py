@@ -167,7 +167,7 @@ class Evaluated:
     def _in_place_of_raters(self) -> InPlaceOfRaters:
         labels, width = self.labels.labels, int(self.labels.n_labels.max(initial=0))
         if labels.shape[1] > width:
-            # With more raters than labels per row, nobody labelled all rows, and the position in the row stands for the rater.
+            # With more raters than labels per row, nobody labelled all rows: the position in the row replaces the rater.
             order = np.argsort(np.isnan(labels), axis=1, kind="stable")[:, :width]
             labels = np.take_along_axis(labels, order, axis=1)
         return in_place_of_raters(self.judged.scores, labels, clusters=self.all_clusters, bootstrap=self.bootstrap)

@@ -166,7 +166,7 @@ class LevelStatistic:
         return cls(coefficient.calibrated(x, y, groups), rows)
 
     def value(self, x: FloatArray) -> LevelValue:
-        """Return the coefficient of scores x; raises StatisticUndefined if it is undefined, or so in all groups."""
+        """Return the coefficient of scores x; raises StatisticUndefined if it, or its value in every group, is undefined."""
         y, groups = self.rows.ratings, self.rows.groups
         if groups is not None and self.coefficient.of_groups is not None:
             return LevelValue(self.resampled(x).value, int(groups.max(initial=-1)) + 1)

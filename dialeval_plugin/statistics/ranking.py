@@ -72,7 +72,7 @@ def rank_clusters(
     """Return the rank of each metric (the rule of WMT's metrics task, AssignRanks in mt-metrics-eval).
 
     From the best value down, a metric significantly worse than any metric of the current cluster starts the next cluster. So
-    two neighbouring clusters have at least one pair that differs significantly, but not every pair does. A pair, in either
+    two neighbouring clusters have at least one pair that differs significantly; their other pairs may not. A pair, in either
     order, differs if its p-value is at most `alpha`, in (0, 1); without a p-value it does not. Higher values are better; equal
     ones keep the order given, and a metric without a value has no rank (None).
 

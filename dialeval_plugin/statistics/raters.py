@@ -40,7 +40,10 @@ N_SPLITS = 20
 
 
 def without_furthest(values: Sequence[float]) -> float:
-    """Return the mean without the rater furthest from it, the first for ties, as Mehri and Eskenazi (2020) clean FED."""
+    """Return the mean without the rater furthest from the mean of all, the first for ties; a single rater stays.
+
+    Mehri and Eskenazi (2020) clean FED in this way.
+    """
     if len(values) == 1:
         return float(values[0])
     centre = statistics.fmean(values)

@@ -146,7 +146,7 @@ def _mean_squares(sums: FloatArray) -> _MeanSquares:
     n_rows, n_ratings, n_squared, total, of_rows, of_ratings = sums.T
     between = (of_rows - total**2 / n_ratings) / (n_rows - 1)
     within = np.maximum(0, of_ratings - of_rows) / (n_ratings - n_rows)
-    # Rounding errors are not a denominator.
+    # Rounding errors must not become a denominator.
     between = np.where(between > 1e-12 * within, between, 0)
     return _MeanSquares(between, within, (n_ratings - n_squared / n_ratings) / (n_rows - 1))
 

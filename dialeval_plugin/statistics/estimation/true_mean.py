@@ -1,8 +1,7 @@
 """The true mean of all rows from a judge's scores and some labels, and the difference of two, with intervals.
 
-Intervals are from the jackknife over whole conversations and t, with one degree of freedom less than labelled conversations;
-for rates they are Wilson's, for the number of rows that gives the same standard error (coverage:
-reproduction/coverage/NOTES.md).
+Intervals are from the jackknife over whole conversations, with quantiles of t for the number of labelled conversations minus 1;
+for rates they are Wilson's, for the number of rows that gives the same standard error. See reproduction/coverage/NOTES.md.
 """
 
 from __future__ import annotations
@@ -227,7 +226,7 @@ def _resampled(sample: Sample, used: Used) -> Resampled:
 
 def _rates(sample: Sample, method: Method) -> JudgeRates | None:
     if method != "rogan-gladen":
-        # They are shown with other estimates if possible; labels drawn by the judge's verdict would bias them.
+        # Other estimates show the rates too if possible; labels drawn by the judge's verdict would bias them.
         is_binary = sample.is_rate and not sample.is_by_score and bool(np.isin(sample.scores, (0, 1)).all())
         is_mixed = 0 < sample.labels[sample.is_labelled].sum() < sample.n_labels
         return judge_rates(sample) if is_binary and is_mixed else None
@@ -251,7 +250,7 @@ def _checked_likeness(sample: Sample, seed: int) -> Representativeness | None:
 
 
 def _ppi_or_labels(sample: Sample, quantile: float) -> Used:
-    """Return "ppi" if the scores are significantly informative about the labels, or weight them by score; else "labels"."""
+    """Return "ppi" if the scores are significantly informative about the labels or the strata are by score, else "labels"."""
     resampled = sample.resampled(slope)
     tells = abs(resampled.value) > quantile * jackknife_error(resampled)
     return "ppi" if tells or (sample.is_by_score and sample.n_strata > 1) else "labels"
