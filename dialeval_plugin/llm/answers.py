@@ -308,7 +308,7 @@ def _key_of(identity: str, request: language_model.Request) -> str:
 
 
 class DryRunLanguageModel:
-    """A model without answers, for counting requests; `model` counts tokens, `identity` names one of another program."""
+    """A model without answers, for counting requests by the tokenizer of `model`; without one it is named `identity`."""
 
     def __init__(self, model: language_model.LanguageModel | None = None, *, identity: str = "") -> None:
         self.model = model

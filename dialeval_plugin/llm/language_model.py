@@ -211,7 +211,7 @@ class PromptingScorer(Scorer):
 
     @abstractmethod
     def verdicts(self) -> Mapping[str, Question]:
-        """Return the question of each column that contains verdicts of the language model only, as they can be stored."""
+        """Return the question of each column that contains verdicts of the language model only, for storing them."""
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Score all items of the window with one call of the model."""

@@ -17,7 +17,7 @@ Found = TypeVar("Found")
 
 
 class ComposedScorer(Scorer):
-    """A scorer made of other scorers; one of its parts describes each item."""
+    """A combination of scorers; everything about an item but its score comes from one of its parts."""
 
     parts: Mapping[str, Scorer]
     """Parts by their names in the signature."""

@@ -1,1 +1,1 @@
-"""CausalScore (Feng et al. 2024): how strongly a response depends on the turns before it."""
+"""CausalScore (Feng et al. 2024): the dependence of a response on the turns before it."""

@@ -91,7 +91,7 @@ class RatingPrompt:
         return "\n".join([*lines, "Rating:"])
 
     def answer(self, rating: float) -> str:
-        """Return a mean rating, rounded half up, as the printed example does: 1.0, 0.8 and 1.8 are 1/2, 1/2 and 2/2."""
+        """Return a mean rating as a fraction, rounded half up; the printed example has 1.0, 0.8, 1.8 as 1/2, 1/2, 2/2."""
         return f"{math.floor(rating + 0.5)}/{self.highest}"
 
     def example(self, thread: Sequence[Item], number: int) -> str:

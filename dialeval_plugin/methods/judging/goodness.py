@@ -44,7 +44,7 @@ def goodness(log_yes: float, log_no: float, *, reading: GEvalReading = "probabil
 
 
 def merge_forms(log_probabilities: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Sum the probabilities of the surface forms of one answer, as logs: " Yes", "Yes" and " yes" are all "yes"."""
+    """Return the summed probability of each answer's surface forms, as logs: " Yes", "Yes" and " yes" are all "yes"."""
     forms: dict[str, list[float]] = {}
     for form, value in log_probabilities:
         forms.setdefault(form.strip().casefold(), []).append(value)
@@ -87,7 +87,7 @@ def k_top_rating(
 
 
 def merge_ratings(log_probabilities: Mapping[str, float], scale: Collection[int]) -> dict[int, float]:
-    """Sum the probabilities of the tokens of one rating ("1" and " 1"), ascending; tokens off the scale are dropped."""
+    """Return the summed log probability of each rating's tokens ("1" and " 1"), ascending; others are dropped."""
     merged = merge_forms(log_probabilities.items())
     return {rating: merged[str(rating)] for rating in sorted(scale) if str(rating) in merged}
 

@@ -48,7 +48,7 @@ def content_of(item: Item) -> tuple[str, ...]:
 
 
 def goodness_instruction(level: Level) -> str:
-    """Return the first line of the DSTC10 prompt (Huynh et al. 2023, Appendix C); that of dialogues is this project's."""
+    """Return the first line of the DSTC10 prompt (Huynh et al. 2023, Appendix C); the one for dialogues is this project's."""
     return f"Instruction: {_INSTRUCTION[level]}\n"
 
 
@@ -121,7 +121,7 @@ class BreakdownPrompt:
         return "\n".join(["Conversation:", *lines, response, question, "Answer:"])
 
     def shown(self, example: Example) -> str:
-        """Return the block of a response whose answer follows."""
+        """Return the block of an example, before its answer."""
         return EXAMPLE_HEADING + self.question(example)
 
 

@@ -50,7 +50,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def judge(self, dialogues: Sequence[Sequence[str]], *, last_only: bool) -> list[EvaluatedTurns]:
-        """Return the probabilities of all turns but the first, or the last only; two turns or more, none blank."""
+        """Return the probabilities of all turns but the first, or of the last; dialogues have two turns or more, none blank."""
 
 
 class TokenEvaluator(Evaluator):

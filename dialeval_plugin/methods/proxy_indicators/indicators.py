@@ -169,7 +169,7 @@ class IndicatorModels:
 
 
 def texts_of(example: Example, feature: str, absent_fact: str | None = None) -> Texts | Unscored:
-    """Return a column's input: the response, alone or after all turns or facts, joined by line breaks as published."""
+    """Return a column's input: the response, alone or after all visible turns or facts, joined by line breaks."""
     if not task_of(feature).is_pair:
         return example.response.text, None
     if not feature.startswith(FACT):

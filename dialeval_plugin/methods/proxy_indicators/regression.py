@@ -36,7 +36,7 @@ class FeatureRange:
         return np.asarray((values - self.low) / (self.high - self.low))
 
     def unscale(self, values: FloatArray) -> FloatArray:
-        """Return the inverse of `scale`."""
+        """Return the values that `scale` maps to these."""
         return np.asarray(self.low + values * (self.high - self.low))
 
 
@@ -77,7 +77,7 @@ class LinearRegression:
 
 
 def fit(features: Sequence[str], table: ArrayLike, ratings: ArrayLike) -> LinearRegression:
-    """Return the least-squares fit of ratings (rows,) on a table (rows, features) with an intercept and smallest weights.
+    """Return the least-squares fit of ratings (rows,) on a table (rows, features); of equal ones that with the least weights.
 
     Example:
         >>> fitted = fit(["cola"], [[0.1], [0.5], [0.9]], [1, 3, 5])

@@ -163,7 +163,7 @@ def _side_by_side(last: Tensor) -> Tensor:
 
 
 def draw(posterior: Normal, noise: Tensor, prior: Normal) -> tuple[Tensor, Tensor]:
-    r"""Return the posterior's sample for normal `noise` (Kingma and Welling 2014), and $D(q \| p)$ in nats, (...,)."""
+    r"""Return the posterior's sample for `noise` (Kingma and Welling 2014), and $D(q \| p)$ in nats, summed over latents."""
     return posterior.mean + posterior.stddev * noise, kl_divergence(posterior, prior).sum(-1)
 
 

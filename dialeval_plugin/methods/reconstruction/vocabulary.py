@@ -27,7 +27,7 @@ _PLAIN_QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "´": "'", "“
 
 
 def words(text: str) -> Iterator[str]:
-    """Yield the lower-case words and punctuation marks of a text, with plain quotes, in which corpora differ.
+    """Yield the lower-case words and punctuation marks of a text; the kind of quotes and blanks does not matter.
 
     Example:
         >>> list(words("I don't know.")) == list(words("I don ’ t know ."))
