@@ -54,7 +54,7 @@ class Pairs(NamedTuple):
 class PreferenceShares:
     """Shares of pairs, by length bucket and overall, in which the preferred answer scores higher, and in which it is longer.
 
-    A tie counts as half. Pairs with the same context are one cluster and are resampled together.
+    A tie counts as half. Pairs whose conversations have the same first turn are one cluster and are resampled together.
     """
 
     pairs: Pairs
