@@ -308,7 +308,10 @@ def _key_of(identity: str, request: language_model.Request) -> str:
 
 
 class DryRunLanguageModel:
-    """A model without answers, for counting requests by the tokenizer of `model`; without one it is named `identity`."""
+    """A model that answers nothing, with which a `CachedLanguageModel` counts the requests of a run.
+
+    The tokenizer of `model` counts tokens; `identity` is the name if there is no `model`, because another program runs it.
+    """
 
     def __init__(self, model: language_model.LanguageModel | None = None, *, identity: str = "") -> None:
         self.model = model

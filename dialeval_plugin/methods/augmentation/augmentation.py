@@ -264,7 +264,7 @@ def write_augmented(augmented: Augmented, output: Path, provenance: dict[str, Si
 def write_spot_check(path: Path, contexts: Sequence[AugmentedContext], *, n: int, seed: int) -> int:
     """Write a CSV file with `n` accepted responses, each with a blank cell for a person's verdict; return their number.
 
-    They are a sample in random order. Cells are quoted and no formulas. Excel needs the byte order mark to read UTF-8.
+    They are a random sample, or all if there are fewer. Cells are quoted and never formulas. Excel needs the byte order mark.
     """
     rows = [
         (item.id, "\n".join(f"{('FS', 'SS')[place % 2]}: {turn}" for place, turn in enumerate(item.context)), text, kind)

@@ -178,7 +178,10 @@ class CausalScorer(Scorer):
                 yield Dependence(turns[place], single.dependent, chosen, double.dependent, n_cut, n_beyond)
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
-        """Return each response's turns as text: `*` if dependent, unconditional and mean conditional probability, and turn."""
+        """Return each response's context as text, one line per turn, with the dependent turns marked by `*`.
+
+        Lines have a turn's unconditional probability and, for a candidate cause, the mean of its conditional ones.
+        """
         examples = cast("Sequence[Example]", items)
         return list(map(_explanation, examples, self.dependence(examples)))
 

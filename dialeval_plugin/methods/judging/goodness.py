@@ -71,7 +71,10 @@ class KTopRating(NamedTuple):
 def k_top_rating(
     log_probabilities: Mapping[int, float], *, k: int = 3, reading: GEvalReading = "probabilities"
 ) -> KTopRating | None:
-    """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j, ties in mapping order; None if undefined."""
+    """Return sum r_i w_i over the `k` likeliest ratings, w_i = p_i / sum p_j; equally likely ones in the mapping's order.
+
+    None if a value is NaN or all probabilities are 0 (for `literal_log`, if all logs are 0 or one is infinite).
+    """
     if any(math.isnan(value) for value in log_probabilities.values()):
         return None
     top = sorted(log_probabilities, key=lambda rating: -log_probabilities[rating])[:k]
@@ -124,7 +127,10 @@ def rating_of_answers(
 
 
 def distribution_of_forms(log_probabilities: Sequence[float]) -> tuple[float, float, float] | None:
-    """Return P(NB), P(PB), P(B), renormalised, from the log probabilities of `BreakdownPrompt.forms`; None if undefined."""
+    """Return P(NB), P(PB), P(B), renormalised, from the log probability of each of `BreakdownPrompt.forms`.
+
+    None if all forms have probability 0, or a value is NaN or infinity.
+    """
     if any(math.isnan(value) or value == math.inf for value in log_probabilities):
         return None
     labels = [np.logaddexp.reduce(log_probabilities[label::N_BREAKDOWN_LABELS]) for label in range(N_BREAKDOWN_LABELS)]

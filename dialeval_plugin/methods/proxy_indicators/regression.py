@@ -77,7 +77,7 @@ class LinearRegression:
 
 
 def fit(features: Sequence[str], table: ArrayLike, ratings: ArrayLike) -> LinearRegression:
-    """Return the least-squares fit of ratings (rows,) on a table (rows, features); of equal ones that with the least weights.
+    """Return the least-squares fit of ratings (rows,) on a table (rows, features); if not unique, the one of least norm.
 
     Example:
         >>> fitted = fit(["cola"], [[0.1], [0.5], [0.9]], [1, 3, 5])
