@@ -282,11 +282,11 @@ def test_recorded_verdicts_of_another_run_are_not_replaced(tmp_path: Path) -> No
 def test_a_command_writes_no_two_things_to_one_file(tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "a.jsonl", ROWS[:2])
     for one, other in (("--output", "--record"), ("--record", "--by-conversation"), ("--output", "--by-conversation")):
-        words = ("--scorer", "response_length", one, tmp_path / "x.jsonl", other, tmp_path / "." / "x.jsonl", "--overwrite")
+        words = ("--scorer", "response_length", one, tmp_path / "x.json", other, tmp_path / "." / "x.json", "--overwrite")
         assert refusal(dialeval, "score", rows, *words) == (
             "--output, --record, --by-conversation: two of them name the same file. Give each its own."
         )
-    assert not (tmp_path / "x.jsonl").exists()
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_verdicts_are_checked_before_anybody_is_asked(tmp_path: Path) -> None:
