@@ -52,7 +52,7 @@ class Change(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What `dialeval status` shows."""
+    """Result of `status`, as `dialeval status` shows it."""
 
     folder: Path
     state: Literal["enabled", "disabled", "outdated"]

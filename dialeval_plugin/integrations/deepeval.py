@@ -24,11 +24,11 @@ class DialevalMetric(BaseConversationalMetric):  # type: ignore[misc]
 
     def measure(self, test_case: ConversationalTestCase, *args: Any, **kwargs: Any) -> float | None:
         """Score the answers of a test case."""
-        said = [{"role": turn.role, "content": turn.content} for turn in test_case.turns]
-        (found,) = self.name([{"messages": said}], "messages")
-        self.score, self.reason, self.score_breakdown = found.value, found.explanation, found.details
-        self.error = f"{found.reason}: {found.explanation}" if found.value is None else None
-        self.evaluation_model = found.details["signature"]
+        messages = [{"role": turn.role, "content": turn.content} for turn in test_case.turns]
+        (result,) = self.name([{"messages": messages}], "messages")
+        self.score, self.reason, self.score_breakdown = result.value, result.explanation, result.details
+        self.error = f"{result.reason}: {result.explanation}" if result.value is None else None
+        self.evaluation_model = result.details["signature"]
         self.is_successful()
         return self.score
 

@@ -1,4 +1,4 @@
-"""What all adapters share: a conversation in the layout of a host becomes an evaluation, which the host records in its way."""
+"""Adapters: a conversation in the layout of a host becomes an evaluation, which the host records in its way."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from dialeval_plugin.hosts.judges import load_scorer_with_judge
 
 
 class Evaluation(NamedTuple):
-    """What a host records of one conversation."""
+    """A host's record of one conversation."""
 
     name: str
-    """Of the scorer; of one that is made of several, of the one that gave the score."""
+    """Name of the scorer; of one that is made of several, of the one that gave the score."""
     value: float | None
     """Mean score of the answers that have one; None where none has."""
     reason: str

@@ -18,12 +18,12 @@ def _scorer(name: str, **options: Any) -> Scorer:
     evaluator = Evaluator(name, options, takes_mean=True)
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = list(state.messages)
-        if state.output.choices and not (said and said[-1].role == "assistant"):
-            said.append(state.output.message)
-        (found,) = await run_sync(evaluator, [{"messages": [message.model_dump() for message in said]}], "messages")
-        told: dict[str, Any] = {"explanation": found.explanation, "metadata": found.details}
-        return Score.unscored(reason=found.reason, **told) if found.value is None else Score(value=found.value, **told)
+        messages = list(state.messages)
+        if state.output.choices and not (messages and messages[-1].role == "assistant"):
+            messages.append(state.output.message)
+        (result,) = await run_sync(evaluator, [{"messages": [message.model_dump() for message in messages]}], "messages")
+        about: dict[str, Any] = {"explanation": result.explanation, "metadata": result.details}
+        return Score.unscored(reason=result.reason, **about) if result.value is None else Score(value=result.value, **about)
 
     return score
 

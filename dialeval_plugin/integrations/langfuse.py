@@ -16,8 +16,10 @@ def score_observations(client: Langfuse, observations: Iterable[Any], name: str 
     An output without a score gets a category, the reason, under a name of its own, `general_unscored`. What was sent before of
     an observation is replaced. Returns how many scores were sent.
     """
-    given = [one for one in observations if one.output is not None]
-    pairs = Evaluator(name, options).of_spans(given, [{"input": one.input, "output": one.output} for one in given], "exchange")
+    answers = [one for one in observations if one.output is not None]
+    pairs = Evaluator(name, options).of_spans(
+        answers, [{"input": one.input, "output": one.output} for one in answers], "exchange"
+    )
     for one, found in pairs:
         sent: dict[str, Any] = {"name": found.name, "value": found.value, "data_type": "NUMERIC"}
         if found.value is None:

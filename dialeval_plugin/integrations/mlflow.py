@@ -15,10 +15,10 @@ def dialeval_scorer(name: str = "general", **options: Any) -> Scorer:
     evaluator = Evaluator(name, options)
 
     def evaluate(inputs: Any, outputs: Any) -> Feedback:
-        (found,) = evaluator([{"input": inputs, "output": outputs}], "exchange")
-        error = AssessmentError(found.reason, found.explanation) if found.value is None else None
-        told = {"rationale": found.explanation, "metadata": {field: str(value) for field, value in found.details.items()}}
-        label = f"dialeval_{found.name}"
-        return Feedback(label, found.value, error, AssessmentSource("CODE", label), **told)
+        (result,) = evaluator([{"input": inputs, "output": outputs}], "exchange")
+        error = AssessmentError(result.reason, result.explanation) if result.value is None else None
+        about = {"rationale": result.explanation, "metadata": {field: str(value) for field, value in result.details.items()}}
+        label = f"dialeval_{result.name}"
+        return Feedback(label, result.value, error, AssessmentSource("CODE", label), **about)
 
     return scorer(evaluate, name=f"dialeval_{name}")

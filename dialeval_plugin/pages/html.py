@@ -1,4 +1,4 @@
-"""What every page shares: one look, one policy of what may run, and data that cannot get out of its place.
+"""Common parts of every page: one look, one policy of what may run, and data that cannot get out of its place.
 
 A page is one file that loads nothing. Its content security policy names the hashes of its own script and style, so that nothing
 else runs even where a dialogue holds markup; every text is escaped besides.

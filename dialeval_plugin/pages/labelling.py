@@ -22,7 +22,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "pass-fail": {"p": "pass", "f": "fail"},
     "1-5": {str(number): str(number) for number in range(1, 6)},
 }
-"""Of each scale the labels, by their keys."""
+"""Labels of each scale, by their keys."""
 _LONGEST_NAME = 60
 _LONGEST_BODY = 10_000
 
@@ -77,13 +77,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, or a rater's own answers."""
-        asked = urlsplit(self.path)
-        query = {name: values[-1] for name, values in parse_qs(asked.query).items()}
+        address = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(address.query).items()}
         if not self._is_allowed(query.get("token", "")):
             return
-        if asked.path == "/":
+        if address.path == "/":
             self._reply(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
-        elif asked.path == "/answers":
+        elif address.path == "/answers":
             self._reply_json(HTTPStatus.OK, self.server.given(query.get("rater", "")))
         else:
             self._reply_json(HTTPStatus.NOT_FOUND, {"error": "There is no such page."})

@@ -33,7 +33,7 @@ from .html import render_page, script_data
 
 MOST_CONVERSATIONS = 10_000
 MOST_CHARACTERS = 30_000_000
-"""Of all texts on a page: a browser opens some 50 MB in a few seconds."""
+"""Limit of all texts on a page: a browser opens some 50 MB in a few seconds."""
 
 _ROW = (
     "id",
@@ -137,16 +137,16 @@ def write_report(
 
 def _worst_first(scored: ScoredRows, *, is_of_turns: bool) -> list[tuple[str, list[ScoredRow]]]:
     """Conversations with their rows: by their worst row, then by their mean; those without a score stand last."""
-    found: dict[str, list[ScoredRow]] = {}
+    conversations: dict[str, list[ScoredRow]] = {}
     for row in scored.rows:
         name = _text(row.fields.get("conversation")) or conversation_of(row.id, None, is_of_turns=is_of_turns)
-        found.setdefault(name, []).append(row)
+        conversations.setdefault(name, []).append(row)
 
     def badness(rows: Sequence[ScoredRow]) -> tuple[float, float]:
         own = [row.score if scored.orientation == "higher" else -row.score for row in rows if row.score is not None]
         return (min(own), sum(own) / len(own)) if own else (math.inf, math.inf)
 
-    return sorted(found.items(), key=lambda one: badness(one[1]))
+    return sorted(conversations.items(), key=lambda one: badness(one[1]))
 
 
 def _within_bounds(conversations: Iterable[tuple[str, list[ScoredRow]]], most: int) -> Iterator[tuple[str, list[ScoredRow]]]:
@@ -159,12 +159,12 @@ def _within_bounds(conversations: Iterable[tuple[str, list[ScoredRow]]], most: i
 
 
 class _Fields(NamedTuple):
-    """What the rows hold beside the fields that every row may have."""
+    """Names of the fields besides those that every row may have."""
 
     columns: list[str]
     """Numbers of the scorer."""
     kept: list[str]
-    """What conversations are chosen by: what `--keep` took from the source, and short words of others."""
+    """Fields by which conversations are chosen: what `--keep` took from the source, and short words of others."""
     notes: list[str]
     """Texts to read, such as explanations."""
 
@@ -177,31 +177,31 @@ class _Fields(NamedTuple):
                 before &= name != scored.column
                 # `dialeval score` writes what it kept before the score, and the scorer's columns after it.
                 is_kept.setdefault(name, before)
-        found = cls([], [], [])
+        fields = cls([], [], [])
         for name in (name for name in is_kept if name not in {*_ROW, scored.column}):
             values = [value for row in scored.rows if (value := row.fields.get(name)) not in (None, "")]
             if not values:
                 continue
             if is_kept[name]:
-                found.kept.append(name)
+                fields.kept.append(name)
             elif all(map(is_number, values)):
-                found.columns.append(name)
+                fields.columns.append(name)
             else:
                 is_note = name in {"explanation", "reason", OUT_OF_SCOPE} or any(
                     len(word) > _SHORT for one in values for word in _words(one)
                 )
-                (found.notes if is_note else found.kept).append(name)
-        return found
+                (fields.notes if is_note else fields.kept).append(name)
+        return fields
 
 
 def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder: Path) -> dict[str, Any]:
-    """What the page's script reads of a row; what a row lacks is left out."""
+    """Fields of a row that the page's script reads; what a row lacks is left out."""
     own, before = row.fields, row.fields.get("preceding")
     if isinstance(before, str):  # the cell of a table
         before = parse_json(before, "preceding") if before.strip() else None
     why = [str(own.get("unscored") or UNKNOWN), str(own.get("detail") or "")] if row.score is None else None
     source = own.get("source")
-    found = {
+    cells = {
         "id": row.id,
         "score": _short(row.score),
         "percentile": _short(_number(own.get("percentile"))),
@@ -219,7 +219,7 @@ def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder
             for name, known in zip(fields.kept, kept, strict=True)
         ],
     }
-    return {name: value for name, value in found.items() if value is not None and value != []}
+    return {name: value for name, value in cells.items() if value is not None and value != []}
 
 
 def _text(value: Any) -> str | None:

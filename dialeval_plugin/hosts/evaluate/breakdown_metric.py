@@ -64,13 +64,13 @@ class BreakdownMetric(DialogueMetric):
 
     def _read(self, columns: Mapping[str, Any]) -> list[dict[str, Any]]:
         try:
-            given = read_columns(columns, COLUMNS[:2], "turn")
+            values = read_columns(columns, COLUMNS[:2], "turn")
         except InputError as error:
             raise InputError(f"{NAME}: {error}") from None
         for name in COLUMNS[2:]:
-            if self._rows and (name in given) != (name in self._rows[0]):
+            if self._rows and (name in values) != (name in self._rows[0]):
                 raise InputError(f"{NAME}: some rows have {name} and others not. Pass them with all rows or with none.")
-        return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+        return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
     def _result(self, rows: list[dict[str, Any]], options: dict[str, Any]) -> MetricResult:
         predictions, counts = [row["predictions"] for row in rows], [row["references"] for row in rows]

@@ -98,8 +98,8 @@ def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
         spoken = [_SPOKEN.fullmatch(line) for line in lines]
         # A colon in some lines alone is part of what is said there.
         rows = [[{"speaker": match[1], "text": match[2]} for match in spoken if match] if all(spoken) else lines]
-    found = conversations_from(rows, ReadingOptions(choice="all" if every_turn else None)) if lines else []
-    conversation = found[0] if len(found) == 1 else None
+    conversations = conversations_from(rows, ReadingOptions(choice="all" if every_turn else None)) if lines else []
+    conversation = conversations[0] if len(conversations) == 1 else None
     if not isinstance(conversation, Conversation):
         raise InputError("Paste one conversation: a turn a line, or its messages as JSON.")
     if len(conversation.turns) > MOST_TURNS:

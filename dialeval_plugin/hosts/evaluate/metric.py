@@ -58,7 +58,7 @@ Returns:
 
 
 class MetricResult(dict[str, Any]):
-    """What `compute` returns: a dict, of whose entries that every scorer has a type checker knows the types.
+    """Result of `compute`: a dict; a type checker knows the types of the entries that every scorer has.
 
     The mean under the metric's name is a float, or None where no row has a score; each further column is a list as `scores`.
     """
@@ -275,13 +275,13 @@ def _result(name: str, scores: Scores) -> MetricResult:
 
 
 def read_inputs(columns: Mapping[str, Any], first: int = 0) -> list[Example | Conversation]:
-    """Read conversations, or the columns of `read_examples`, whichever is given."""
-    given = [name for name in INPUTS if columns.get(name) is not None]
-    if "conversations" not in given:
-        if "turns" in given:
+    """Read conversations, or the columns of `read_examples`, whichever is names."""
+    names = [name for name in INPUTS if columns.get(name) is not None]
+    if "conversations" not in names:
+        if "turns" in names:
             raise InputError("turns: chooses among the turns of conversations. Pass conversations, or leave it out.")
         return list(read_examples({name: value for name, value in columns.items() if name in COLUMNS}, first))
-    if others := [name for name in given if name in COLUMNS]:
+    if others := [name for name in names if name in COLUMNS]:
         raise InputError(f"conversations: have their contexts and responses in them. Leave {', '.join(others)} out.")
     choice = check_choice("turns", columns.get("turns"))
     return conversations_from(columns["conversations"], ReadingOptions(choice=choice), first=first)
@@ -289,14 +289,14 @@ def read_inputs(columns: Mapping[str, Any], first: int = 0) -> list[Example | Co
 
 def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
     """Build one example a row, with its number, counted from `first`, as the id; a column that is None counts as absent."""
-    given = read_columns(columns, COLUMNS[:2], "response")
+    values = read_columns(columns, COLUMNS[:2], "response")
     examples = []
     left_out: Counter[str] = Counter()
-    for index, prediction in enumerate(given["predictions"]):
+    for index, prediction in enumerate(values["predictions"]):
         names = (f"contexts[{index}]", f"predictions[{index}]")
-        context, response = context_and_response(as_list(given["contexts"][index], names[0]), prediction, names, left_out)
+        context, response = context_and_response(as_list(values["contexts"][index], names[0]), prediction, names, left_out)
         references, facts = (
-            _texts(given[name][index], f"{name}[{index}]", may_be_single=True) if name in given else ()
+            _texts(values[name][index], f"{name}[{index}]", may_be_single=True) if name in values else ()
             for name in ("references", "facts")
         )
         examples.append(Example(str(first + index), context, response, references, facts))
@@ -306,18 +306,18 @@ def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
 
 
 def read_columns(columns: Mapping[str, Any], required: Sequence[str], row: str) -> dict[str, list[Any]]:
-    """Return the columns that are given as lists of one length, the required ones among them; `row` names what each is."""
-    given = {name: as_list(column, name) for name, column in columns.items() if column is not None}
+    """Return the columns that are values as lists of one length, the required ones among them; `row` names what each is."""
+    values = {name: as_list(column, name) for name, column in columns.items() if column is not None}
     for name in required:
-        if name not in given:
+        if name not in values:
             raise InputError(f"the column {name!r} is missing. Pass {' and '.join(required)}, one row for every {row}.")
-    for name, rows in given.items():
-        if len(rows) != len(given["predictions"]):
+    for name, rows in values.items():
+        if len(rows) != len(values["predictions"]):
             raise InputError(
-                f"the columns 'predictions' and {name!r} have {len(given['predictions'])} and {len(rows)} rows. "
+                f"the columns 'predictions' and {name!r} have {len(values['predictions'])} and {len(rows)} rows. "
                 f"Pass one row of each for every {row}."
             )
-    return given
+    return values
 
 
 def _texts(value: object, where: str, *, may_be_single: bool = False) -> tuple[str, ...]:

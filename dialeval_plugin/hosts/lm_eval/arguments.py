@@ -74,8 +74,8 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
         if "pretrained" in arguments:  # the host's other name of the model
             required.discard("model")
     if missing := [name for name in known if name in required and name not in arguments]:
-        given = ",".join(f"{name}=..." for name in missing)
-        raise InputError(f"llm {model!r}: llm_args lacks {' and '.join(missing)}. Give llm_args='{given}'.")
+        example = ",".join(f"{name}=..." for name in missing)
+        raise InputError(f"llm {model!r}: llm_args lacks {' and '.join(missing)}. Give llm_args='{example}'.")
 
 
 def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], error: TypeError) -> InputError | None:

@@ -35,7 +35,7 @@ LONGEST_PAUSE = 60.0
 _PASSING = frozenset({408, 409, 425, 429})
 """Client errors (RFC 9110, RFC 6585, RFC 8470) that the same request may not meet again."""
 USED_UP = frozenset({"length", "max_tokens", "model_length"})
-"""What servers call the end of an answer whose tokens were used up: OpenAI and those like it, Anthropic, Mistral."""
+"""Servers' names for the end of an answer whose tokens were used up: OpenAI and those like it, Anthropic, Mistral."""
 _TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
 _LOGGERS = ("lm_eval", "asyncio", *_TRANSPORTS)
 """The host's, and of those through which it asks: asyncio logs the error of a request that nobody waited for."""
@@ -114,8 +114,8 @@ class RetryBudget:
         return True
 
     def _pause(self, state: RetryCallState) -> float:
-        told = _retry_after(_error_of(state))
-        return min(told, LONGEST_PAUSE) if told is not None else self._growing(state) * random.uniform(0.5, 1.5)
+        wait = _retry_after(_error_of(state))
+        return min(wait, LONGEST_PAUSE) if wait is not None else self._growing(state) * random.uniform(0.5, 1.5)
 
     def _fail(self, state: RetryCallState) -> Any:
         self.failures_in_a_row += 1
@@ -285,7 +285,7 @@ def _outside_a_loop(ask: Callable[[Any], list[Any]], requests: Any) -> list[Any]
 
 
 def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:
-    """What the host names a request by; the settings of a generation are the same in all of one call."""
+    """Return the host's name of a request; the settings of a generation are the same in all of one call."""
     first, second = request
     return first, second if isinstance(second, str) else None
 

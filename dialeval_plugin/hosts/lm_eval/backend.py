@@ -37,7 +37,7 @@ _WEIGHT_ARGUMENTS = ("pretrained", "model", "peft", "delta")
 LOCAL_BATCH_SIZE = 8
 """Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
 TOKENS_WHEN_CUT = 4096
-"""Of the second answer to a prompt whose first was cut before its verdict: enough for most models that reason first."""
+"""Limit of the second answer to a prompt whose first was cut before its verdict: enough for most models that reason first."""
 _N_MARKS = 8
 """Tokens that a tokenizer may add to those of a text."""
 NEVER_SAID = "<|endoftext|>"

@@ -127,24 +127,24 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     if described is None:
         return None
     main = KINDS[described["kind"]].main
-    found = {name.partition(",")[0]: value for name, value in results["results"][task].items()}
-    value = found.get(main)
+    figures = {name.partition(",")[0]: value for name, value in results["results"][task].items()}
+    value = figures.get(main)
     if is_predicted_only(results["configs"][task]):
         return task, main, "not scored: --predict_only keeps the answers alone"
     if not results["n-samples"][task]["effective"]:
         return task, main, "left out: the file is not on this machine"
     if value is None or isinstance(value, str):
         return task, main, value or "undefined"
-    if "n_scored" not in found:
+    if "n_scored" not in figures:
         return None
-    ends = [found.get(f"{main}{end}") for end in ("_ci_low", "_ci_high")]
-    deviation = found.get(f"{main}_deviation")
+    ends = [figures.get(f"{main}{end}") for end in ("_ci_low", "_ci_high")]
+    deviation = figures.get(f"{main}_deviation")
     interval = f"deviation {number_text(deviation)}" if deviation is not None else ""
     if all(isinstance(end, float) for end in ends):
         interval = " to ".join(number_text(end) for end in ends)
     # Comparisons and dialogues are counted where documents are single responses and turns.
-    total = getattr(found["n_scored"], "total", results["n-samples"][task]["effective"])
-    return task, main, number_text(value), interval, f"{found['n_scored']:g} of {total}"
+    total = getattr(figures["n_scored"], "total", results["n-samples"][task]["effective"])
+    return task, main, number_text(value), interval, f"{figures['n_scored']:g} of {total}"
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

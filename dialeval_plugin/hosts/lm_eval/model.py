@@ -79,7 +79,7 @@ def recenter(unit: float, cut: float, *, is_positive: bool) -> float:
 
 
 class _Judged(NamedTuple):
-    """What the scorer says of a document, once for all of its requests."""
+    """The scorer's judgement of a document, once for all of its requests."""
 
     verdict: Verdict
     unit: float
@@ -178,7 +178,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         return "\n".join(message["content"] for message in chat_history)
 
     def get_model_info(self) -> dict[str, Any]:
-        """What the host writes into the result file's `config`: the scorer and, after the run, its signature and failures."""
+        """Return entries for the result file's `config`: the scorer and, after the run, its signature and failures."""
         return {
             "scorer": self.scorer.name,
             "scorer_signature": self._signature,

@@ -1,4 +1,4 @@
-"""What the host was started with, a cache that tells models apart, and the names of the folders of results.
+"""The arguments that the host was started with, a cache that tells models apart, and the names of the folders of results.
 
 The host's cache (`--use_cache`) knows the model object and not its name. A task's data set gets the user's `--metadata` and
 the model's arguments in one dictionary, in which nobody can tell them apart. `note_runs` keeps the arguments of the host's
@@ -43,14 +43,14 @@ Ask = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class Run(NamedTuple):
-    """What a run of the host was started with."""
+    """Arguments of a run of the host."""
 
     model: str | None
     """None where it was handed over as an object."""
     arguments: Mapping[str, Any]
-    """Of the model."""
+    """Arguments of the model."""
     metadata: Mapping[str, Any]
-    """What the user gave with `--metadata`."""
+    """The user's `--metadata`."""
     has_chat_template: bool
     scorers: dict[str, dict[str, Any]]
     """By task what our scorer says of itself, for the result."""
@@ -75,15 +75,15 @@ def note_runs() -> None:
 
     @functools.wraps(original)
     def noted(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind_partial(*args, **kwargs).arguments
-        arguments = given.get("model_args") or {}
+        keywords = signature.bind_partial(*args, **kwargs).arguments
+        arguments = keywords.get("model_args") or {}
         if isinstance(arguments, str):
             arguments = simple_parse_args_string(arguments)
         # The host's command line has put the model's arguments among the metadata.
-        metadata = {name: value for name, value in (given.get("metadata") or {}).items() if name not in arguments}
-        name = given.get("model")
+        metadata = {name: value for name, value in (keywords.get("metadata") or {}).items() if name not in arguments}
+        name = keywords.get("model")
         name = name if isinstance(name, str) else None
-        run = Run(name, dict(arguments), metadata, bool(given.get("apply_chat_template")), {})
+        run = Run(name, dict(arguments), metadata, bool(keywords.get("apply_chat_template")), {})
         token = _current.set(run)
         try:
             results = original(*args, **kwargs)
@@ -91,7 +91,7 @@ def note_runs() -> None:
             _current.reset(token)
         if results and run.scorers:
             results["config"]["dialeval_scorers"] = run.scorers
-        if name in _NAMED_BY and (tracker := given.get("evaluation_tracker")) is not None:
+        if name in _NAMED_BY and (tracker := keywords.get("evaluation_tracker")) is not None:
             names = tracker.general_config_tracker
             names.model_name = folder_name(name, arguments)
             names.model_name_sanitized = sanitize_model_name(names.model_name)
@@ -128,8 +128,8 @@ def guard_cache() -> None:
 
     @functools.wraps(original)
     def guarded(self: Any, name: str) -> Any:
-        found = original(self, name)
-        return functools.partial(_answer, self, name, found) if name in _KINDS else found
+        answer = original(self, name)
+        return functools.partial(_answer, self, name, answer) if name in _KINDS else answer
 
     CachingLM.__getattr__ = guarded
 

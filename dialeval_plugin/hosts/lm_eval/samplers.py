@@ -126,7 +126,7 @@ class _BM25Sampler(OtherDialogueSampler):
 
     is_best_last = True
     text: Callable[[Document], str]
-    """What is compared."""
+    """Text of a document that is compared."""
     _pool: Sequence[Document] | None = None
     _index: OkapiIndex
     _rankings: dict[str, list[int]]
@@ -181,7 +181,7 @@ class ContextResponseBM25Sampler(_BM25Sampler):
 
 
 class _ThreadSampler(OtherDialogueSampler, ABC):
-    """Of the rating tasks: an example is a whole dialogue with all its rated responses, numbered as the prompt shows it."""
+    """Base for rating tasks: an example is a whole dialogue with all its rated responses, numbered as the prompt shows it."""
 
     _threads: list[Document] | None = None
 

@@ -32,7 +32,7 @@ from .asking import (
 logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 16 * 2**20
-"""Of a reply, decompressed. An answer of 4,096 tokens with log probabilities has less than one MiB."""
+"""Size limit of a reply, decompressed. An answer of 4,096 tokens with log probabilities has less than one MiB."""
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _NAMED = re.compile(r"""['"`](max_tokens|max_completion_tokens|temperature|stop|seed)\\?['"`]""")
 _UNSUPPORTED = re.compile(

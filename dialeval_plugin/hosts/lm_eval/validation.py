@@ -20,7 +20,7 @@ State: TypeAlias = Literal["ok", "absent", "error"]
 
 
 class Validation(NamedTuple):
-    """What became of one task, group or metric."""
+    """Result of validating one task, group or metric."""
 
     name: str
     kind: EntryKind

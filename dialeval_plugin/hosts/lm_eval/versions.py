@@ -1,4 +1,4 @@
-"""What differs between lm-eval 0.4.13 and 0.5. No other module asks which of the two is installed."""
+"""Differences between lm-eval 0.4.13 and 0.5. No other module asks which of the two is installed."""
 
 from __future__ import annotations
 

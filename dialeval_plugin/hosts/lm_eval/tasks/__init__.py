@@ -1,1 +1,1 @@
-"""What the task files under `tasks/` name: data sets, and the scores of one document."""
+"""Data sets, scores of a document and corpus metrics, which the task files under `tasks/` name; a module a kind of task."""

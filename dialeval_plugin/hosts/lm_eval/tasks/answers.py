@@ -50,7 +50,7 @@ def _mean_of_answers(reference: Any, scores: Sequence[float | None]) -> float | 
 
 
 def _total(*counts: Any) -> int:
-    """Of the documents, or after its target of one document's answers."""
+    """Sum over the documents, or over one document's answers, which follow its target."""
     return sum(counts[-1])
 
 
@@ -126,17 +126,17 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
         if (run := current_run()) and examples:
             task = next(iter(instances.values()))[0].task_name
             run.scorers[task] = {"signature": str(scores.signature), "unscored": scores.unscored_by_reason}
-        found = iter(scores.values)
+        values_left = iter(scores.values)
         results = {}
         for place, (target, answers, settings) in inputs.items():
-            own = [next(found) for _ in answers]
+            own = [next(values_left) for _ in answers]
             values = self.score(target, answers, metric_kwargs=settings)
             values |= {"dialeval": own, "n_unscored": [int(score is None) for score in own]}
             results[place] = _host.ScoredDoc(doc_id=place, reference=target, scores=values)
         return results
 
     def _example(self, name: str, request: Any, answer: str) -> Example:
-        """What is judged; the task's target is a reference where it is a text or a list of texts."""
+        """Return the response to judge; the task's target is a reference where it is a text or a list of texts."""
         task = request.task_name
         if self.contexts is None:
             turns, column = [request.args[0]], "prompt"

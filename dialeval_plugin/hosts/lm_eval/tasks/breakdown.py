@@ -26,7 +26,7 @@ LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd_", "ms
 
 
 class Detected(NamedTuple):
-    """What a detector said of one system turn, and what the annotators did."""
+    """A detector's and the annotators' distribution of one system turn."""
 
     distribution: tuple[float, float, float] | None
     """None where the turn is unscored."""

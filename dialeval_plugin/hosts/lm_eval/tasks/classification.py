@@ -36,7 +36,7 @@ Document = Mapping[str, Any]
 
 
 class Classified(NamedTuple):
-    """What became of one response."""
+    """Whether one response was classified correctly."""
 
     kind: str
     hit: Annotated[float, Interval(ge=0, le=1)] | None

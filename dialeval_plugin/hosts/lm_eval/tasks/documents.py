@@ -143,7 +143,7 @@ def _read_turn(value: Mapping[str, Any]) -> Turn:
 
 
 class Verdict(NamedTuple):
-    """What a scorer says of one document."""
+    """A scorer's judgement of one document."""
 
     score: float | None
     """The main score, with its sign turned where lower is better; None where the document is unscored."""
@@ -152,7 +152,7 @@ class Verdict(NamedTuple):
     unscored: str | None = None
     """Why there is no score: a value of `scores.Reason`."""
     percentile: float | None = None
-    """Of the score among those of people's own responses, in [0, 100]; None where the scorer has no table of them."""
+    """Percentile among those of people's own responses, in [0, 100]; None where the scorer has no table of them."""
     out_of_scope: str | None = None
     """Why the scorer's model does not know what it judged; None where it does, or where nobody has looked."""
 

@@ -51,14 +51,14 @@ the baseline that a sum has to beat."""
 
 
 class Opinion(NamedTuple):
-    """What a model says of one turn, and what it is part of."""
+    """A model's opinion of one turn, and the dialogue that the turn is part of."""
 
     dialogue: str
     turn: int
     n_turns: int
     """Scored turns of the dialogue."""
     log_probability: float | None
-    """Of the whole turn; None where the model gives none."""
+    """Log probability of the whole turn; None where the model gives none."""
     n_words: int
     rating: float
     score: float | None = None

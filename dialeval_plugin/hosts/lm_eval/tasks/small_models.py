@@ -259,8 +259,8 @@ def _value(row: Row, name: str) -> float | None:
     return None if isinstance(row, Unscored) else row.get(name)
 
 
-def _read(answer: str | None, read: Callable[..., Any], *asked: object) -> Any:
-    return Unscored(Reason.API_ERROR, "the model gave no answer") if answer is None else read(answer, *asked)
+def _read(answer: str | None, read: Callable[..., Any], *prompt: object) -> Any:
+    return Unscored(Reason.API_ERROR, "the model gave no answer") if answer is None else read(answer, *prompt)
 
 
 def _small_model_columns(row: Row) -> dict[str, Any]:
@@ -283,6 +283,6 @@ def _placeholder(dialogue_set: str) -> dict[str, Any]:
     """A set that is not on this machine: the host cannot build a task without a document, and asks about it."""
     empty = documents.absent_item(dialogue_set)
     text = PLAIN.render(empty)
-    asked = {"prompt": text, "plain_prompt": text, "max_gen_toks": [PLAIN.max_tokens] * 2}
-    row = _row(empty, "", rating=0.0, is_absent=True, **asked)
+    columns = {"prompt": text, "plain_prompt": text, "max_gen_toks": [PLAIN.max_tokens] * 2}
+    row = _row(empty, "", rating=0.0, is_absent=True, **columns)
     return documents.data_sets(test=[row] * n_processes())

@@ -1,4 +1,4 @@
-"""What the data sets of all our tasks share: the user's options, the guard of the host's cache, and sets that are absent.
+"""Common parts of the data sets of our tasks: the user's options, the guard of the host's cache, and sets that are absent.
 
 The host calls `custom_dataset` with the task's metadata, its `dataset_kwargs`, the user's `--metadata` and the model's
 arguments, all as keywords.
@@ -28,12 +28,12 @@ Set = TypeVar("Set")
 
 _MODULES = ("ratings", "fed", "preference", "opinions", "classification", "breakdown", "rubric", "small_models")
 DESCRIPTION = "dialeval"
-"""What in a task's metadata tells its method, data set, level, quality, kind and direction, and names its data."""
+"""Key of a task's metadata with its method, data set, level, quality, kind and direction, and names its data."""
 _HOSTS = ("version", "config_source")
 _OF_GROUPS = ("when_absent", "group_sets")
 """Not for a user to type, also where a task file gives them not."""
 _known: set[str] = set()
-"""What any of our tasks takes."""
+"""Names of the options of all our tasks."""
 
 
 def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
