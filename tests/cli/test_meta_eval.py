@@ -484,6 +484,7 @@ kendall_b: an interval needs 10 clusters (dialogues), here are 4, so there is no
 AUROC = 0.0625
 
 
+@pytest.mark.long
 def test_an_evaluator_that_decides_few_contexts_does_not_win(dialeval: Run, tmp_path: Path) -> None:
     """Who ties everywhere but in two contexts of twenty was first with 1.000, and the table did not say so."""
     lines = ["id,dialogue,item,ties,fine,rating"]

@@ -6,7 +6,6 @@ import configparser
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,7 +17,8 @@ from dialeval_plugin.core.scorer import run_signature
 from dialeval_plugin.hosts.lm_eval.model import DialogueMetricLM
 from dialeval_plugin.models.folders import PRETRAINED, pretrained_names, resolve
 from dialeval_plugin.models.manifest import chosen, is_commercial, licence_of
-from tests.cli.running import run
+from tests import forked
+from tests.cli.running import environment, run
 from tests.refusals import refused
 
 CHAT = Path(__file__).parents[2] / "dialeval_plugin" / "corpora" / "examples" / "chat.jsonl"
@@ -146,14 +146,15 @@ def test_the_option_takes_open_weights(tmp_path: Path, monkeypatch: pytest.Monke
         run("score", str(CHAT), "--scorer", "slide", "--commercial")
 
 
-def test_the_first_use_says_so_in_one_line_and_no_more() -> None:
+def test_the_first_use_says_so_in_one_line_and_no_more(tmp_path: Path) -> None:
     code = "from dialeval_plugin import load_scorer\nfor name in ('general', 'general', 'assistant'): load_scorer(name)\n"
-    own = {name: value for name, value in os.environ.items() if name != "DIALEVAL_COMMERCIAL"}
-    said = [
-        subprocess.run([sys.executable, "-c", code], env={**own, **given}, capture_output=True, text=True, check=True).stderr
-        for given in ({}, {"DIALEVAL_COMMERCIAL": "0"}, {"DIALEVAL_COMMERCIAL": "1"})
-    ]
-    assert said == [
+    own = environment(tmp_path)
+    del own["DIALEVAL_COMMERCIAL"]
+    command = [sys.executable, "-c", code]
+    given = ({}, {"DIALEVAL_COMMERCIAL": "0"}, {"DIALEVAL_COMMERCIAL": "1"})
+    ended = [forked.run(command, cwd=tmp_path, env={**own, **variables}) for variables in given]
+    assert [one.returncode for one in ended] == [0, 0, 0]
+    assert [one.stderr for one in ended] == [
         "general: its training data forbid commercial use; those of general-open allow it. --commercial or "
         "DIALEVAL_COMMERCIAL=1 takes open weights alone, DIALEVAL_COMMERCIAL=0 hides this line.\n",
         *("", ""),

@@ -214,6 +214,7 @@ def test_a_changed_export_is_refused_and_named(
     assert open_scorer(str(tiny_general), backend=backend).score([LONG]).values == expected
 
 
+@pytest.mark.long
 def test_two_processes_that_need_one_export_make_it_once_and_both_score(tmp_path: Path, tiny_general: Path) -> None:
     """B05: the second ended at once, with exit code 2."""
     rows = write_rows(tmp_path / "in.jsonl", [{"context": ["Hi."], "response": "Hello there."}])
