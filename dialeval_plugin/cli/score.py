@@ -154,7 +154,8 @@ def _cascade_options(name: str, options: dict[str, Any], *, has_llm: bool) -> di
     """Return the options of the scorer `cascade` whose small scorer is `name` with `options`."""
     if not has_llm:
         raise InputError("--cascade: asks a language model where the scorer is unsure, and none is named. Name one with --llm.")
-    if "llm" in (option_kinds(scorer_factory(name)) or {"llm": Any}):
+    kinds = option_kinds(scorer_factory(name))
+    if kinds is None or "llm" in kinds:
         raise InputError(
             f"--cascade: {name} asks a language model itself. Leave it out, or name a scorer that asks none, as assistant."
         )
