@@ -36,8 +36,8 @@ class ModelOptions:
 
     Attributes:
         model: folder or hub id of the model.
-        device: a torch device; by default a GPU where there is one.
-        revision: of a model on the hub.
+        device: torch device; by default a GPU if there is one.
+        revision: revision of the model on the hub.
     """
 
     model: str | None = None

@@ -29,9 +29,9 @@ class JudgeOptions:
     """How each door names the language model that a scorer asks.
 
     Attributes:
-        llm: any lm-eval model by its name: hf, vllm, local-chat-completions, ...; in Python also one that is loaded.
-        llm_args: its arguments as lm-eval writes them, for example pretrained=gpt2,dtype=float32.
-        answers: file that keeps its answers; by default the user's own, and false keeps none.
+        llm: name of any lm-eval model: hf, vllm, local-chat-completions, ...; in Python also a loaded one.
+        llm_args: arguments of the model in lm-eval's syntax, for example pretrained=gpt2,dtype=float32.
+        answers: file that stores the model's answers; by default the user's own file. false: none are stored.
     """
 
     llm: str | None = None

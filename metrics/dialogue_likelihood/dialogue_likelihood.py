@@ -7,6 +7,6 @@ import dialeval_plugin.hosts.evaluate.metric as host
 
 
 class DialogueLikelihood(host.DialogueMetric):
-    """Probability that a language model gives to the turns of a dialogue, or to a response, after what precedes them."""
+    """Probability that a language model assigns to the turns of a dialogue or to a response, given the turns before."""
 
     scorer_name = "dialogue_likelihood"

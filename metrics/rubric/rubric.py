@@ -1,4 +1,4 @@
-"""A rubric of one's own for HuggingFace `evaluate`. The method is in `dialeval_plugin`; this file only gives it a name here.
+"""Custom rubrics for HuggingFace `evaluate`. The method is in `dialeval_plugin`; this file only gives it a name here.
 
 The host loads the first metric class that it finds in this module, so the base class is reached through its module.
 """
@@ -7,6 +7,6 @@ import dialeval_plugin.hosts.evaluate.metric as host
 
 
 class Rubric(host.DialogueMetric):
-    """What a large model answers to a question of one's own about each response."""
+    """A large model's answer to your own question about each response."""
 
     scorer_name = "rubric"

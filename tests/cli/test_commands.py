@@ -110,7 +110,7 @@ def test_a_scorer_is_shown_to_programs_with_its_options(dialeval: Run) -> None:
         "is_required": False,
         "choices": [],
         "bounds": {"gt": 0},
-        "description": "at which they are drawn.",
+        "description": "temperature of sampling.",
     }
     assert options["mode"]["choices"] == ["sampled", "weighted"]
 

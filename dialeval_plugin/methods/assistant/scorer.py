@@ -55,12 +55,12 @@ class AssistantOptions(ModelOptions):
     """Options of `assistant`.
 
     Attributes:
-        model: folder or hub id of a model that `dialeval train assistant` made; see `DefaultModel`.
-        level: "turn" or "dialogue".
-        backend: what runs the model, see `Backend`.
-        dtype: in which the encoder multiplies, see `Precision`.
-        device: a torch device; by default a GPU where there is one.
-        revision: of a model on the hub.
+        model: folder or hub id of a model made by `dialeval train assistant`; see `DefaultModel`.
+        level: "turn" scores one answer, "dialogue" a whole dialogue.
+        backend: runtime of the model, see `Backend`.
+        dtype: number format of multiplications in the encoder, see `Precision`.
+        device: torch device; by default a GPU if there is one.
+        revision: revision of the model on the hub.
     """
 
     level: Level = "turn"
@@ -69,7 +69,7 @@ class AssistantOptions(ModelOptions):
 
 
 class AssistantScorer(Scorer):
-    """A small evaluator of answers of language-model assistants, of any length, trained on preferences and on spoiled answers.
+    """A small model that evaluates answers of assistants, of any length; trained on preferences and on corrupted answers.
 
     Columns at level "turn", all but the last two probabilities in [0, 1]: `assistant`, higher is better: its log odds are
     those of helpfulness plus `DEFECT_WEIGHT` times the logarithm of the probability that no defect but `refusal` is there;

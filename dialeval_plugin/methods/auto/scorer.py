@@ -31,12 +31,12 @@ class AutoOptions:
     """Options of `auto`.
 
     Attributes:
-        general: folder or hub id of the model of `general`.
-        assistant: folder or hub id of the model of `assistant`.
-        level: "turn" or "dialogue".
-        backend: what runs the models, see `Backend`.
-        dtype: in which their encoders multiply, see `Precision`.
-        device: a torch device; by default a GPU where there is one.
+        general: folder or hub id of the model for `general`.
+        assistant: folder or hub id of the model for `assistant`.
+        level: "turn" scores one response, "dialogue" a whole dialogue.
+        backend: runtime of the models, see `Backend`.
+        dtype: number format of multiplications in the encoders, see `Precision`.
+        device: torch device; by default a GPU if there is one.
     """
 
     general: str | None = None
@@ -49,7 +49,7 @@ class AutoOptions:
 
 
 class AutoScorer(ComposedScorer):
-    """Scores by `general` for social conversation, by `assistant` for answers of assistants: by how a conversation begins.
+    """Scores social conversations with `general` and assistants' answers with `assistant`, by the beginning of a conversation.
 
     Columns: `auto`, the score of the one that judged; then those of both, None where the other one judged. Their scores have no
     common scale, so that no mean is taken over both; percentiles are among the scores of the one that judged. All messages of a

@@ -28,7 +28,7 @@ class _Pair(NamedTuple):
 
 
 class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
-    """BARTScore (Yuan et al. 2021, equation 2 with equal weights): the mean log probability of a text's tokens after another.
+    """BARTScore (Yuan et al. 2021, equation 2 with equal weights): mean log probability of a text's tokens given another.
 
     `context_to_response` is the paper's faithfulness and needs no reference, `reference_to_response` its precision,
     `response_to_reference` its recall, `f_score` the arithmetic mean of the last two. As in the published code, several
@@ -37,9 +37,10 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
 
     Args:
         model: folder or hub id of a sequence-to-sequence model.
-        direction: which text is read and which one is asked for after it, see above.
-        max_tokens: window; by default the model's, 1024 at most.
-        batch_size: pairs a forward pass.
+        direction: "A_to_B" is the log probability of B given A; "f_score" is the mean of the two directions between reference
+            and response.
+        max_tokens: maximum number of tokens of a text; by default the model's, 1024 at most.
+        batch_size: number of text pairs per forward pass.
 
     Raises:
         InputError: the window is longer than the model's.

@@ -33,8 +33,8 @@ class BertScore(ReferenceScorer):
 
     Args:
         model: folder or hub id of an encoder.
-        num_layers: layer that embeds; by default the one that bert_score tuned for a hub model that it knows.
-        batch_size: texts a forward pass.
+        num_layers: layer whose embeddings are compared; by default the one that bert_score has chosen for this hub model.
+        batch_size: number of texts per forward pass.
 
     Raises:
         MissingPrerequisite: bert_score is not installed, or there is no such model.

@@ -16,7 +16,7 @@ from dialeval_plugin.core.signature import SignatureValue
 
 
 class ResponseLength(Scorer):
-    """Length of the response: `words`, what white space separates, and `characters`. A blank response has no score."""
+    """Length of the response in `words`, separated by white space, and in `characters`. A blank response has no score."""
 
     name: ClassVar[str] = "response_length"
     columns = ("words", "characters")
@@ -33,13 +33,13 @@ class ResponseLength(Scorer):
 
 
 class RandomScore(Scorer):
-    """A number in [0, 1), drawn by the seed, the texts of the context and the response.
+    """A random number in [0, 1) that depends only on the seed and the texts of context and response.
 
     Equal examples get equal numbers, in every order, batch, process and host; ids do not matter, because some hosts have none.
     A blank response has no score.
 
     Args:
-        seed: another seed is another draw.
+        seed: seed of the random numbers.
 
     Raises:
         InputError: the seed is no whole number.

@@ -132,10 +132,9 @@ class EmbeddingOverlap(OneByOneScorer):
     encoder (`context_too_long`).
 
     Args:
-        method: the main column.
+        method: method whose value is the score; the values of the others are columns.
         vectors: text file of word vectors, see `FileVectors`.
-        encoder: in place of a file, the encoder whose input embeddings are used, see `EncoderVectors`; by default the
-            packaged one.
+        encoder: encoder whose input embeddings are used if there is no file, see `EncoderVectors`; by default the packaged one.
 
     Raises:
         InputError: an option is unknown, both sources are given, or the file is malformed.
@@ -191,9 +190,9 @@ class SentenceSimilarity(ReferenceScorer):
     Texts longer than the encoder's window lose their end; `n_cut` counts them among the response and its references.
 
     Args:
-        encoder: a sentence-transformers folder, the packaged encoder (the default), or a hub id.
-        backend: what runs the encoder, see `Backend`.
-        dtype: in which it multiplies, see `Precision`.
+        encoder: sentence-transformers folder or hub id; by default the packaged encoder.
+        backend: runtime of the encoder, see `Backend`.
+        dtype: number format of multiplications in the encoder, see `Precision`.
 
     Raises:
         ModelLoadError: the encoder is damaged or unsafe.

@@ -40,8 +40,8 @@ class Bleu(OneByOneScorer):
     (sacrebleu's effective order). Columns: `bleu_<n>` first, then the other orders.
 
     Args:
-        n: longest n-gram, 1 to 4.
-        smooth: what becomes of a precision of 0, see sacrebleu; "exp" halves it for each order.
+        n: length of the longest n-grams, 1 to 4.
+        smooth: smoothing of a precision of 0, see sacrebleu; "exp" halves the value for each such order.
     """
 
     name: ClassVar[str] = "bleu"
@@ -71,7 +71,7 @@ class Chrf(OneByOneScorer):
     """ChrF of one response (Popović 2015), as sacrebleu computes it for sentences, in [0, 100]; the best reference counts.
 
     Args:
-        word_order: longest n-gram of words beside those of characters; 0 is chrF, 2 is chrF++.
+        word_order: length of the longest word n-grams that are added to the character n-grams: 0 is chrF, 2 is chrF++.
     """
 
     name: ClassVar[str] = "chrf"
@@ -93,15 +93,15 @@ class Chrf(OneByOneScorer):
 
 
 class Rouge(OneByOneScorer):
-    """ROUGE of one response (Lin 2004), F1 as rouge_score computes it, in [0, 1]; of each kind the best reference counts.
+    """ROUGE of one response (Lin 2004), F1 as rouge_score computes it, in [0, 1]; the best reference counts for each kind.
 
     Columns: `kind`, then the other two of `rouge_1`, `rouge_2`, `rouge_l`. The package reads the letters a to z and digits
     only: a response without them has no score (`empty_input`), and a reference without them does not count. There is no score
     either if a text has more than `LONGEST_COMPARED` words (`context_too_long`).
 
     Args:
-        kind: the main column.
-        stem: compare Porter's stems instead of words.
+        kind: kind whose value is the score; the values of the others are columns.
+        stem: compare words reduced by Porter's stemmer.
     """
 
     name: ClassVar[str] = "rouge"
@@ -139,8 +139,8 @@ class Meteor(OneByOneScorer):
     response attached to its word.
 
     Args:
-        synonyms: match WordNet's synonyms after equal words and equal stems; nltk looks up the stems of the words that are
-            left. Without it no data are needed.
+        synonyms: match WordNet's synonyms after equal words and equal stems; nltk looks up the stems of the remaining words.
+            Without synonyms no data are needed.
 
     Raises:
         MissingPrerequisite: nltk's WordNet is not on this machine.

@@ -54,7 +54,7 @@ class _Asked(NamedTuple):
 
 
 class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
-    """UniEval's dialogue evaluator: P(Yes) / (P(Yes) + P(No)) of the model's first token after a question.
+    """UniEval's dialogue evaluator: P(Yes) / (P(Yes) + P(No)) of the first token of the model's answer to a question.
 
     Scores are in [0, 1], but `engagingness` is the sum over the sentences of the response, as published, without an upper
     end. Sentences are split by nltk's Punkt without the trained data of the published code, so also after unknown
@@ -62,10 +62,10 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
     (`n_cut` tokens); if that is not enough, there is no score (`context_too_long`).
 
     Args:
-        dimension: what is asked, one of `QUESTIONS`.
-        model: folder or hub id.
-        max_tokens: window; by default the model's, 1024 at most.
-        batch_size: questions a forward pass.
+        dimension: quality that the question is about, one of `QUESTIONS`.
+        model: folder or hub id of the model.
+        max_tokens: maximum number of tokens of an input; by default the model's, 1024 at most.
+        batch_size: number of questions per forward pass.
 
     Raises:
         InputError: the window is longer than the model's.

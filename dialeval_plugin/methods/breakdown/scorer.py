@@ -91,7 +91,7 @@ class BreakdownOptions(ModelOptions):
 
 
 class DialogueBreakdownScorer(Scorer):
-    """Out-of-distribution detection as breakdown detection (Nedelchev 2022, chapter 7).
+    """Detects dialogue breakdowns as responses that are out of distribution (Nedelchev 2022, chapter 7).
 
     The main column `breakdown` is the probability of a breakdown in [0, 1]; higher is worse. `p_nb`, `p_pb` and `p_b` are the
     distribution [1 - s, 0, s] for DBDC's metrics. `score` is the method's own number; higher means closer to the training data.
@@ -99,15 +99,15 @@ class DialogueBreakdownScorer(Scorer):
 
     Args:
         model: folder or hub id of a causal language model; for ODIN one that was trained with the objective odin.
-        method: "max_probability", "odin_h", "odin_g" or "likelihood_ratio".
-        background: folder or hub id of the background model; of likelihood_ratio only.
-        context: "full" for all turns before the response, "pair" for the last one.
-        aggregation: from the places of a sequence to a score, see `AGGREGATIONS` and the methods' modules.
-        calibration: file of the extremes of equation 7.11; by default the one that lies with the model, or, for
-            likelihood_ratio, with the background model.
-        transductive: take the extremes of the responses that are scored instead, as the thesis does.
-        cut: probability from which on a task that asks for a class is answered with a breakdown.
-        max_tokens: longest sequence that is read at once; by default the calibration's, else the model's, 1024 at most.
+        method: measure of out-of-distribution detection: "max_probability", "odin_h", "odin_g" or "likelihood_ratio".
+        background: folder or hub id of the background model; for likelihood_ratio only.
+        context: turns that the model reads: "full" for all before the response, "pair" for the last one only.
+        aggregation: how the values of a sequence's tokens become one score, see `AGGREGATIONS` and the methods' modules.
+        calibration: file with the extremes of equation 7.11; by default the file in the model's folder, for likelihood_ratio in
+            that of the background model.
+        transductive: take the extremes from the responses that are scored, as in the thesis, and not from a calibration.
+        cut: threshold of the breakdown probability for tasks that ask for a class.
+        max_tokens: maximum number of tokens read at once; by default the calibration's, otherwise the model's, 1024 at most.
 
     Raises:
         InputError: an option does not go with the method, or the calibration is of another model or window.

@@ -28,17 +28,19 @@ class Aggregation:
     """Choices that paper and published code leave open in the computation of a score from probabilities.
 
     Attributes:
-        variant: "causalscore" is equation 1; "unconditional" and "conditional" are one of its two means (Table 5's rows
-            "-p(ci,cj,rt)" and "-p(ci,rt)"); "max_ci" the largest conditional probability; "preceding_2" the conditional mean
-            of a model that was trained without annotated causes.
-        pairs: "ordered" takes (ci, cj) and (cj, ci); "unordered" each two turns once, the earlier one as the cause.
-        dedupe: "position" pairs turns that are different turns (equation 1); "text" skips pairs of equal text and averages
-            the means of the turns, as the published code does.
-        single: a single dependent turn has no pairs. "own" puts its own unconditional probability in their place (the code);
-            "half" puts 0.
-        max_ci: "alone", or "half" for the mean of the unconditional mean and the maximum.
-        average: "top_3" averages the three largest unconditional and, a turn, conditional probabilities, as the first
-            public version of the code did.
+        variant: "causalscore" is equation 1; "unconditional" and "conditional" are its two means (rows "-p(ci,cj,rt)" and
+            "-p(ci,rt)" of Table 5); "max_ci" is the largest conditional probability; "preceding_2" is the conditional mean of a
+            model that was trained without annotated causes.
+        pairs: "ordered" uses both (ci, cj) and (cj, ci); "unordered" uses each pair of turns once, with the earlier one as the
+            cause.
+        dedupe: "position" pairs turns at different positions (equation 1); "text" skips pairs of turns with equal text and
+            averages the means of the turns, as in the published code.
+        single: conditional probability if only one turn is dependent, so that there are no pairs: "own" is the turn's
+            unconditional probability (as in the code), "half" is 0.
+        max_ci: score of the variant "max_ci": "alone" is the maximum, "half" is the mean of the maximum and the unconditional
+            mean.
+        average: "all" averages all probabilities; "top_3" averages the three largest unconditional ones and, per turn, the
+            three largest conditional ones, as in the first public version of the code.
         conditions: condition on this many dependent turns only, those with the largest unconditional probability. It makes
             the number of pairs linear in the history.
     """

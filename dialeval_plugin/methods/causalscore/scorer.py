@@ -57,11 +57,11 @@ class CausalScoreOptions(Aggregation, ModelOptions):
     """Options of `CausalScorer`.
 
     Attributes:
-        layout: how two or three turns become the rows of a classifier, see `RowEncoder`; by default the model's own.
-        truncate: what is left out of a row that is too long, see `RowEncoder`; by default the model's own.
-        max_tokens: longest row that is read; by default the model's own.
-        backend: what runs the encoder, see `Backend`; cross-encoders run on torch.
-        dtype: in which it multiplies, see `Precision`.
+        layout: how two or three turns become one input of a classifier, see `RowEncoder`; by default as stored with the model.
+        truncate: how an input that is too long is truncated, see `RowEncoder`; by default as stored with the model.
+        max_tokens: maximum number of tokens of an input; by default as stored with the model.
+        backend: runtime of the encoder, see `Backend`; cross-encoders run on torch only.
+        dtype: number format of multiplications in the encoder, see `Precision`.
     """
 
     layout: PairLayout | None = None
@@ -72,7 +72,7 @@ class CausalScoreOptions(Aggregation, ModelOptions):
 
 
 class CausalScorer(Scorer):
-    """CausalScore (Feng et al. 2024): relevance of a response, from how strongly it depends on the turns before it.
+    """CausalScore (Feng et al. 2024): relevance of a response, measured by how strongly it depends on the turns before it.
 
     Columns: the variant's own, then `unconditional` (mean of the dependent turns' unconditional probabilities) and, except
     with the variant "unconditional", `conditional` (mean over pairs) and `max_ci` (their maximum), all in [0, 1];
@@ -81,8 +81,8 @@ class CausalScorer(Scorer):
 
     Args:
         model: folder or hub id of the trained classifiers; see `DefaultModel`.
-        conditions: "all" dependent turns are conditions; a whole number k takes the k with the largest unconditional
-            probability only, which makes the time linear in the history.
+        conditions: "all" uses every dependent turn as a condition; a whole number k uses only the k turns with the largest
+            unconditional probability, which makes the time linear in the length of the history.
 
     The other options are those of `Aggregation`, and those of `RowEncoder`, by default the model's own.
 

@@ -79,17 +79,17 @@ class GeneralOptions(ModelOptions):
     """Options of `general`.
 
     Attributes:
-        model: folder or hub id of a model that `dialeval train general` made; see `DefaultModel`.
-        level: "turn" or "dialogue".
-        mixing: file of `dialeval train mixing`: weights fitted on people's ratings, at level "turn". `general` is then the
+        model: folder or hub id of a model made by `dialeval train general`; see `DefaultModel`.
+        level: "turn" scores one response, "dialogue" a whole dialogue.
+        mixing: file made by `dialeval train mixing`: weights fitted on human ratings, for level "turn". `general` is then the
             logistic function of the predicted standardised rating.
-        leave_out: name of a set of that file whose ratings the weights must not have seen.
-        score_fitted: score responses whose ratings the weights have seen, too; refused otherwise.
-        with_references: compare a response with the references of its example, too; at level "turn".
-        backend: what runs the model, see `Backend`.
-        dtype: in which the encoder multiplies, see `Precision`.
-        device: a torch device; by default a GPU where there is one.
-        revision: of a model on the hub.
+        leave_out: name of a set in that file; the weights used are those fitted without its ratings.
+        score_fitted: also score responses whose ratings were used to fit the weights; by default they are refused.
+        with_references: also compare a response with its references; for level "turn".
+        backend: runtime of the model, see `Backend`.
+        dtype: number format of multiplications in the encoder, see `Precision`.
+        device: torch device; by default a GPU if there is one.
+        revision: revision of the model on the hub.
     """
 
     level: Level = "turn"
@@ -102,7 +102,7 @@ class GeneralOptions(ModelOptions):
 
 
 class GeneralScorer(Scorer):
-    """A small evaluator trained on plain dialogues of several corpora, without human ratings.
+    """A small model that evaluates responses and dialogues; trained on dialogues of several corpora without human ratings.
 
     Columns at level "turn", the first seven probabilities in [0, 1], higher is better: `general`, the others and
     `novelty` mixed; `relevance` (this is about what the context is about), `fit` (this is the next turn of this context),

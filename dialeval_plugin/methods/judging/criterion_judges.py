@@ -147,14 +147,14 @@ class CriterionJudge(language_model.PromptingScorer):
     fewer criteria is a different score.
 
     Args:
-        llm: the language model that is asked.
-        mode: `sampled`, or `weighted` for a model that has log probabilities.
-        n_samples: answers that are drawn for each criterion. One that cannot be read is missing and is counted.
-        temperature: at which they are drawn.
-        unparsed: the rating of an answer that cannot be read, instead of leaving it out. 0 is what G-EVAL's code does, which
-            biases a score downwards.
-        keep_samples: add a column for the rating of each drawn answer, as `coherence_1`.
-        criteria: names of the criteria, also as one text with commas.
+        llm: language model that rates the responses.
+        mode: "sampled" averages sampled ratings; "weighted" weights ratings by probability, for a model with log probabilities.
+        n_samples: number of answers sampled per criterion. Unreadable answers are left out and counted.
+        temperature: temperature of sampling.
+        unparsed: rating for an unreadable answer, instead of leaving it out. G-EVAL's code uses 0, which biases a score
+            downwards.
+        keep_samples: add one column per sampled rating, for example `coherence_1`.
+        criteria: names of the criteria, also as one text separated by commas.
 
     Raises:
         InputError: an option is not one of those, or does not fit the mode.
@@ -271,7 +271,7 @@ class CriterionJudge(language_model.PromptingScorer):
 
 
 class GEval(CriterionJudge):
-    """G-EVAL for dialogue (Liu et al. 2023): ratings from 1 to 3, drawn and averaged or weighted by their probabilities."""
+    """G-EVAL for dialogue (Liu et al. 2023): mean of sampled ratings from 1 to 3, or of all ratings weighted by probability."""
 
     name: ClassVar[str] = "g_eval"
     range = (1.0, 3.0)
@@ -280,7 +280,7 @@ class GEval(CriterionJudge):
 
 
 class LlmChiang(CriterionJudge):
-    """The LLM evaluation of Chiang and Lee (2023) for dialogue: ratings from 1 to 5, asked as a crowd worker is asked."""
+    """The LLM evaluation of Chiang and Lee (2023) for dialogue: ratings from 1 to 5, with instructions for crowd workers."""
 
     name: ClassVar[str] = "llm_chiang"
     range = (1.0, 5.0)

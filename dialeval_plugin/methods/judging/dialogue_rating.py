@@ -180,18 +180,20 @@ def rating_prompt(quality: str, level: Level | None = None) -> RatingPrompt:
 
 
 class DialogueRatingScorer(PromptingScorer):
-    """Rates a response, or a whole dialogue, for one quality or several, each on FED's own scale from 0 up.
+    """Rates one or more qualities of a response or a whole dialogue, each on its scale in FED, which begins at 0.
 
     A rating is the mean of the K likeliest ratings of the scale, weighted by their probabilities. A quality without a rating
     is None; if it is the first quality, the row is unscored.
 
     Args:
-        llm: the language model that is asked for log probabilities.
-        quality: name of a quality of `rating_prompts`, or several, also as one text with commas. The first is the score.
-        level: of the qualities; without it the one that has the first of them, which for "overall" is the turn level.
-        k: how many ratings count.
-        literal_log: weight by log probabilities, as the paper prints it, which weights the least likely rating most.
-        examples: for each example of the prompt the rated items of one dialogue, see `RatingPrompt.example`.
+        llm: language model that gives log probabilities.
+        quality: name of a quality in `rating_prompts`, or several names, also as one text separated by commas. The first one is
+            the score.
+        level: level of the qualities; by default the one that has the first quality, for "overall" the turn level.
+        k: number of the most likely ratings that are averaged.
+        literal_log: use log probabilities as weights, as printed in the paper, although the least likely rating then weighs
+            most.
+        examples: few-shot examples; each is the list of rated items of one dialogue, see `RatingPrompt.example`.
 
     Raises:
         InputError: a quality is not one of the level, or occurs twice; `k` is below 1; an example is not of the level or has

@@ -137,13 +137,13 @@ SCORING_PROMPTS: dict[PromptName, ScoringPrompt] = {
 
 
 class PromptedJudge(language_model.PromptingScorer):
-    """Asks a language model for a number with a paper's prompt, and maps the answer to [0, 1].
+    """Asks a language model for a numeric score with the prompt of SLIDE or DRE, and maps it to [0, 1].
 
     An answer without a readable number is unscored. SLIDE's prompt has a scale of 0 to 1, DRE's of 0 to 5.
 
     Args:
-        llm: the model to ask.
-        prompt: "slide" or "dre".
+        llm: language model that gives the scores.
+        prompt: paper whose prompt is used: "slide" or "dre".
 
     Raises:
         InputError: `llm` is no language model, or there is no such prompt.

@@ -122,16 +122,16 @@ class ReplayedLanguageModel:
 
 
 class ReplayedJudge(Scorer):
-    """Gives responses, or whole dialogues, the scores that a language model gave them before, on its own scale.
+    """Looks up stored scores that a language model gave to the same responses or whole dialogues, on that model's scale.
 
     An item without a stored verdict has no score (`no_verdict`). The score is the mean of all answers about items of its text.
 
     Args:
-        source: the judge, as `judge/source` or `judge/source/way` in a collection; the message of a wrong name lists all.
-            It has to be named.
-        quality: what the judge was asked about.
-        level: "turn" or "dialogue".
-        verdicts: file of stored verdicts; by default those that `dialeval data fetch llm_judgements` gets.
+        source: name of the judge, `judge/source` or, in a collection, `judge/source/way`; required. The message for a wrong
+            name lists all.
+        quality: quality that the judge rated.
+        level: "turn" scores one response, "dialogue" a whole dialogue.
+        verdicts: file of stored verdicts; by default those from `dialeval data fetch llm_judgements`.
 
     Raises:
         InputError: there are no such verdicts.

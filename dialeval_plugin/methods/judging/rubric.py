@@ -176,16 +176,16 @@ def _of_file(path: str) -> Any:
 
 
 class RubricJudge(PromptingScorer):
-    """Asks a language model a question of one's own about each response, or dialogue; each rubric of a file has a column.
+    """Asks a language model your own question about each response or dialogue; each rubric in a file has its own column.
 
     The first rubric is the score. If another has no readable answer, its column is empty and `<name>_unread` is 1.
 
     Args:
-        llm: the language model that is asked.
-        rubric: the question, a file of rubrics (.yaml, .json), or its entries, see `RubricEntry`.
-        scale: of the question: "pass-fail", "yes-no", "1-5", or words from the worst to the best as "bad,ok,good". By default
-            yes-no, where the question is one that yes or no answers; yes is then 1.
-        level: "turn" or "dialogue"; by default that of the file, or "turn".
+        llm: language model that answers the question.
+        rubric: the question, a file of rubrics (.yaml, .json), or a list of entries, see `RubricEntry`.
+        scale: scale of the question: "pass-fail", "yes-no", "1-5", or labels from the worst to the best, such as "bad,ok,good".
+            By default "yes-no" if the question can be answered with yes or no; yes is 1.
+        level: "turn" scores one response, "dialogue" a whole dialogue; by default as stated in the file, otherwise "turn".
 
     Raises:
         InputError: the rubric, its scale, or the file is not one.

@@ -46,7 +46,7 @@ class LikelihoodOptions(ModelOptions):
 
 
 class DialogueLikelihoodScorer(Scorer):
-    """Probability that a language model gives to the turns of a dialogue after the turns before them.
+    """Probability that a language model assigns to the turns of a dialogue, each given the turns before it.
 
     The first turn is not scored, and turns without a visible character are left out. Speakers' names are not read. A column is
     named after its aggregation: `sum_of_means` is equation 5.4, `max_sum_of_means` equation 5.11; products are natural logs,
@@ -55,15 +55,18 @@ class DialogueLikelihoodScorer(Scorer):
 
     Args:
         model: folder or hub id of a causal language model (GPT-2, DialoGPT), XLNet, or BERT; see `DefaultModel`.
-        level: "dialogue" scores whole dialogues, "turn" one response after its context.
-        family: "causal_lm", "permutation_lm" or "next_sentence"; by default what the model's configuration says.
-        context: turns before a turn that count: "full" (default) or "pair", the last one; next-sentence prediction reads pairs.
-        layout: see `CausalEvaluator`; of causal language models only.
-        alignment: see `CausalEvaluator`; of causal language models only.
-        probability: "token" for the tokens that are there, "max" for the likeliest in their places (equation 5.11).
-        aggregation: at dialogue level a name of `DIALOGUE_REDUCTIONS`, at turn level of `TURN_REDUCTIONS`.
-        max_tokens: longest sequence that is read at once; by default the model's, 1024 at most.
-        next_label: see `NextSentenceEvaluator`.
+        level: "dialogue" scores a whole dialogue, "turn" one response after its context.
+        family: kind of model: "causal_lm", "permutation_lm" or "next_sentence"; by default read from the model's configuration.
+        context: turns that the model reads before a turn: "full" (default) for all, "pair" for the last one only; next-sentence
+            prediction always reads pairs.
+        layout: how turns are joined, see `CausalEvaluator`; for causal language models only.
+        alignment: which token a prediction is compared with, see `CausalEvaluator`; for causal language models only.
+        probability: "token" uses the probability of the actual token, "max" of the most likely token in its place (equation
+            5.11).
+        aggregation: how probabilities of tokens become one score: a name in `DIALOGUE_REDUCTIONS` at dialogue level, in
+            `TURN_REDUCTIONS` at turn level.
+        max_tokens: maximum number of tokens read at once; by default the model's, 1024 at most.
+        next_label: label of the classifier for "this turn follows", see `NextSentenceEvaluator`.
 
     Raises:
         InputError: does not go with the model.

@@ -49,7 +49,7 @@ class GlueProxyOptions:
 
 
 class GlueProxyScorer(Scorer):
-    """Proxy indicators (Nedelchev et al. 2021): quality of a response, from classifiers that were trained on GLUE.
+    """Proxy indicators (Nedelchev et al. 2021): quality of a response, predicted from classifiers that were trained on GLUE.
 
     Columns: the variant's own; every indicator, `cola` and `sst` of the response, `mrpc`, `qnli`, `qqp`, `rte` and `stsb` of
     context and response, the latter five with `fact_` of facts and response; `n_cut`, number of truncated texts. An indicator
@@ -57,17 +57,19 @@ class GlueProxyScorer(Scorer):
     similarity of about 0 to 5.
 
     Args:
-        regression: file written by `dialeval train proxy`; see `DefaultModel`.
-        variant: "glue_proxy" for the regression's prediction, about 0 to 1 on the scale of the ratings that it was fitted on;
-            or an indicator, which needs no regression.
-        features: further indicators beside a single one: "all", "single", "context" or "fact". A regression has its own.
-        models: folder or hub id (`id@revision`) of the classifier of each task, in place of the regression's or the published
-            ones; also as the text `rte=FOLDER;cola=FOLDER`.
-        labels: names of the classes of each classifier whose config.json does not name them; also as the text
+        regression: file made by `dialeval train proxy`; see `DefaultModel`.
+        variant: "glue_proxy" is the prediction of the regression, about 0 to 1 on the scale of the ratings that it was fitted
+            on; the name of an indicator is that indicator alone, without a regression.
+        features: columns of other indicators if the variant is one indicator: "all", "single", "context" or "fact". A
+            regression has its own.
+        models: folder or hub id (`id@revision`) of the classifier of each task, instead of the regression's or the published
+            ones; also as a text such as `rte=FOLDER;cola=FOLDER`.
+        labels: names of the classes of each classifier whose config.json has none; also as a text such as
             `rte=entailment/not_entailment`.
-        entailment: see `IndicatorSettings`. A regression has its own, like the next two.
-        absent_fact: see `IndicatorSettings`.
-        truncate: see `IndicatorSettings`.
+        entailment: label whose probability is used, see `IndicatorSettings`. A regression has its own, and its own
+            `absent_fact` and `truncate`.
+        absent_fact: text for missing facts, see `IndicatorSettings`.
+        truncate: end at which long texts are truncated, see `IndicatorSettings`.
 
     Raises:
         InputError: an option belongs to the regression.

@@ -51,7 +51,7 @@ class ReconstructionOptions(ModelOptions):
 
 
 class DialogueReconstructionScorer(Scorer):
-    """Cross-entropy of a dialogue's utterances, given those before them, under a Seq2Seq, HRED, VHRED or VHCR.
+    """Cross-entropy of a dialogue's utterances, each given those before it, under a Seq2Seq, HRED, VHRED or VHCR model.
 
     Lower is more normal. The first utterance is not scored, turns without a visible character are left out, and speakers' names
     are not read. Nothing is random: no words or utterances are dropped, and latent variables are the means of their priors.
@@ -63,13 +63,14 @@ class DialogueReconstructionScorer(Scorer):
     posteriors and priors.
 
     Args:
-        model: folder or hub id of a model that `dialeval train reconstruction` made; see `DefaultModel`.
-        level: "dialogue" scores whole dialogues, "turn" one response after its context.
-        reduction: which loss is the score, "token_mean" or "sum".
-        latent: of VHRED and VHCR, "prior", which has read the context only, or "posterior", which has read the response too, as
-            in the thesis' code.
-        max_utterances: of a dialogue only the first ones count; the thesis' code reads 10. None: all.
-        seed: of the draws from posteriors; they are the same for every dialogue.
+        model: folder or hub id of a model made by `dialeval train reconstruction`; see `DefaultModel`.
+        level: "dialogue" scores a whole dialogue, "turn" one response after its context.
+        reduction: loss that is the score: "token_mean" or "sum".
+        latent: distribution of the latent variables of VHRED and VHCR: "prior", given the context only, or "posterior", given
+            the response too, as in the thesis' code.
+        max_utterances: maximum number of utterances; later ones of a dialogue are not read. The thesis' code reads 10. None:
+            all.
+        seed: seed of draws from posteriors, which are the same for every dialogue.
 
     Raises:
         InputError: does not go with the model or the level.

@@ -27,12 +27,13 @@ class CascadeOptions:
     """Options of `cascade`.
 
     Attributes:
-        small: a scorer with a trained model, or its name, which judges everything.
-        llm: a scorer whose main column is the large model's score; an lm-eval model is asked by DRE's plain prompt, of whole
-            dialogues by that of `dialogue_rating`.
-        cascade: how far from its threshold the small model's score may be, as a share of its range, or one of its heads, for
-            the large one to be asked. What is out of the small one's scope is always asked, and with 0.5 or 1 everything.
-        level: "turn" or "dialogue".
+        small: scorer with a trained model, or its name; it scores every item.
+        llm: scorer whose main column is the large model's score; an lm-eval model gets DRE's plain prompt, for whole dialogues
+            that of `dialogue_rating`.
+        cascade: the large model scores an item if the small model's score, or that of one of its heads, is at most this far
+            from its threshold, as a share of the range. It also scores all items out of the small model's scope; with 1 it
+            scores everything.
+        level: "turn" scores one response, "dialogue" a whole dialogue.
     """
 
     small: Scorer | str = "assistant"
@@ -43,7 +44,7 @@ class CascadeOptions:
 
 
 class CascadeScorer(ComposedScorer):
-    """A small model's score, or a large one's where the small one is unsure, or out of its scope.
+    """The score of a small model, or of a large one for items on which the small one is unsure or that are out of its scope.
 
     Columns: `cascade`, in [0, 1], as a share of its range the score of the one that judged; the small model's own columns;
     `llm`, in [0, 1], None where the large one was not asked. The large one's scores have no percentile.

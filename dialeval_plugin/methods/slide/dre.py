@@ -77,18 +77,18 @@ class DreOptions:
     """Options of `dre`.
 
     Attributes:
-        llm: the large model; each example is asked once for each prompt that is needed.
+        llm: the large model; it scores each example once per prompt that is needed.
         slm: folder or hub id of the small model; see `DefaultModel`.
-        variant: what the score is; see `DreScorer`.
-        ablation: give the other variants as columns beside `dre`. That asks both prompts; a row whose plain prompt could not
-            be read has None in the columns that need it.
-        eq26: multiply by s_c alone, as equation 26 is printed; see `Refinement`.
-        clamp: keep products in [0, 5] (true) or between the two numbers given; see `read_clamp`.
-        clip: keep the normalised distance in [0, 1].
-        backend: what runs the small model, see `Backend`.
-        dtype: in which its encoder multiplies, see `Precision`.
-        device: a torch device for the small model.
-        revision: of a small model on the hub.
+        variant: variant that is the score, see `DreScorer`.
+        ablation: add the other variants as columns. This needs both prompts; if the answer to the plain prompt is unreadable,
+            the columns that need it are None.
+        eq26: multiply by s_c alone, as printed in equation 26; see `Refinement`.
+        clamp: limit products to [0, 5] (true) or to the two numbers given; see `read_clamp`.
+        clip: limit the normalised distance to [0, 1].
+        backend: runtime of the small model, see `Backend`.
+        dtype: number format of multiplications in the encoder, see `Precision`.
+        device: torch device for the small model; by default a GPU if there is one.
+        revision: revision of the small model on the hub.
     """
 
     llm: language_model.LanguageModel | None = None
@@ -106,7 +106,7 @@ class DreOptions:
 
 
 class DreScorer(language_model.PromptingScorer):
-    """DRE (Zhao et al. 2025): a large model's score, refined by a small model before it is given and after; and its ablations.
+    """DRE (Zhao et al. 2025): a large model's score, refined by a small model in the prompt and afterwards; and its ablations.
 
     `dre` asks the large model with the small model's findings in the prompt and multiplies its score by c = s_c * s_Inf;
     `in_dre` leaves the coefficient out, `ex_dre` the findings (it multiplies by s_c), `non_dre` both, and needs no small model.

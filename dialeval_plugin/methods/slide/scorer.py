@@ -44,24 +44,24 @@ class SlideOptions:
 
     Attributes:
         slm: folder or hub id of the small model; see `DefaultModel`.
-        variant: "slide" fuses and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model only. By
-            default "slide" with an `llm`, "slm" without.
-        llm: a scorer whose main column is the large model's score.
-        small: name of a scorer that takes the place of the SLM, as "general"; its score counts as a share of its range.
-        level: "turn", or "dialogue" where `small` and `llm` score whole dialogues.
-        fusion: see `Fusion`; by default "first_match", and "mixture" with `small`.
-        small_weight: of the small model in a mixture.
-        cascade: how far from 0.5 the small model's score may be for the large one to be asked. Beyond, it stands alone, and
-            the column `llm` is empty. None asks always.
-        slm_scale: multiplies Score_SLM before it is fused; 0.5 puts both scores on [0, 1].
-        clip: keep the normalised distance in [0, 1].
-        normalise: "training" uses the model's d_min and d_max; "population" the extremes of the examples scored, as a
-            paper that normalises over its evaluation set does.
-        round3: round s_p to three decimals, as the published notebook does.
-        backend: what runs the small model, see `Backend`.
-        dtype: in which its encoder multiplies, see `Precision`.
-        device: a torch device.
-        revision: of a small model on the hub.
+        variant: "slide" combines both models and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model
+            only. By default "slide" with an `llm`, otherwise "slm".
+        llm: scorer whose main column is the large model's score.
+        small: name of a scorer that replaces the SLM, such as "general"; its score is used as a share of its range.
+        level: "turn" scores one response; "dialogue" a whole dialogue, if `small` and `llm` score dialogues.
+        fusion: how the two scores are combined, see `Fusion`; by default "first_match", with `small` "mixture".
+        small_weight: weight of the small model in a mixture.
+        cascade: the large model scores a response if the small model's score is at most this far from 0.5. Otherwise the small
+            model's score is final, and the column `llm` is empty. None: the large model scores all.
+        slm_scale: factor of Score_SLM before the scores are combined; 0.5 puts both scores on [0, 1].
+        clip: limit the normalised distance to [0, 1].
+        normalise: "training" uses the model's d_min and d_max; "population" uses the extremes of the examples that are scored,
+            as in papers that normalise over their evaluation set.
+        round3: round s_p to three decimals, as in the published notebook.
+        backend: runtime of the small model, see `Backend`.
+        dtype: number format of multiplications in the encoder, see `Precision`.
+        device: torch device for the small model; by default a GPU if there is one.
+        revision: revision of the small model on the hub.
     """
 
     slm: str | None = None
@@ -227,7 +227,7 @@ _OF_THE_SLM = ("slm", "clip", "normalise", "round3", "revision", "slm_scale")
 
 
 class SlideScorer(Scorer):
-    """SLIDE (Zhao et al. 2024): how well a response fits, by a small model's distance and probability, alone or with an LLM's.
+    """SLIDE (Zhao et al. 2024): how well a response fits its context, by a small model alone or together with an LLM.
 
     Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
     fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), `context_tokens_cut` (oldest tokens

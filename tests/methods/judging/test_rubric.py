@@ -1,4 +1,4 @@
-"""`rubric`: a question of one's own, its scale, its prompt and its answers; a file of several; recorded and replayed."""
+"""`rubric`: a custom question, its scale, its prompt and its answers; a file of several; recorded and replayed."""
 
 from __future__ import annotations
 
