@@ -1,4 +1,4 @@
-"""Checks of an lm-eval model's arguments, key and packages before it is asked anything, in words that say what to do."""
+"""Checks of an lm-eval model's arguments, API key and packages before the first request."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _EXTRA = re.compile(r"lm[-_]eval\[\w+\]")
 
 @dataclass(frozen=True)
 class OwnArguments:
-    """Arguments of `llm_args` that say how a model is asked, and that any kind of model takes."""
+    """Arguments of `llm_args` that every kind of model takes and that say how to prompt it."""
 
     max_gen_toks: Positive | None = None
     apply_chat_template: bool | None = None
     chat_template_kwargs: str | None = None
     """A JSON object."""
     structured_output: bool = False
-    """Whether each answer is asked for as JSON with a schema, which chat servers alone take (`response_format`)."""
+    """Whether to request each answer as JSON with a schema (`response_format`), which only chat servers support."""
 
 
 _OWN = tuple(field.name for field in fields(OwnArguments))
@@ -37,9 +37,9 @@ _OWN = tuple(field.name for field in fields(OwnArguments))
 def split_arguments(
     model: str, kind: type[Any], arguments: Mapping[str, Any]
 ) -> tuple[OwnArguments, dict[str, Any], dict[str, Any]]:
-    """Part the arguments into ours, those of the host's model, and fields of every request to a server.
+    """Split the arguments into our own, those of the host's model, and fields of every request to a server.
 
-    What a chat template is given, a server reads from the request, and a model in this process from its arguments.
+    A server reads the arguments of a chat template from the request, a model in this process from its own arguments.
     """
     of_host, where = dict(arguments), f"llm {model!r}"
     own = make_options(OwnArguments, where, **{name: of_host.pop(name) for name in _OWN if name in of_host})
@@ -58,10 +58,10 @@ def split_arguments(
 
 
 def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> None:
-    """Refuse arguments that a kind of model does not know, and ask for those that it needs.
+    """Raise an error for arguments that a kind of model does not know, and for required ones that are missing.
 
-    A served model swallows what it does not know. Others hand it to the library behind them, which says what it does not take
-    when the model is made; see `refused_argument`.
+    A served model ignores unknown arguments. Other models pass them to their library, which raises an error when the model is
+    made; see `refused_argument`.
     """
     known = _known(kind)
     required = {name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty}
@@ -69,7 +69,7 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
         for name in arguments:
             if name not in known:
                 raise _unknown(model, name, known)
-        # The host's default is None, with which it looks for a tokenizer of no name and posts to no address.
+        # The host's default is None: it then looks for a tokenizer without a name and posts to no address.
         required |= {name for name in ("model", "base_url") if known[name].default is None}
         if "pretrained" in arguments:  # the host's other name of the model
             required.discard("model")
@@ -79,13 +79,13 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
 
 
 def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], error: TypeError) -> InputError | None:
-    """The error for an argument of the user's that the library behind a model did not take; None where it is another error."""
+    """Return the error for a user's argument that the model's library does not take; None for any other error."""
     match = _UNEXPECTED.search(str(error))
     return _unknown(model, match[1], _known(kind)) if match is not None and match[1] in arguments else None
 
 
 def check_key(identity: str, lm: Any) -> None:
-    """Ask a served model for its key, so that one that has none stops the run and not each of its rows."""
+    """Read a served model's API key, so that a missing key stops the run instead of every row."""
     try:
         getattr(lm, "api_key", None)
     except ValueError as error:
@@ -93,8 +93,8 @@ def check_key(identity: str, lm: Any) -> None:
 
 
 def missing_package(model: str, error: ImportError | NameError) -> MissingPrerequisite:
-    """Say what to install: a package by its name, or the host's extra, which an error of the host's own names in its text."""
-    if isinstance(error, NameError):  # the host's API models go on without aiohttp, up to the first use of a name from it
+    """Return an error with what to install: a package by its name, or the extra that the host's own error names in its text."""
+    if isinstance(error, NameError):  # without aiohttp, the host's API models fail only when they first use a name from it
         needed: str | None = "lm-eval[api]"
     elif extra := _EXTRA.search(str(error)):
         needed = extra[0]
@@ -108,13 +108,13 @@ def missing_package(model: str, error: ImportError | NameError) -> MissingPrereq
 
 
 def is_a(kind: type[Any], name: str) -> bool:
-    """Whether a class is, or is derived from, the host's class of this name; that of every served model is `TemplateAPI`."""
-    # By name: without the packages of served models, the module of the host's class cannot be imported.
+    """Whether a class is, or is derived from, the host's class of this name; all served models derive from `TemplateAPI`."""
+    # By name: the module of the host's class cannot be imported without the packages of served models.
     return any(base.__name__ == name for base in kind.__mro__)
 
 
 def _known(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
-    """Arguments of a class and, where it hands on what it does not know, of those that it is derived from."""
+    """Parameters of a class and, if it passes on unknown ones, those of its base classes."""
     known: dict[str, inspect.Parameter] = {}
     for base in kind.__mro__:
         if "__init__" not in vars(base) or base is object:

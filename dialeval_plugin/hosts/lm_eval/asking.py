@@ -1,4 +1,4 @@
-"""Asking an lm-eval model for many answers: one request that fails costs no other its answer, and none is asked for ever."""
+"""Requests to an lm-eval model: retries, a limit on failures, and answers kept when other requests fail."""
 
 from __future__ import annotations
 
@@ -31,40 +31,42 @@ Result = TypeVar("Result")
 
 MAX_FAILURES_IN_A_ROW = 5
 LONGEST_PAUSE = 60.0
-"""Seconds that a server may make us wait before we ask again."""
+"""Longest pause in seconds that a server may impose before we retry."""
 _PASSING = frozenset({408, 409, 425, 429})
-"""Client errors (RFC 9110, RFC 6585, RFC 8470) that the same request may not meet again."""
+"""HTTP client errors (RFC 9110, RFC 6585, RFC 8470) that may pass when the same request is repeated."""
 USED_UP = frozenset({"length", "max_tokens", "model_length"})
-"""Servers' names for the end of an answer whose tokens were used up: OpenAI and those like it, Anthropic, Mistral."""
+"""Finish reasons for an answer that used up its tokens: OpenAI and compatible servers, Anthropic, Mistral."""
 _TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
 _LOGGERS = ("lm_eval", "asyncio", *_TRANSPORTS)
-"""The host's, and of those through which it asks: asyncio logs the error of a request that nobody waited for."""
+"""Loggers of the host and of its transports; asyncio logs errors of requests that nobody awaited."""
 NO_ANSWER = Unscored(Reason.API_ERROR, "the model gave no answer")
 NOT_ASKED = Unscored(Reason.API_ERROR, "not asked: the requests before failed one after the other")
 
 
 class GaveUp(Exception):
-    """So many requests failed one after the other that the model is taken to be down."""
+    """So many requests failed in a row that the model is considered down."""
 
 
 class NoLogProbabilities(Exception):
-    """The model or its server does not give the log probabilities that it was asked for."""
+    """The model or its server did not return the requested log probabilities."""
 
 
 NEVER_REPEATED = (AssertionError, NotImplementedError, DialevalError, NoLogProbabilities)
-"""A request of the wrong kind fails in the same way for every document, so it is not a document's failure."""
+"""Errors of a wrong kind of request: every document would fail in the same way."""
 NEVER_REPEATED_LOCALLY = (*NEVER_REPEATED, AttributeError, TypeError)
-"""From a served model these two mean that its reply is not what the host expects, which the next one may be."""
+"""The same for a model in this process. From a served model, the two added errors mean an unexpected reply, and the next reply
+may be fine.
+"""
 
 
 class RetryBudget:
-    """How often a request is repeated, how long is waited between, and when to stop asking altogether.
+    """Limits on retries: how often a request is repeated, how long to wait in between, and when to stop the run.
 
-    Pauses grow by a factor of 2 and vary by half, so that many clients that failed together do not come back together
-    (Brooker 2015, "Exponential Backoff And Jitter"); where the server says how long to wait, that counts.
+    Pauses grow by a factor of 2 and vary by half, so that many clients that failed together do not come back together (Brooker
+    2015, "Exponential Backoff And Jitter"). A waiting time given by the server takes precedence.
 
     Args:
-        attempts: of each request, the first one included.
+        attempts: attempts per request, the first one included.
         wait: seconds before the first repetition.
         never: errors that end the run.
     """
@@ -77,15 +79,15 @@ class RetryBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the model is taken to be down."""
+        """Whether the model is considered down."""
         return self.failures_in_a_row >= MAX_FAILURES_IN_A_ROW
 
     def call(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Call `function` until it succeeds; where it does not, the last error, or `GaveUp`, is raised."""
+        """Call `function` until it succeeds; after the last attempt, raise its error or `GaveUp`."""
         return Retrying(sleep=time.sleep, **self._rules)(function, *args)
 
     async def acall(self, function: Callable[..., Awaitable[Result]], *args: Any, **kwargs: Any) -> Result:
-        """As `call`, for a coroutine."""
+        """Do the same as `call` for a coroutine."""
         return await AsyncRetrying(sleep=asyncio.sleep, **self._rules)(function, *args, **kwargs)
 
     @property
@@ -108,7 +110,7 @@ class RetryBudget:
             return False
         status = _status(error)
         if status is not None and 400 <= status < 500 and status not in _PASSING:
-            # That a server refuses a request says nothing about the next one: the server is there.
+            # A refusal shows that the server is up, so it says nothing about the next request.
             logger.warning("a request failed for good: %s", describe(error))
             return False
         return True
@@ -144,7 +146,7 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def describe(error: Exception) -> str:
-    """The error in a few words; a transport's own name addresses, which may hold a key and differ from run to run."""
+    """Return the error as a short text, without a transport's message, which may hold a key and varies from run to run."""
     if (status := _status(error)) is not None:
         return f"HTTP {status}"
     name = type(error).__name__
@@ -154,7 +156,7 @@ def describe(error: Exception) -> str:
 
 
 def note_cut_answers(lm: Any) -> None:
-    """Let a model in this process (hf, vllm) note for `BatchedRequests` which answers of a batch were cut, in their order."""
+    """Let a model in this process (hf, vllm) note for `BatchedRequests` which answers of a batch were truncated, in order."""
     generate = getattr(lm, "_model_generate", None)
     if generate is None:
         return
@@ -168,8 +170,8 @@ def note_cut_answers(lm: Any) -> None:
 
 
 def _are_cut(lm: Any, made: Any, settings: Mapping[str, Any]) -> Iterator[bool]:
-    """For each answer of a batch whether it fills its length, and neither the model nor a stop string ended it before."""
-    if isinstance(made, list):  # of vllm, which says so itself; another model's outputs are not known
+    """Yield for each answer of a batch whether it reached its length limit without an end token or stop string."""
+    if isinstance(made, list):  # vllm reports this itself; outputs of other models are not known
         yield from (output.outputs[0].finish_reason in USED_UP for output in made if hasattr(output, "outputs"))
     elif {"context", "max_length", "stop"} <= settings.keys():
         n_shown = settings["context"].shape[1] if lm.backend == "causal" else 0
@@ -181,7 +183,7 @@ def _are_cut(lm: Any, made: Any, settings: Mapping[str, Any]) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def naming_absent_log_probabilities(*, asked: bool) -> Iterator[None]:
-    """Name what is wrong where the host cannot ask for log probabilities, or cannot read a reply because it lacks them."""
+    """Raise a clear error if the host cannot request log probabilities, or cannot read a reply without them."""
     try:
         yield
     except (AssertionError, KeyError, NotImplementedError, TypeError) as error:
@@ -191,10 +193,10 @@ def naming_absent_log_probabilities(*, asked: bool) -> Iterator[None]:
 
 
 class BatchedRequests(Generic[Answer]):
-    """The requests of one call, and their answers as they come.
+    """Requests of one call, and their answers as they arrive.
 
-    A batch that fails is halved until the request that fails is alone. Answers that came before the failure are kept: the
-    host hands each to its model's cache hook, in whose place this object stands while it asks.
+    A batch that fails is halved until the failing request is alone. Answers that arrived before the failure are kept: the host
+    passes each one to its model's cache hook, which this object replaces during the call.
     """
 
     def __init__(
@@ -216,7 +218,7 @@ class BatchedRequests(Generic[Answer]):
         self._under_way: dict[Any, deque[int]] = {}
 
     def run(self) -> list[Answer | Unscored]:
-        """Ask for everything; return one answer a request, in their order."""
+        """Send all requests; return one answer per request, in order."""
         self._budget.failures_in_a_row = 0
         places = list(range(len(self._arguments)))
         with replaced(self._lm, "cache_hook", self):
@@ -225,7 +227,7 @@ class BatchedRequests(Generic[Answer]):
         return [self._answers[place] for place in places]
 
     def add_partial(self, kind: str, request: Any, answer: Any) -> None:
-        """Take an answer from the host; the name is that of the host's cache hook."""
+        """Take an answer from the host; the method has the name of the host's cache hook."""
         cuts = getattr(self._lm, "_dialeval_cuts", None) if kind == "generate_until" else None
         if cuts and cuts.popleft():
             answer = CutAnswer(answer)
@@ -275,7 +277,7 @@ class BatchedRequests(Generic[Answer]):
 
 
 def _outside_a_loop(ask: Callable[[Any], list[Any]], requests: Any) -> list[Any]:
-    """Call the host, which runs an event loop of its own, in a thread where one runs already, as in a notebook."""
+    """Call the host in a thread if an event loop already runs here, as in a notebook: the host starts a loop of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -285,18 +287,16 @@ def _outside_a_loop(ask: Callable[[Any], list[Any]], requests: Any) -> list[Any]
 
 
 def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:
-    """Return the host's name of a request; the settings of a generation are the same in all of one call."""
     first, second = request
     return first, second if isinstance(second, str) else None
 
 
 @functools.cache
 def redact_host_logs() -> None:
-    """Hide secrets in what the host's loggers and those through which it asks write, until the process ends.
+    """Hide secrets in the log records of the host and its transports until the process ends.
 
-    Where a request fails the host writes down the request with its headers.
-
-    A filter of one logger does not see its children's records, and some are made later, so the place is where records are made.
+    When a request fails, the host logs it with its headers. A filter on a logger does not see records of its child loggers, so
+    the filter is in the record factory.
     """
     make = logging.getLogRecordFactory()
 
@@ -305,7 +305,7 @@ def redact_host_logs() -> None:
         if made.name.partition(".")[0] in _LOGGERS:
             made.msg, made.args = redacted(made.getMessage()), ()
             if made.exc_info:
-                # A formatter does not format again what it finds here.
+                # A formatter does not format again a record that already has its text.
                 made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))
         return made
 

@@ -1,4 +1,4 @@
-"""Makes any lm-eval model (`hf`, `vllm`, `local-chat-completions`, ...) a `LanguageModel` for our methods."""
+"""Adapter that makes any lm-eval model (`hf`, `vllm`, `local-chat-completions`, ...) a `LanguageModel` for our methods."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ logger = logging.getLogger(__name__)
 _NAME_ARGUMENTS = ("pretrained", "model", "path", "engine")
 _WEIGHT_ARGUMENTS = ("pretrained", "model", "peft", "delta")
 LOCAL_BATCH_SIZE = 8
-"""Few enough for the memory that a judge's prompts of some thousand tokens need, and most of the gain of a batch."""
+"""Batch size for local models: small enough for judge prompts of some thousand tokens, with most of a batch's gain in speed."""
 TOKENS_WHEN_CUT = 4096
-"""Limit of the second answer to a prompt whose first was cut before its verdict: enough for most models that reason first."""
+"""Token limit of the second attempt after an answer was truncated before its verdict: enough for most reasoning models."""
 _N_MARKS = 8
 """Tokens that a tokenizer may add to those of a text."""
 NEVER_SAID = "<|endoftext|>"
 HOST_DEVICE = "cuda:0"
-"""The host's command line asks for it, and `hf` then does without where there is no GPU; its own default insists on one."""
+"""Default device of the host's command line, where `hf` falls back to the CPU; the Python default insists on a GPU."""
 _SPEED_ARGUMENTS = ("batch_size", "max_batch_size", "num_concurrent", "max_retries", "timeout", "verify_certificate")
-"""Arguments that change how fast or how patiently a model is asked, and not what it is."""
+"""Arguments that change the speed or patience of requests and not the model."""
 
 
 class LmEvalLanguageModel:
-    """An lm-eval model behind the protocol that our methods know.
+    """An lm-eval model as a `LanguageModel` for our methods.
 
     Args:
         lm: the host's model.
         identity: model and revision.
         as_chat: put each prompt into a user message and the model's chat template.
-        retries: how often a failed request is repeated; a served model's argument `max_retries` counts instead.
+        retries: how often a failed request is repeated; a served model's argument `max_retries` takes precedence.
         wait: seconds before the first repetition; each further one waits about twice as long.
-        own: how it is asked. `max_gen_toks` takes the place of what the requests say; without it a chat model whose answer was
-            cut before its verdict is asked once more, with `TOKENS_WHEN_CUT`; a model that only continues text has no end of
-            its own. With `structured_output` an answer is JSON with the names of `Request.form`, or is not read.
+        own: how to prompt the model. `max_gen_toks` overrides the limit of each request. Without it, a chat model whose answer
+            was truncated before its verdict gets one more attempt, with `TOKENS_WHEN_CUT`; a model that only continues text
+            does not. With `structured_output`, an answer must be JSON with the names of `Request.form` to be read.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class LmEvalLanguageModel:
     def generate(
         self, requests: Sequence[language_model.Request], *, on_answer: language_model.TextListener | None = None
     ) -> list[language_model.Text | Unscored]:
-        """Continue each prompt. What a prompt is answered greedily depends neither on the others nor on their order.
+        """Continue each prompt. A greedy answer depends neither on the other prompts nor on their order.
 
-        Of drawn answers a served model's have a seed, that of the model and the number of the sample; those of others differ
-        from run to run.
+        Sampled answers of a served model have a seed, made of the model's seed and the number of the sample; those of other
+        models differ from run to run.
         """
         if self._own.structured_output and not all(request.form for request in requests):
             raise InputError(
@@ -112,7 +112,7 @@ class LmEvalLanguageModel:
             longer = [replace(requests[place], max_tokens=self._tokens_when_cut) for place in again]
             answers_again = self._generate(longer, _at(again, on_answer or (lambda *_: None)))
             for place, answer in zip(again, answers_again, strict=True):
-                # A server whose window has no room for so many tokens refuses: the first answer stays.
+                # A server whose context window is too small for so many tokens refuses: the first answer stays.
                 if not isinstance(answer, Unscored) or answer.reason is not Reason.API_ERROR:
                     answers[place] = answer
         return answers
@@ -132,7 +132,7 @@ class LmEvalLanguageModel:
     ) -> list[language_model.Text | Unscored]:
         groups: dict[language_model.Request, list[int]] = {}
         for place, request in enumerate(requests):
-            # The host sends one seed with every request of a call, which makes all samples of a prompt equal.
+            # The host sends one seed with all requests of a call, which would make all samples of a prompt equal.
             sample = request.sample if self._seed is not None and request.temperature > 0 else 0
             form = request.form if self._own.structured_output else ""
             groups.setdefault(replace(request, prompt="", sample=sample, form=form), []).append(place)
@@ -140,7 +140,7 @@ class LmEvalLanguageModel:
         for settings, places in groups.items():
             # Stop strings end a text that is only continued; a chat model ends by itself, and may begin with an empty line.
             stop = () if self._as_chat else settings.stop
-            # A server may refuse an empty list; the host has the same default for its chat models.
+            # A server may refuse an empty list; this is the host's default for its chat models.
             until = list(stop) or ([NEVER_SAID] if self._is_served else [])
             drawn = {"do_sample": settings.temperature > 0, "temperature": settings.temperature}
             options: dict[str, Any] = {"max_gen_toks": self._own.max_gen_toks or settings.max_tokens, **drawn}
@@ -148,7 +148,7 @@ class LmEvalLanguageModel:
             if settings.form:
                 options["response_format"] = _response_format(settings.form)
                 read = functools.partial(_from_json, form=settings.form)
-            # Some backends change the dictionary that they are given: each request has its own.
+            # Some backends change the dictionary that they receive, so each request has its own.
             arguments = [(self._prompt(requests[place].prompt), {**options, "until": list(until)}) for place in places]
             seed = None if self._seed is None else self._seed + settings.sample
             with replaced(self.lm, "_seed", seed):
@@ -159,7 +159,7 @@ class LmEvalLanguageModel:
     def loglikelihood(
         self, pairs: Sequence[language_model.Continuation], *, on_answer: language_model.NumberListener | None = None
     ) -> list[float | Unscored]:
-        """Log probability of each continuation after its context."""
+        """Return the log probability of each continuation after its context."""
         arguments = [(self._prompt(context), continuation) for context, continuation in pairs]
         try:
             return self._ask("loglikelihood", arguments, lambda answer: float(answer[0]), on_answer)
@@ -171,8 +171,8 @@ class LmEvalLanguageModel:
             ) from error
 
     def count_tokens(self, prompts: Sequence[str]) -> int | None:
-        """Tokens of all prompts as they are sent; None where the model's tokenizer is not at hand."""
-        # Not getattr: a property may fetch a tokenizer from the hub, as that of the host's dummy does.
+        """Return the number of tokens in all prompts as they are sent; None if the model's tokenizer is not available."""
+        # Not getattr: a property may fetch a tokenizer from the hub, as the one of the host's dummy model does.
         tokenizer = vars(self.lm).get("tokenizer")
         texts = [text if isinstance(text := self._prompt(prompt), str) else prompt for prompt in prompts]
         if texts and not callable(tokenizer):
@@ -198,14 +198,14 @@ class LmEvalLanguageModel:
         return [overlong[place] if place in overlong else next(answers) for place in range(len(arguments))]
 
     def _overlong(self, arguments: Sequence[tuple[Any, Any]]) -> dict[int, Unscored]:
-        """The requests that the host would cut at their beginning, where the question stands, to fit them into the window."""
+        """Return the requests that the host would truncate at the start, where the question is, to fit the context window."""
         window = self._window()
         if window is None:
             return {}
         overlong = {}
         for place, (prompt, rest) in enumerate(arguments):
             room, text = (window - rest["max_gen_toks"], prompt) if isinstance(rest, dict) else (window, prompt + rest)
-            # A token is a byte at least, but for the few that mark beginning and end.
+            # A token is at least one byte, except for the few that mark beginning and end.
             if len(text.encode("utf-8", "surrogatepass")) + _N_MARKS <= room:
                 continue
             if (n_tokens := len(self.lm.tok_encode(text))) > room:
@@ -220,7 +220,7 @@ class LmEvalLanguageModel:
         return overlong
 
     def _window(self) -> int | None:
-        """Tokens of prompt and answer together that the host keeps; None where it does not look, and the server has to."""
+        """Return the host's limit on tokens of prompt and answer together; None if only the server enforces one."""
         if self._is_served and not self.lm.tokenized_requests:
             return None
         window = getattr(self.lm, "max_length", None)
@@ -228,23 +228,23 @@ class LmEvalLanguageModel:
 
 
 def _ended(answer: object, stop: Sequence[str]) -> language_model.Text:
-    """An answer up to its first stop string; one that has none may have been cut."""
+    """Return an answer up to its first stop string; without one, it may have been truncated."""
     text = answer.text if isinstance(answer, language_model.CutAnswer) else str(answer)
     ended = language_model.cut_at_stop(text, stop)
     return answer if isinstance(answer, language_model.CutAnswer) and ended == text else ended
 
 
 def _response_format(form: str) -> dict[str, Any]:
-    """The field of a request that asks a server for an answer of this form."""
+    """Return the request field that makes a server answer in this form."""
     properties = json.loads(form)
     schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
     return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 
 
 def _from_json(answer: language_model.Text, form: str) -> str | Unscored:
-    """The lines that a prompt asks for, as "Rating: 4", from a JSON object with all names of a form and no other.
+    """Return the lines that a prompt requests, such as "Rating: 4", from a JSON object with exactly the names of a form.
 
-    No other answer counts, whatever could be read in it: a server may ignore what it is asked for and say nothing.
+    Any other answer is unscored even if it could be read, because a server may ignore the requested format in silence.
     """
     text = language_model.text_of(answer)
     with contextlib.suppress(InputError):
@@ -274,15 +274,15 @@ def load_language_model(
 
     Args:
         model: lm-eval's name of the kind of model.
-        model_args: its arguments as lm-eval writes them, as "pretrained=gpt2,dtype=float32".
-        batch_size: prompts at once, also an argument of the model; 8 for `hf`, and otherwise the host's default, which is 1.
-        device: as "cpu" or "cuda:1", also an argument of the model; by default a GPU where there is one.
-        as_chat: put prompts into the model's chat template; by default where the model is a chat API, which takes no other.
+        model_args: its arguments in lm-eval's syntax, for example "pretrained=gpt2,dtype=float32".
+        batch_size: prompts per batch, also an argument of the model; default 8 for `hf`, otherwise the host's default, 1.
+        device: for example "cpu" or "cuda:1", also an argument of the model; by default a GPU if there is one.
+        as_chat: put prompts into the model's chat template; by default only for chat APIs, which accept nothing else.
 
     Raises:
         InputError: there is no such kind of model, or an argument is not understood.
-        MissingPrerequisite: the model or a package that it needs is not there.
-        ModelLoadError: the model's weights are pickled, and the arguments do not ask for that.
+        MissingPrerequisite: the model or a package that it needs is missing.
+        ModelLoadError: the model's weights are pickled, and the arguments do not allow that.
     """
     from lm_eval.api.registry import get_model
     from lm_eval.utils import simple_parse_args_string
@@ -300,7 +300,7 @@ def load_language_model(
     if batch_size is None and model == "hf" and "batch_size" not in arguments:
         batch_size = LOCAL_BATCH_SIZE
     if is_local := is_a(kind, "HFLM"):
-        # Served models are asked without torch.
+        # Served models work without torch.
         from dialeval_plugin.models.tensors import check_device
 
         check_device(arguments.get("device", device))
@@ -343,7 +343,7 @@ def load_language_model(
 
 
 def _safe_weights(model: str, arguments: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
-    """Return the argument that keeps transformers from opening a pickle, unless the user's arguments ask for one."""
+    """Return the argument that keeps transformers from opening a pickle, unless the user's arguments allow pickles."""
     if arguments.get("use_safetensors") is False or arguments.get("load_format") == "pt":
         return {}
     for key in _WEIGHT_ARGUMENTS:
@@ -364,7 +364,7 @@ def _name_argument(arguments: Mapping[str, Any]) -> str | None:
 
 
 def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
-    """Kind, name and revision of the model, a hash of the arguments that may move an answer, and the hosts' versions.
+    """Return kind, name and revision of the model, a hash of the arguments that may change an answer, and the hosts' versions.
 
     It holds no path and no secret: folders and files count by their contents, an address without user and query.
     """
@@ -387,7 +387,7 @@ def identity_of(model: str, arguments: Mapping[str, Any], lm: Any) -> str:
 
 
 def _content(value: Any) -> str:
-    """An argument's value; of a folder or a file, such as a tokenizer's or an adapter's, the hash of its contents."""
+    """Return an argument's value; for a folder or file, such as a tokenizer or adapter, the hash of its contents."""
     path = Path(str(value))
     if isinstance(value, str) and path.is_dir():
         return content_hash(path)

@@ -1,6 +1,6 @@
-"""lm-eval's own command line, with our tasks and models known: what `dialeval lm-eval ...` runs.
+"""lm-eval's own command line with our tasks and models registered: the command behind `dialeval lm-eval ...`.
 
-It ends with a table of a line a task, where the host prints a line a metric and intervals as metrics.
+Its last table has one line per task; the host prints one line per metric and intervals as metrics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEAD = ("task", "statistic", "value", "95 % interval", "scored")
 def main(argv: Sequence[str]) -> None:
     """Run the host's command line on `argv`, the words after `dialeval lm-eval`; old-style flags without `run` work too.
 
-    Any error of the host's own is printed without what is secret in it, and ends with status 1.
+    Errors of the host are printed without secrets and exit with status 1.
     """
     with importing("lm_eval"):
         from lm_eval.__main__ import cli_evaluate
@@ -51,16 +51,16 @@ def main(argv: Sequence[str]) -> None:
                 known = sorted({name for manager in managers for name in manager.all_tasks})
                 problem = " There is no ".join(f"{name!r}.{did_you_mean(name, known)}" for name in names)
                 raise InputError(f"--tasks: there is no {problem} Type `dialeval lm-eval ls tasks` for all.") from None
-            # The host's errors hold the request that failed, with its headers.
+            # The host's errors contain the failed request with its headers.
             sys.stderr.write(redacted("".join(traceback.format_exception(error))))
             raise SystemExit(1) from None
 
 
 @contextmanager
 def indexing_what_is_asked_for(argv: Sequence[str]) -> Iterator[Sequence[TaskManager]]:
-    """Let the host's command know this package's tasks alone, if the words `argv` name no other.
+    """Restrict the host's command to the index of this package's tasks if `argv` names no others.
 
-    Yield the indexes of tasks that it makes. To read the host's own, some 14,000 files, takes it ten seconds.
+    Yield the task indexes made. Reading the host's own index, some 14,000 files, takes ten seconds.
     """
     from lm_eval.tasks import TaskManager
 
@@ -79,10 +79,10 @@ def indexing_what_is_asked_for(argv: Sequence[str]) -> Iterator[Sequence[TaskMan
 
 
 def _asks_for_ours_alone(argv: Sequence[str]) -> bool:
-    # What is wrong with these words the host's own parser says.
+    # The host's own parser reports errors in these words.
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--tasks", "-t", nargs="*", action="extend", default=[])
-    # A folder of tasks and a file of options of the user's may name others, and replace ours.
+    # The user's task folder or option file may name other tasks.
     parser.add_argument("--include_path", nargs="?", const="")
     parser.add_argument("--config", "-C", nargs="?", const="")
     given, _ = parser.parse_known_args(argv)
@@ -96,7 +96,7 @@ def _asks_for_ours_alone(argv: Sequence[str]) -> bool:
 
 @contextmanager
 def short_tables() -> Iterator[None]:
-    """Let the host's command print this table of our tasks; of others it prints its own."""
+    """Make the host's command print this table for our tasks; for others it prints its own."""
     from lm_eval import utils
 
     original = utils.make_table
@@ -110,14 +110,14 @@ def short_tables() -> Iterator[None]:
 
 
 def short_table(results: Mapping[str, Any]) -> str | None:
-    """Return the main statistic of each task with its interval and how many rows were scored; None where one is not ours."""
-    # Of groups the host prints a table of its own below.
+    """Return a table of each task's main statistic, its interval and the number of scored rows; None if a task is not ours."""
+    # The host prints a table of groups below.
     results = by_plain_names(results)
     rows = [_row(task, results) for task in results["results"] if task not in results.get("groups", {})]
     if not rows or None in rows:
         return None
     lines = [_HEAD, *filter(None, rows)]
-    # A text in place of a number says why there is none, and takes the room of what follows.
+    # A text in place of a number gives the reason and takes the room of the following columns.
     widths = [max(len(line[place]) for line in lines if len(line) > place + 1) for place in range(len(_HEAD) - 1)]
     return "\n".join(_line(line, widths) for line in lines) + "\n"
 
@@ -142,7 +142,7 @@ def _row(task: str, results: Mapping[str, Any]) -> tuple[str, ...] | None:
     interval = f"deviation {number_text(deviation)}" if deviation is not None else ""
     if all(isinstance(end, float) for end in ends):
         interval = " to ".join(number_text(end) for end in ends)
-    # Comparisons and dialogues are counted where documents are single responses and turns.
+    # Comparisons and dialogues have their own counts when documents are single responses and turns.
     total = getattr(figures["n_scored"], "total", results["n-samples"][task]["effective"])
     return task, main, number_text(value), interval, f"{figures['n_scored']:g} of {total}"
 

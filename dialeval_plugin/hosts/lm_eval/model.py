@@ -1,10 +1,10 @@
-"""The lm-eval model `dialogue-metric`: any scorer runs on the tasks that LLM judges run on, and lands in the same files.
+"""The lm-eval model `dialogue-metric`: it runs any scorer on the tasks for LLM judges, with results in the same files.
 
-Each answer carries the scorer's own score (`documents.Verdict`), which our tasks compare with people. As the host expects an
-answer of a model, it is made of g, the score as a share of the scorer's range: yes has log g and no log(1 - g). A class is
-positive and negative in their place, with g moved so that 0.5 is where the scorer calls a response positive. A whole-numbered
-rating gets g on its scale, shared out between the two ratings around it, whose weighted mean it is. The log probability of a
-turn is that of a turn whose words all have the probability g.
+Each answer carries the scorer's own score (`documents.Verdict`), which our tasks compare with human ratings. The host expects a
+model's answer, so one is made from g, the score scaled to [0, 1] by the scorer's range. Yes has the log probability log g, no
+log(1 - g). Positive and negative take their place in classification, with g moved so that 0.5 is the scorer's threshold. A
+rating is g on the rating scale, split between the two neighbouring whole ratings so that their weighted mean equals it. A turn
+gets the log probability of a turn whose words all have the probability g.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _BREAKDOWN_LABELS = (YES, POSSIBLE_BREAKDOWN, NO)
 OPINION = "opinion"
 _OTHER_LEVEL = {"turn": Reason.SCORES_TURNS_ONLY, "dialogue": Reason.SCORES_DIALOGUES_ONLY}
 _BELOW = 0.5 - 1e-9
-"""The highest share of a response that is not called positive: less than 0.5 also after a logarithm and an exponential."""
+"""The highest share of a response that is not called positive: below 0.5 even after a logarithm and an exponential."""
 
 logger = logging.getLogger(__name__)
 
 
 def to_unit(value: float, low: float, high: float) -> float:
-    """Map a score to [0, 1] by the range of its scorer: linearly, which leaves every coefficient as it is.
+    """Map a score to [0, 1] by the range of its scorer, linearly, which keeps every correlation coefficient.
 
-    A range without an end is squeezed by an exponential or logistic curve, which no coefficient but those of ranks survives,
-    and far from its end not even those: our tasks compare the score itself with people. A value beyond a range that has ends
-    counts as that end.
+    A range without an end is mapped by an exponential or logistic curve. That keeps only rank correlations, and not even those
+    far from its end, so our tasks compare the score itself with human ratings. A value beyond a finite range counts as its
+    nearest end.
     """
     if math.isfinite(low) and math.isfinite(high):
         return min(1.0, max(0.0, (value - low) / (high - low)))
@@ -63,9 +63,9 @@ def to_unit(value: float, low: float, high: float) -> float:
 
 
 def recenter(unit: float, cut: float, *, is_positive: bool) -> float:
-    """Stretch [0, 1] so that `cut`, from which on a response is positive, comes to 0.5, which leaves the order as it is.
+    """Stretch [0, 1] so that the threshold `cut` (positive from there on) maps to 0.5; the order is kept.
 
-    `is_positive` is the side that the score itself is on; where both are squeezed to one number, `unit` cannot tell.
+    `is_positive` gives the side of the raw score, because `unit` cannot distinguish scores that were mapped to one number.
 
     Example:
         >>> [recenter(unit, 0.25, is_positive=unit >= 0.25) for unit in (0.0, 0.25, 1.0)]
@@ -79,11 +79,11 @@ def recenter(unit: float, cut: float, *, is_positive: bool) -> float:
 
 
 class _Judged(NamedTuple):
-    """The scorer's judgement of a document, once for all of its requests."""
+    """A scorer's judgement of a document, shared by all of its requests."""
 
     verdict: Verdict
     unit: float
-    """The score on [0, 1]; 0 where there is none."""
+    """The score on [0, 1]; 0 if there is none."""
     is_positive: bool
 
 
@@ -92,14 +92,14 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
 
     Args:
         scorer: the scorer's name; without it the general evaluator, with the bundled model.
-        batch_size: handed on to a scorer that takes it, if it is more than 1, the host's default.
-        max_batch_size: the host's; not used.
-        device: handed on to a scorer that takes it, unless it names a GPU that is not there, as the host's default may.
-        **options: options of the scorer; `llm` and `llm_args` name the language model that it asks.
+        batch_size: passed to a scorer that takes it, if it is more than 1, the host's default.
+        max_batch_size: an argument of the host; not used.
+        device: passed to a scorer that takes it, unless it names a missing GPU, as the host's default may.
+        **options: options of the scorer; `llm` and `llm_args` name the language model that it uses.
     """
 
     is_never_cached = True
-    """For `guard_cache`."""
+    """Read by `guard_cache`."""
 
     def __init__(
         self,
@@ -127,8 +127,8 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """Answer each yes or no, positive or negative, rating of a document, or its turn.
 
-        g is shared out equally over the forms of yes that the task asks for, and 1 - g over those of no. Where the document
-        has no score all answers have probability 0, from which a task of this package sees that it is unscored.
+        g is divided equally among the requested forms of yes, and 1 - g among those of no. If the document has no score, all
+        answers have probability 0, by which a task of this package knows that it is unscored.
         """
         answers = [_answer(request) for request in requests]
         keys = [(request.task_name, _key(request)) for request in requests]
@@ -139,7 +139,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         for request, key, answer, one in zip(requests, keys, answers, judged, strict=True):
             log_probability, is_likeliest = -math.inf, False
             if one.verdict.score is not None and answer == OPINION:
-                # The log of 0 would say that there is no score.
+                # The log of 0 would mean that there is no score.
                 log_probability = int(request.doc["n_words"]) * math.log(max(one.unit, sys.float_info.min))
             elif one.verdict.score is not None:
                 shares = self._shares(one, request)
@@ -150,7 +150,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         return results
 
     def _shares(self, judged: _Judged, request: Instance) -> dict[str, float]:
-        """Probability of each answer; of two that are equally likely the first counts as the likelier."""
+        """Return the probability of each answer; the order of the answers breaks ties."""
         unit = judged.unit
         if scale := _rating_scale(request):
             return rating_shares(unit, scale)
@@ -159,7 +159,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         return {YES: unit, NO: 1 - unit, POSSIBLE_BREAKDOWN: 0.0}
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Answer each document with its g or its class as text, and with `unscored` where there is none."""
+        """Answer each document with its g or its class as text, or with `unscored` if it has no score."""
         judged = self._judge(requests, progress=not disable_tqdm)
         return [
             with_verdict(ScoredText(_in_words(request, one)), one.verdict)
@@ -167,14 +167,14 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
         ]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Refuse: a scorer judges responses, it has no likelihood of a text."""
+        """Raise an error: a scorer judges responses and has no likelihood of a text."""
         raise InputError(
             f"dialogue-metric: {self.scorer.name} has no likelihood of a text, which the task asks for. "
             "Run it on the tasks of this package, for example dstc10_dialog."
         )
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
-        """Join the messages: a scorer reads the document and sees no prompt, so that a template has no effect on it."""
+        """Join the messages: a scorer reads the document and not the prompt, so a template has no effect."""
         return "\n".join(message["content"] for message in chat_history)
 
     def get_model_info(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
             "scorer": self.scorer.name,
             "scorer_signature": self._signature,
             "scorer_positive_from": self.scorer.positive_from,
-            # A request has no room for the reason, so the counts by task and reason stand beside the results.
+            # A request has no room for the reason, so the counts by task and reason are reported next to the results.
             "scorer_unscored": {
                 task: dict(sorted(Counter(reasons.values()).items())) for task, reasons in self._unscored.items()
             },
@@ -191,15 +191,15 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
 
     @property
     def tokenizer_name(self) -> str:
-        """Name of the scorer, in the place of a tokenizer's."""
+        """Name of the scorer, in place of a tokenizer's."""
         return self.scorer.name
 
     def scorer_of(self, item: Item) -> Scorer | None:
-        """The scorer of an item; None where the item is of another level."""
+        """Return the scorer of an item; None if the item has another level."""
         return self.scorer if level_of(item) == self.scorer.level else None
 
     def _judge(self, requests: Sequence[Instance], *, progress: bool) -> list[_Judged]:
-        """Score each distinct content once, however many tasks over several qualities, and runs, have it."""
+        """Score each distinct content once, even if it occurs in many tasks, qualities and runs."""
         items = {_key(request): None if request.doc.get("is_absent", False) else item_of(request.doc) for request in requests}
         n_others = 0
         fresh: dict[Scorer, dict[Hashable, Item]] = {}
@@ -248,7 +248,7 @@ class DialogueMetricLM(LM):  # type: ignore[misc]  # the host is not typed
 
     @property
     def _cut(self) -> float:
-        """Where between 0 and 1 the scorer calls a response positive."""
+        """The scorer's threshold for a positive response, mapped to [0, 1]."""
         if self.scorer.positive_from is None:
             return 0.5
         (cut,) = self._to_unit([self.scorer.positive_from])
@@ -282,13 +282,13 @@ def _asks_for_class(request: Instance) -> bool:
 
 
 def _asks_for_breakdown(request: Instance) -> bool:
-    """True where the task has the choices of a prompt for breakdowns, which "yes" and "no" belong to in another sense."""
+    """Whether the task offers the breakdown labels, of which "yes" and "no" have another meaning here."""
     choices = tuple(request.doc.get("choices", ()))
     return any(choices == prompt.forms for prompt in BREAKDOWN_PROMPTS.values())
 
 
 def _rating_scale(request: Instance) -> list[int]:
-    """The ratings that the task has as its choices, ascending; none where it asks for something else."""
+    """Return the ratings among the task's choices, ascending; empty if the task requests no rating."""
     forms = {choice.strip() for choice in request.doc.get("choices", ())}
     return sorted(map(int, forms)) if all(form.isdecimal() for form in forms) else []
 

@@ -1,9 +1,9 @@
-"""The lm-eval model `replay-judge`: the verdicts that a language model gave before, on the tasks that it would be asked in.
+"""The lm-eval model `replay-judge`: stored verdicts of a language model, replayed on our tasks.
 
     dialeval lm-eval run --model replay-judge --model_args source=gpt-4/comp-analysis,quality=relevance --tasks dstc10_dialog
 
 A document without a stored verdict is unscored (`no_verdict`) and counted. Otherwise it answers as the model `dialogue-metric`
-does for a scorer: our tasks compare the stored number itself with people.
+does for a scorer: our tasks compare the stored number itself with human ratings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .model import DialogueMetricLM
 from .tasks.documents import ScoredText, with_verdict
 
 PLAIN_REQUEST = 1
-"""Number of the request with the plain prompt, of the two that `DreTask` makes of a document."""
+"""Index of the plain prompt's request among the two that `DreTask` makes per document."""
 
 
 class ReplayJudgeLM(DialogueMetricLM):
@@ -31,11 +31,11 @@ class ReplayJudgeLM(DialogueMetricLM):
 
     Args:
         source: the judge, see `ReplayedJudge`.
-        quality: what the judge was asked about.
-        verdicts: file of stored verdicts; by default those that `dialeval data fetch llm_judgements` gets.
+        quality: the quality that the judge rated.
+        verdicts: file of stored verdicts; by default the one that `dialeval data fetch llm_judgements` downloads.
 
     Raises:
-        InputError: there are no such verdicts; the message lists what there is.
+        InputError: there are no such verdicts; the message lists those available.
         MissingPrerequisite: there is no file of them.
     """
 
@@ -52,11 +52,11 @@ class ReplayJudgeLM(DialogueMetricLM):
         super().__init__(self._by_level["turn"])
 
     def scorer_of(self, item: Item) -> Scorer:
-        """The verdicts of the item's level."""
+        """Return the verdicts of the item's level."""
         return self._by_level[level_of(item)]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Answer as a scorer does; of DRE's prompts the plain one, on its scale, as the other asks for more than a rating."""
+        """Answer as a scorer does; of DRE's two prompts only the plain one, as the other requests more than a rating."""
         answers = super().generate_until(requests, disable_tqdm)
         return [
             _on_dre_scale(answer, request) if request.doc.get("plain_prompt") else answer

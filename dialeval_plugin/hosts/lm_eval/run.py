@@ -1,13 +1,13 @@
-"""The arguments that the host was started with, a cache that tells models apart, and the names of the folders of results.
+"""Arguments of a run of the host, a cache that distinguishes models, and names of result folders.
 
-The host's cache (`--use_cache`) knows the model object and not its name. A task's data set gets the user's `--metadata` and
-the model's arguments in one dictionary, in which nobody can tell them apart. `note_runs` keeps the arguments of the host's
-`simple_evaluate`, which has them apart. `dialeval lm-eval`, `dialeval enable` and `register` call it before a run begins; a run
-that began without it is not known, and its answers to our tasks are not cached.
+The host's cache (`--use_cache`) knows the model object and not its name. A task's data set gets the user's `--metadata` and the
+model's arguments in one dictionary, where they cannot be distinguished. `note_runs` keeps the arguments of the host's
+`simple_evaluate`, which has them apart. `dialeval lm-eval`, `dialeval enable` and `register` call it before a run begins; if a
+run began without it, its answers to our tasks are not cached.
 
-The key of the cache is the request alone: whoever uses a file second reads what the first was answered. Here the key of a
-request of our tasks also holds everything that the answer depends on, and the model `dialogue-metric`, whose answers cost
-little, uses no cache. Requests of other tasks stay what they are.
+The host's cache key is the request alone, so a second model would read the answers of the first. Here the key of a request of
+our tasks also holds everything that the answer depends on. The model `dialogue-metric`, whose answers cost little, uses no
+cache. Requests of other tasks are unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .tasks.documents import DEFAULT_SCORER, ITEM_COLUMNS, SCORER_MODEL
 logger = logging.getLogger(__name__)
 
 _NAMED_BY = {SCORER_MODEL: "scorer", "replay-judge": "source"}
-"""Our models, and the argument that says the most of each."""
+"""For each of our models, the argument that identifies it best."""
 _LONGEST_NAME = 100
 _KINDS = ("loglikelihood", "loglikelihood_rolling", "generate_until")
 _WARNED = "_warned_by_dialeval_plugin"
@@ -46,27 +46,27 @@ class Run(NamedTuple):
     """Arguments of a run of the host."""
 
     model: str | None
-    """None where it was handed over as an object."""
+    """Kind of the model; None if it was given as an object."""
     arguments: Mapping[str, Any]
     """Arguments of the model."""
     metadata: Mapping[str, Any]
     """The user's `--metadata`."""
     has_chat_template: bool
     scorers: dict[str, dict[str, Any]]
-    """By task what our scorer says of itself, for the result."""
+    """For each task, what our scorer reports about itself in the result."""
 
 
 _current: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
 def current_run() -> Run | None:
-    """The run of the host that this is called in; None outside of one, and in one that began before `note_runs`."""
+    """Return the host's current run; None outside of one, and in one that began before `note_runs`."""
     return _current.get()
 
 
 @functools.cache
 def note_runs() -> None:
-    """Let `current_run` know every run of the host that begins after this."""
+    """Let `current_run` know every run of the host that begins after this call."""
     evaluator: Any = importlib.import_module("lm_eval.evaluator")
     from lm_eval.utils import sanitize_model_name, simple_parse_args_string
 
@@ -79,7 +79,7 @@ def note_runs() -> None:
         arguments = keywords.get("model_args") or {}
         if isinstance(arguments, str):
             arguments = simple_parse_args_string(arguments)
-        # The host's command line has put the model's arguments among the metadata.
+        # The host's command line merges the model's arguments into the metadata.
         metadata = {name: value for name, value in (keywords.get("metadata") or {}).items() if name not in arguments}
         name = keywords.get("model")
         name = name if isinstance(name, str) else None
@@ -101,9 +101,9 @@ def note_runs() -> None:
 
 
 def folder_name(model: str, arguments: Mapping[str, Any]) -> str:
-    """Return the name of a run's folder: of the model, its scorer, and the options; a hash where they are shortened.
+    """Return the name of a run's folder: the model, its scorer, and the options; with a hash if they are shortened.
 
-    The host takes an argument as `model=...` alone, or draws letters: results of two scorers would be in one folder.
+    The host reads an argument only as `model=...`, and otherwise uses random letters: two scorers would share one folder.
 
     Example:
         >>> folder_name("dialogue-metric", {}), folder_name("dialogue-metric", {"scorer": "slide", "variant": "slm"})
@@ -112,7 +112,7 @@ def folder_name(model: str, arguments: Mapping[str, Any]) -> str:
     options = without_secrets(arguments)
     first = str(options.pop(_NAMED_BY[model], DEFAULT_SCORER))
     whole = [model, first, *(f"{name}={value}" for name, value in sorted(options.items()))]
-    # The last part of a path tells folders apart best.
+    # The last part of a path distinguishes folders best.
     short = "_".join([model, first, *(f"{name}={Path(str(value)).name}" for name, value in sorted(options.items()))])
     if short == "_".join(whole) and len(short) <= _LONGEST_NAME:
         return short
@@ -121,7 +121,7 @@ def folder_name(model: str, arguments: Mapping[str, Any]) -> str:
 
 @functools.cache
 def guard_cache() -> None:
-    """Make the host's cache, in this process, tell models apart; one that was opened before is guarded as well."""
+    """Make the host's cache distinguish models in this process; this includes caches that are already open."""
     from lm_eval.api.model import CachingLM
 
     original = CachingLM.__getattr__
@@ -157,7 +157,7 @@ def _ask_ours(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]
         _warn_once(cache, f"--use_cache has no effect on dialogue tasks: {why}.{advice}")
         with _rows(cache, None):
             return list(getattr(cache.lm, kind)(requests))
-    # Everything that an answer depends on but the request.
+    # Everything that an answer depends on except the request.
     identity = f"{identity_of(run.model, run.arguments, cache.lm)}+dialeval_plugin-{__version__}"
     with _rows(cache, _RowsOfOneModel(cache.dbdict, identity)):
         return through_cache(requests)
@@ -165,7 +165,7 @@ def _ask_ours(cache: Any, kind: str, through_cache: Ask, requests: Sequence[Any]
 
 @dataclass(frozen=True)
 class _RowsOfOneModel:
-    """The rows of the host's file that are one model's, as the host reads and writes them."""
+    """The rows of the host's file that belong to one model, as the host reads and writes them."""
 
     rows: Any
     identity: str
@@ -188,7 +188,7 @@ class _RowsOfOneModel:
 
 @contextmanager
 def _rows(cache: Any, rows: _RowsOfOneModel | None) -> Iterator[None]:
-    """Let the cache, and the model that writes into it while it answers, see these rows alone; None for none."""
+    """Restrict the cache, and the model that writes into it while it answers, to these rows; None for no rows."""
     from lm_eval.api.model import CacheHook
 
     with replaced(cache, "dbdict", rows), replaced(cache.lm, "cache_hook", cache.lm.cache_hook):

@@ -1,6 +1,6 @@
-"""Few-shot examples for the dialogue tasks: seeded random ones, and those nearest by BM25 (Huynh et al. 2023, section 3.3).
+"""Few-shot samplers for the dialogue tasks: seeded random examples, and the nearest by BM25 (Huynh et al. 2023, section 3.3).
 
-No example comes from the dialogue under test: several systems answer one context, and such an example would give it away.
+No example comes from the dialogue under test: several systems answer one context, and such an example would reveal it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ K1, B, FLOOR = 1.5, 0.75, 0.25
 
 
 class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the host is not typed
-    """Base of the samplers: hands on the documents of other dialogues, in an order that a subclass chooses."""
+    """Base of the samplers: documents of other dialogues, in an order chosen by a subclass."""
 
     is_best_last = False
     """Whether the prompt ends with the best example."""
@@ -42,7 +42,7 @@ class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the ho
         self._seed = rnd
 
     def set_rnd(self, rnd: int | None) -> OtherDialogueSampler:
-        """Take the host's few-shot seed."""
+        """Set the host's few-shot seed."""
         self._seed = rnd
         super().set_rnd(rnd)
         return self
@@ -50,7 +50,7 @@ class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the ho
     def sample(
         self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return `n` examples for `eval_doc`, in the order in which the prompt shows them."""
+        """Return `n` examples for `eval_doc`, in prompt order."""
         if df:
             self.replace_df(df)
         pool = self.fewshot_docs()
@@ -67,18 +67,18 @@ class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the ho
 
     @abstractmethod
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
-        """Places in `pool`, the best example first."""
+        """Return positions in `pool`, the best example first."""
 
 
 class RandomSampler(OtherDialogueSampler):
-    """The same random examples for every document, as in the paper, but for those of its own dialogue.
+    """The same random examples for every document, as in the paper, except those of its own dialogue.
 
-    The order is drawn once from the seed, so that a document's examples depend neither on the documents before it nor on
-    the number of processes.
+    The order is drawn once from the seed, so a document's examples depend neither on the documents before it nor on the number
+    of processes.
     """
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
-        """Return the places in `pool` in random order."""
+        """Return the positions in `pool` in random order."""
         return _shuffled(self._seed, len(pool))
 
 
@@ -90,9 +90,9 @@ def _shuffled(seed: int | None, number: int) -> Sequence[int]:
 
 
 class OkapiIndex:
-    """Okapi BM25 over texts as the package rank-bm25 has it: a word of more than half of the texts weighs `FLOOR` of the mean.
+    """Okapi BM25 over texts as in the package rank-bm25: a word in more than half of the texts has `FLOOR` of the mean weight.
 
-    Other packages weigh common words otherwise, which chooses other examples.
+    Other packages weigh common words differently and so choose other examples.
     """
 
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
@@ -112,7 +112,7 @@ class OkapiIndex:
         self._norms = K1 * (1 - B + B * lengths / lengths.mean())
 
     def scores(self, query: Sequence[str]) -> NDArray[np.float64]:
-        """Return the similarity of each text with the words of `query`, each as often as it occurs."""
+        """Return the similarity of each text to the words of `query`, each as often as it occurs."""
         scores = np.zeros(len(self._norms))
         for word in query:
             if word in self._postings:
@@ -122,18 +122,18 @@ class OkapiIndex:
 
 
 class _BM25Sampler(OtherDialogueSampler):
-    """The nearest documents by Okapi BM25 over lower-cased words, the nearest last, next to the question."""
+    """The nearest documents by Okapi BM25 over lower-cased words, with the nearest last, next to the question."""
 
     is_best_last = True
     text: Callable[[Document], str]
-    """Text of a document that is compared."""
+    """Returns the text by which documents are compared."""
     _pool: Sequence[Document] | None = None
     _index: OkapiIndex
     _rankings: dict[str, list[int]]
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
-        """Places in `pool` by descending similarity; where two are equal, the first of the file."""
-        # The pool that is indexed is kept, so that no other can be taken for it.
+        """Return positions in `pool` by descending similarity; ties keep the order of the file."""
+        # A reference to the indexed pool is kept, so that no other object can have its id.
         if pool is not self._pool:
             self._index = OkapiIndex([_words(self.text(doc)) for doc in pool])
             self._pool, self._rankings = pool, {}
@@ -149,12 +149,12 @@ def _words(text: str) -> list[str]:
 
 
 def _context(doc: Document) -> str:
-    """The context; of a whole dialogue, the turns of the one who opens it."""
+    """Return the context; for a whole dialogue, the turns of its first speaker."""
     return " ".join(turn["text"] for turn in doc["context"] or _turns(doc, of_opener=True))
 
 
 def _response(doc: Document) -> str:
-    """The response; of a whole dialogue, the turns of the others."""
+    """Return the response; for a whole dialogue, the turns of the other speakers."""
     return " ".join(turn["text"] for turn in ([doc["response"]] if doc["level"] == "turn" else _turns(doc, of_opener=False)))
 
 
@@ -181,18 +181,18 @@ class ContextResponseBM25Sampler(_BM25Sampler):
 
 
 class _ThreadSampler(OtherDialogueSampler, ABC):
-    """Base for rating tasks: an example is a whole dialogue with all its rated responses, numbered as the prompt shows it."""
+    """Base for rating tasks: an example is a whole dialogue with all its rated responses, numbered as in the prompt."""
 
     _threads: list[Document] | None = None
 
     def replace_df(self, df: Sequence[Document]) -> _ThreadSampler:
-        """Take other documents to choose from."""
+        """Set the documents to choose from."""
         self._threads = None
         super().replace_df(df)
         return self
 
     def fewshot_docs(self) -> Sequence[Document]:
-        """One document a dialogue."""
+        """Return one document per dialogue."""
         if self._threads is None:
             self._threads = list(joined_threads(super().fewshot_docs()))
         return self._threads
@@ -205,25 +205,25 @@ class _ThreadSampler(OtherDialogueSampler, ABC):
 
 
 class RandomThreadSampler(_ThreadSampler, RandomSampler):
-    """The same random dialogues for every document but for its own, by the host's few-shot seed."""
+    """The same random dialogues for every document except its own, by the host's few-shot seed."""
 
 
 class SeededThreadSampler(RandomThreadSampler):
-    """The same by the seed of the document, for a task that runs several times."""
+    """Random dialogues by the seed of the document, for a task that runs several times."""
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:
-        """Places in `pool` in the order of the document's seed."""
+        """Return positions in `pool` in the order of the document's seed."""
         if eval_doc is not None:
             self._seed = eval_doc["seed"]
         return super().ranking(pool, eval_doc)
 
 
 class ContextBM25ThreadSampler(_ThreadSampler, ContextBM25Sampler):
-    """BM25_C: nearest by context, that of a dialogue being all turns up to its last rated response."""
+    """BM25_C: nearest by context; a dialogue's context is all turns up to its last rated response."""
 
 
 class ResponseBM25ThreadSampler(_ThreadSampler, ResponseBM25Sampler):
-    """BM25_R: nearest by response, that of a dialogue being all its rated responses."""
+    """BM25_R: nearest by response; a dialogue's response is all its rated responses."""
 
 
 class ContextResponseBM25ThreadSampler(_ThreadSampler, ContextResponseBM25Sampler):
@@ -231,12 +231,12 @@ class ContextResponseBM25ThreadSampler(_ThreadSampler, ContextResponseBM25Sample
 
 
 class PrintedExamples(ContextSampler):  # type: ignore[misc]  # the host is not typed
-    """The examples of the classification prompt that the paper prints, in its order; none of the dialogue under test."""
+    """The examples printed in the paper's classification prompt, in order, without those of the dialogue under test."""
 
     def sample(
         self, n: int, eval_doc: Document | None = None, df: Sequence[Document] | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the first `n` printed examples, fewer where some of them are of the tested dialogue."""
+        """Return the first `n` printed examples, or fewer if some belong to the tested dialogue."""
         if n > len(classification.PRINTED_EXAMPLES):
             raise InputError(
                 f"few-shot examples: {n} were asked for, but the paper prints {len(classification.PRINTED_EXAMPLES)}. "

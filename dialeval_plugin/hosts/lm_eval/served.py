@@ -1,4 +1,4 @@
-"""Models behind HTTP: a subclass of the host's that bounds each request, adapts it to the server, and loses no other answer."""
+"""Models behind HTTP: the host's class with limits on each request, adaptation to the server, and no answer lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .asking import (
 logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 16 * 2**20
-"""Size limit of a reply, decompressed. An answer of 4,096 tokens with log probabilities has less than one MiB."""
+"""Size limit of a decompressed reply. An answer of 4,096 tokens with log probabilities has less than one MiB."""
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _NAMED = re.compile(r"""['"`](max_tokens|max_completion_tokens|temperature|stop|seed)\\?['"`]""")
 _UNSUPPORTED = re.compile(
@@ -40,22 +40,22 @@ _UNSUPPORTED = re.compile(
 )
 _FORM = re.compile("response_format|json.?schema|grammar", re.IGNORECASE)
 _LONGEST_REFUSAL, _LONGEST_ERROR = 2000, 500
-"""Characters of a server's own words that are read, and that are logged."""
+"""Characters of a server's error message that are read, and that are logged."""
 
 
 class ReplyTooLong(Exception):
-    """A server sent more than any answer has."""
+    """A server sent a reply longer than any answer."""
 
     def __init__(self) -> None:
         super().__init__(f"the reply has more than {MAX_REPLY_BYTES} bytes")
 
 
 class ErrorReply(Exception):
-    """A server said that all is well (HTTP 200) and sent an error in the place of an answer."""
+    """A server reported success (HTTP 200) and sent an error in place of an answer."""
 
 
 class _BoundedResponse(aiohttp.ClientResponse):
-    """A response of at most `MAX_REPLY_BYTES`; the session's own timeout is one of the whole request."""
+    """A response of at most `MAX_REPLY_BYTES`; the session's own timeout covers the whole request."""
 
     async def read(self) -> bytes:
         if self._body is None:
@@ -68,7 +68,7 @@ class _BoundedResponse(aiohttp.ClientResponse):
         return self._body
 
     def raise_for_status(self) -> None:
-        """Raise aiohttp's error with the server's own words, which may name a parameter that it does not take."""
+        """Raise aiohttp's error with the server's message, which may name a parameter that it refuses."""
         try:
             super().raise_for_status()
         except aiohttp.ClientResponseError as error:
@@ -83,20 +83,20 @@ else:
 
 
 def served(kind: type[Any], extra_fields: dict[str, Any]) -> type[Any]:
-    """Return a subclass of the host's class that asks as `ServedModel` says."""
+    """Return a subclass of the host's class with the requests of `ServedModel`."""
     return type(kind.__name__, (ServedModel, kind), {"extra_fields": extra_fields})
 
 
 class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
-    """The part of a served model that replaces the host's: what is sent, how a reply is read, and what becomes of a failure.
+    """The part of a served model that replaces the host's: request fields, reading of replies, and handling of failures.
 
-    The host repeats requests without jitter, and with several at once it drops all that are under way when one fails for good;
-    here that one becomes an `Unscored` among the answers. OpenAI's newer models take `max_completion_tokens` for `max_tokens`,
-    and neither `stop` nor a `temperature` of 0: what one server refuses it is not sent again.
+    The host retries without jitter, and when one of several concurrent requests fails for good it drops all of them; here that
+    one becomes an `Unscored` among the answers. OpenAI's newer models take `max_completion_tokens` for `max_tokens`, and
+    neither `stop` nor a `temperature` of 0: a parameter that a server refused is not sent to it again.
 
     Attributes:
-        budget: how often a request is repeated.
-        extra_fields: of every request for a text.
+        budget: limits on retries.
+        extra_fields: fields of every request for a text.
     """
 
     extra_fields: dict[str, Any]
@@ -107,13 +107,13 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
         self.budget = RetryBudget(self.max_retries, 1.0, NEVER_REPEATED)
         self._refused: set[str] = set()
         self._n_at_once = max(1, self._concurrent)
-        # The host asks one request at a time in another way, in which a timeout is none of the whole reply.
+        # The host sends single requests by another path, whose timeout does not cover the whole reply.
         self._concurrent = max(2, self._concurrent)
 
     async def get_batched_requests(
         self, requests: Any, cache_keys: Any, *, generate: bool = True, ctxlens: Any = None, **kwargs: Any
     ) -> list[list[Any]]:
-        """Ask for all requests and return the answers of each batch, or the same `Unscored` for all of it."""
+        """Send all requests and return the answers of each batch, or the same `Unscored` for all of it."""
         from lm_eval.models.utils import chunks
 
         turns = asyncio.Semaphore(self._n_at_once)
@@ -141,7 +141,7 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
                 answers: list[Any] = await rules(self.amodel_call, **sent)
             return answers
 
-        # Waiting for a turn out here, and not in the host's call, lets requests that have not begun see that others failed.
+        # Requests wait for their turn here and not in the host's call, so that those not yet begun see that others failed.
         async with turns:
             try:
                 return await self.budget.acall(once)
@@ -149,7 +149,7 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
                 if not self.budget.is_spent:
                     self.budget.failures_in_a_row = MAX_FAILURES_IN_A_ROW
                     raise
-                failure = NOT_ASKED  # asyncio would print the errors of the requests that were under way besides the first
+                failure = NOT_ASKED  # asyncio would print the errors of the other requests that were in flight
             except GaveUp:
                 failure = NOT_ASKED
             except Exception as error:
@@ -157,14 +157,14 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
         return [failure] * len(sent["messages"])
 
     def _create_payload(self, *args: Any, generate: bool = False, **kwargs: Any) -> dict[str, Any]:
-        """Return the host's request, with what this server has refused renamed or left out."""
+        """Return the host's request, with parameters that this server has refused renamed or left out."""
         payload = versions.plain_messages(super()._create_payload(*args, generate=generate, **kwargs))
         sent: dict[str, Any] = payload | (self.extra_fields if generate else {})
         renamed = {_OTHER_NAMES[name]: sent[name] for name in self._refused & sent.keys() & _OTHER_NAMES.keys()}
         return {name: value for name, value in sent.items() if name not in self._refused} | renamed
 
     def _adaptation(self) -> Callable[[BaseException], bool]:
-        """Return the rule by which a request is sent again: once for each parameter that the server refuses."""
+        """Return the rule that allows one repetition for each parameter that the server refuses."""
         of_request: set[str] = set()
 
         def is_adapted(error: BaseException) -> bool:
@@ -188,10 +188,10 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
         return is_adapted
 
     def parse_generations(self, outputs: Any, **kwargs: Any) -> list[str | CutAnswer]:
-        """Return the texts of replies without the thinking, and mark those that were cut."""
+        """Return the texts of replies without the thinking, and mark the truncated ones."""
         are_cut = []
         for output in _checked(outputs):
-            # Anthropic's replies are one message, and the others' have a list of choices.
+            # A reply of Anthropic is one message; the others have a list of choices.
             for choice in sorted(output.get("choices") or [output], key=lambda choice: choice.get("index", 0)):
                 message = choice.get("message") or choice
                 if isinstance(parts := message.get("content"), list):
@@ -202,18 +202,18 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
         return [CutAnswer(text or "") if is_cut else text or "" for text, is_cut in zip(answers, are_cut, strict=True)]
 
     def parse_logprobs(self, outputs: Any, **kwargs: Any) -> list[tuple[float, bool]]:
-        """Return the host's log probabilities of replies that are no errors."""
+        """Return the host's log probabilities of replies without errors."""
         _checked(outputs)
         answers: list[tuple[float, bool]] = super().parse_logprobs(outputs=outputs, **kwargs)
         return answers
 
 
 def _checked(outputs: Any) -> list[Any]:
-    """Return replies as a list; the host would read an error, where HTTP says that all is well, as an empty text."""
+    """Return replies as a list; the host would read an error sent with HTTP 200 as an empty text."""
     replies = outputs if isinstance(outputs, list) else [outputs]
     for reply in replies:
         if isinstance(reply, dict) and (error := reply.get("error")):
-            # The log alone has the server's own words, which may differ from one run to the next.
+            # Only the log has the server's message, which may differ from run to run.
             logger.warning("the server sent an error in the place of an answer: %s", redacted(str(error))[:_LONGEST_ERROR])
             raise ErrorReply("the server sent an error in the place of an answer")
     return replies

@@ -1,6 +1,6 @@
-"""`dialeval validate`: really builds every task file and loads every metric folder.
+"""`dialeval validate`: builds every task file and loads every metric folder.
 
-The host's own `lm-eval validate` looks at names only, and its index skips a broken file without a word.
+The host's own `lm-eval validate` checks names only, and its index skips a broken file in silence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Validation(NamedTuple):
     name: str
     kind: EntryKind
     state: State
-    """`absent` where its data is not on this machine: it may be right, but nothing shows it."""
+    """`absent` if its data is not on this machine: it may be right, but nothing shows it."""
     detail: str = ""
 
 
@@ -37,7 +37,7 @@ def validate(tasks: Path | None = None, metrics: Path | None = None) -> list[Val
 def validate_tasks(folder: Path) -> Iterator[Validation]:
     """Build each task of the YAML files below `folder`: resolve its functions, build its data, one prompt and one request.
 
-    A group's children are checked as tasks of their own; of the group itself, that each child exists.
+    A group's children are checked as separate tasks; for the group itself, only that each child exists.
     """
     with importing("lm_eval"):
         from lm_eval.tasks import TaskManager
@@ -75,7 +75,7 @@ def validate_metrics(folder: Path) -> Iterator[Validation]:
         name = script.stem
         try:
             metric = evaluate.load(str(script.resolve()))
-        except Exception as error:  # whatever a script raises is what the user would see
+        except Exception as error:  # the user would see whatever a script raises
             yield Validation(name, "metric", "error", f"{script}: {_describe(error)}")
             continue
         # The host takes the first class that it finds, which may be an imported base class.
@@ -94,7 +94,7 @@ def _validate_group(name: str, configuration: Mapping[str, Any], known: Iterable
 
 
 def _validate_task(name: str, manager: Any, path: Path) -> Validation:
-    # The host's notices of each small build would bury the result.
+    # The host's notices for each small build would bury the result.
     logger = logging.getLogger("lm_eval")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -114,7 +114,7 @@ def _validate_task(name: str, manager: Any, path: Path) -> Validation:
 
 
 def _read(path: Path) -> dict[str, Any] | Exception:
-    """The file with its includes and functions, or what is wrong with it."""
+    """Return the file with its includes and functions, or the error."""
     loader = importlib.import_module("lm_eval.tasks._yaml_loader")
     try:
         configuration: dict[str, Any] = loader.load_yaml(path, resolve_func=True)

@@ -1,4 +1,4 @@
-"""Differences between lm-eval 0.4.13 and 0.5. No other module asks which of the two is installed."""
+"""Differences between lm-eval 0.4.13 and 0.5. No other module checks which of the two is installed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SCORER = "dialeval"
 
 
 def request(kind: str, doc: dict[str, Any], arguments: Any, *, task: str, place: int, idx: int = 0) -> Instance:
-    """Make a request: 0.4.13 reads the task and the number of the document off the metadata, 0.5 wants both by name."""
+    """Make a request: 0.4.13 reads the task and the document's number from the metadata, 0.5 wants both by name."""
     from lm_eval.api.instance import Instance
 
     return Instance(kind, doc, arguments, idx=idx, task_name=task, doc_id=place, metadata=(task, place, 1))
 
 
 def generation_task() -> Any:
-    """The host's class of tasks that a model answers with text. It makes one request of a document; 0.5 puts it in a list."""
+    """Return the host's class of generation tasks. It makes one request per document; 0.5 puts it in a list."""
     tasks = importlib.import_module("lm_eval.api.task")
     return getattr(tasks, "GenerateTask", tasks.ConfigurableTask)
 
 
 def missing_tasks(error: Exception) -> list[str]:
-    """Return the tasks that the host says it does not have: 0.4.13 names all of them, 0.5 the first; none of another error."""
+    """Return the tasks that the host reports as missing: 0.4.13 names all of them, 0.5 the first; none for another error."""
     message = str(error.args[0]) if error.args else ""
     if isinstance(error, ValueError) and message.startswith("Tasks not found: "):
         return message.partition(": ")[2].split(", ")
@@ -40,7 +40,7 @@ def missing_tasks(error: Exception) -> list[str]:
 
 
 def plain_messages(payload: dict[str, Any]) -> dict[str, Any]:
-    """Take from the messages to a chat API the `type` that 0.5 gives them, for which no API asks and some refuse them."""
+    """Remove the `type` that 0.5 adds to the messages to a chat API: no API needs it, and some refuse it."""
     for message in payload.get("messages", ()):
         message.pop("type", None)
     return payload
@@ -48,10 +48,10 @@ def plain_messages(payload: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def leave_out_standard_errors() -> None:
-    """Let the host, in this process, resample none of our aggregations, which come with intervals of their own.
+    """Stop the host, in this process, from resampling our aggregations, which come with their own intervals.
 
-    0.4.13 does not. 0.5 resamples every aggregation 100,000 times, in processes that ours cannot be handed to. One that has a
-    method `standard_error` gives its own.
+    0.4.13 does not resample them. 0.5 resamples every aggregation 100,000 times, in processes that ours cannot be passed to,
+    unless it has a method `standard_error`.
     """
     metrics: Any = importlib.import_module("lm_eval.api.metrics")
     original = metrics.stderr_for_metric
@@ -65,7 +65,7 @@ def leave_out_standard_errors() -> None:
 
 
 def scorers() -> Any:
-    """The host's module of scorers, which there are from 0.5 on.
+    """Return the host's module of scorers, available from 0.5 on.
 
     Raises:
         MissingPrerequisite: the host has none.
@@ -83,9 +83,9 @@ def has_scorers() -> bool:
 
 
 def register_scorer() -> None:
-    """Let task files name our scorer, which is imported when one does; without effect where the host has no scorers."""
+    """Let task files name our scorer, which is imported when one does; no effect if the host has no scorers."""
     if has_scorers():
-        scorers()  # fills the host's registry, which it would no longer do by itself once ours is in there
+        scorers()  # fill the host's registry first; it would not fill itself once our scorer is in it
         registry = importlib.import_module("lm_eval.api.registry").scorer_registry
         if SCORER not in registry:
             registry.register(SCORER, target="dialeval_plugin.hosts.lm_eval.tasks.answers:DialevalScorer")

@@ -1,1 +1,1 @@
-"""Data sets, scores of a document and corpus metrics, which the task files under `tasks/` name; a module a kind of task."""
+"""Data sets, scores per document and corpus metrics of the task files in `tasks/`; one module per kind of task."""

@@ -35,7 +35,7 @@ def mini_dataset() -> dict[str, Any]:
 
 
 def _standing_for(metric: str) -> Any:
-    """A metric of whose values `score_instances` has those of all documents."""
+    """Return a metric whose values for all documents come from `score_instances`."""
 
     def computed(*_: Any) -> dict[str, Any]:
         return {}
@@ -55,7 +55,7 @@ def _total(*counts: Any) -> int:
 
 
 class Mean:
-    """The mean over the documents that have a score."""
+    """Mean over the documents with a score."""
 
     def __call__(self, scores: Sequence[float | None]) -> float | Undefined:
         """Return the mean."""
@@ -63,7 +63,7 @@ class Mean:
         return undefined("no answer has a score") if mean is None else mean
 
     def standard_error(self, scores: Sequence[float | None]) -> float | str:
-        """Return its standard error, or what the host writes where there is none."""
+        """Return its standard error, or the host's text if there is none."""
         known = [score for score in scores if score is not None]
         return statistics.stdev(known) / math.sqrt(len(known)) if len(known) > 1 else "N/A"
 
@@ -73,9 +73,9 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
     """The metrics `dialeval`, the mean score, and `n_unscored`, the number of answers without one.
 
     Attributes:
-        judge: gives the scores.
-        contexts: column of the documents with the turns before the answer, a list of strings or of chat messages; None where
-            the prompt is the one turn before it.
+        judge: function that gives the scores.
+        contexts: document column with the turns before the answer, a list of strings or of chat messages; None if the prompt is
+            the only turn before it.
     """
 
     judge: Scorer
@@ -83,17 +83,17 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
 
     @classmethod
     def from_dict(cls, cfg: Mapping[str, Any], *, output_type: str | None = None, **settings: Any) -> Any:
-        """Make the scorer that a task file asks for, before the first answer.
+        """Make the scorer of a task file, before the first answer.
 
         Args:
             cfg: filters and metrics of the task.
-            output_type: of the task.
+            output_type: output type of the task.
             **settings: `method`, by default general; `contexts`; and the options of the method.
 
         Raises:
             InputError: the method or an option is unknown, the method judges whole dialogues, or the run has a chat template
                 and `contexts` is not given.
-            MissingPrerequisite: something that the method needs is not there.
+            MissingPrerequisite: something that the method needs is missing.
         """
         method, contexts = settings.pop("method", "general"), settings.pop("contexts", None)
         judge = load_scorer_with_judge(method, settings)
@@ -115,7 +115,7 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
         return super().from_dict({**cfg, "metric_list": metrics}, output_type=output_type, judge=judge, contexts=contexts)
 
     def score_instances(self, instances: Mapping[int, list[Any]]) -> dict[int, Any]:
-        """Judge all answers at once; the signature and the reasons of answers without a score go to the run's result."""
+        """Judge all answers at once; the run's result gets the signature and the reasons of answers without a score."""
         inputs = {place: self._extract_inputs(requests) for place, requests in instances.items()}
         examples = [
             self._example(f"{place}.{number}", instances[place][0], answer)
@@ -136,7 +136,7 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
         return results
 
     def _example(self, name: str, request: Any, answer: str) -> Example:
-        """Return the response to judge; the task's target is a reference where it is a text or a list of texts."""
+        """Return the response to judge; the task's target becomes a reference if it is a text or a list of texts."""
         task = request.task_name
         if self.contexts is None:
             turns, column = [request.args[0]], "prompt"

@@ -1,7 +1,7 @@
-"""The tasks `dbdc`: annotated system turns, the distribution of one, and agreement with annotators by the metrics of DBDC.
+"""The tasks `dbdc`: annotated system turns, the label distribution of each, and agreement with annotators by DBDC's metrics.
 
-A language model is a breakdown detector by the probabilities that it gives the three labels; a scorer through
-`--model dialogue-metric` by P(NB) = g and P(B) = 1 - g. Next to every metric is what a detector earns that calls every turn a
+A language model acts as a breakdown detector by its probabilities of the three labels; a scorer, through `--model
+dialogue-metric`, by P(NB) = g and P(B) = 1 - g. Each metric is reported with its value for a baseline that calls every turn a
 breakdown.
 """
 
@@ -26,17 +26,17 @@ LOWER_IS_BETTER = tuple(name for name in METRICS if name.startswith(("jsd_", "ms
 
 
 class Detected(NamedTuple):
-    """A detector's and the annotators' distribution of one system turn."""
+    """Distributions of one system turn: the detector's and the annotators'."""
 
     distribution: tuple[float, float, float] | None
-    """None where the turn is unscored."""
+    """The detector's distribution; None if the turn is unscored."""
     counts: tuple[int, int, int]
     cluster: str
     unscored: str | None = None
 
 
 def _metrics(items: Sequence[Detected], bootstrap: Bootstrap) -> dict[str, Estimate | float | Undefined]:
-    """The metrics of the turns with an answer, with intervals that resample dialogues, and the baseline's on the same turns."""
+    """Return the metrics of turns with an answer, with intervals that resample dialogues, and the baseline's metrics."""
     distributions = [item.distribution for item in items]
     counts, clusters = [item.counts for item in items], [item.cluster for item in items]
     metrics = breakdown_metrics(distributions, counts, clusters=clusters, bootstrap=bootstrap)
@@ -92,6 +92,6 @@ def _document(example: Example, dialogue: str, prompt: BreakdownPrompt) -> dict[
         "question": prompt.question(example),
         "example": prompt.shown(example),
         "choices": list(prompt.forms),
-        # The samplers ask for it: in other tasks a document may stand for a set that is not there. DBDC3 is one file.
+        # The samplers need it: in other tasks a document may be a placeholder for an absent set. DBDC3 is one file.
         "is_absent": False,
     }

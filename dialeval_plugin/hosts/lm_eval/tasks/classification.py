@@ -1,7 +1,7 @@
-"""The tasks `dailydialog_pp`: is a response positive or negative (SLIDE's Table 1), by choice and by generation.
+"""The tasks `dailydialog_pp`: responses classified as positive or negative (SLIDE's Table 1), by choice and by generation.
 
-An answer that cannot be read, and a choice whose answers all have probability 0, are unscored: not wrong, but left out of the
-accuracies and counted.
+An answer that cannot be read, and a choice whose answers all have probability 0, are unscored: left out of the accuracies, not
+counted as wrong, and counted separately.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from .documents import data_sets, item_columns, item_of, verdict_of
 from .task_data import task_data
 
 FORMS = ("Positive", "Negative", "positive", "negative")
-"""Continuations that are asked for: the answer to a positive response, to a negative one, and their other spellings, whose
-probabilities are added."""
+"""Continuations that are scored: the answers for a positive and a negative response, and other spellings, whose probabilities
+are added.
+"""
 KINDS = ("positive", "adversarial", "random")
 
 Document = Mapping[str, Any]
@@ -40,15 +41,15 @@ class Classified(NamedTuple):
 
     kind: str
     hit: Annotated[float, Interval(ge=0, le=1)] | None
-    """1.0 where the answer is the response's label, 0.0 where it is the other one, None where there is none."""
+    """1.0 if the answer is the response's label, 0.0 if it is the other one, None without an answer."""
     cluster: str
     unscored: str | None = None
 
 
 def _accuracies(items: Sequence[Classified], bootstrap: Bootstrap) -> dict[str, Estimate]:
-    """The share of right labels among the responses of each kind that have an answer; positive and adversarial ones balanced.
+    """Return the share of right labels among answered responses of each kind; positive and adversarial ones are balanced.
 
-    The overall accuracy is the mean of those on positive and adversarial responses, as in Table 1; random ones are no part.
+    The overall accuracy is the mean of those on positive and adversarial responses, as in Table 1, without random ones.
     """
     accuracies: dict[str, Estimate] = {}
     for kind in KINDS:
@@ -67,7 +68,7 @@ accuracy_overall, accuracy_overall_ci_low, accuracy_overall_ci_high, n_scored = 
 
 @task_data()
 def dailydialog_pp_dataset() -> dict[str, Any]:
-    """Build the data set over DailyDialog++'s test contexts, one document a response."""
+    """Build the data set over DailyDialog++'s test contexts, one document per response."""
     path = dailydialog_pp.CORPUS.folder() / "test.json"
     if not path.is_file():
         raise MissingPrerequisite(
@@ -78,21 +79,21 @@ def dailydialog_pp_dataset() -> dict[str, Any]:
 
 @task_data()
 def mini_dataset() -> dict[str, Any]:
-    """Build the data set over the test split of the embedded corpus, whose labels are by construction."""
+    """Build the data set over the test split of the embedded corpus, whose labels are set by construction."""
     return _dataset(mini.read_response_sets("test"))
 
 
 def process_choice(doc: Document, results: Sequence[tuple[float, bool]]) -> dict[str, Classified]:
-    """Return what became of a document whose choices were scored: the likelier label counts, positive where both are equal."""
+    """Return the classification of a document whose choices were scored: the likelier label, positive if both are equal."""
     merged = merge_forms((form, value) for form, (value, _) in zip(doc["choices"], results, strict=True))
     share = goodness(merged["positive"], merged["negative"])
     return _result(doc, None if share is None else share >= 0.5, results)
 
 
 def process_generation(doc: Document, results: Sequence[str]) -> dict[str, Classified]:
-    """Return what became of a document that was answered with text."""
+    """Return the classification of a document that was answered with text."""
     item = cast("Example", item_of(doc))
-    # The host keeps no prompt: it is put together again, so that its examples are not read as the answer where it is echoed.
+    # The host keeps no prompt, so it is rebuilt: if the answer echoes it, its examples must not be read as the answer.
     label = classification.read_label(results[0], classification.ClassificationPrompt().render(item), item)
     return _result(doc, None if isinstance(label, Unscored) else label == classification.POSITIVE, results)
 
@@ -109,7 +110,7 @@ def _dataset(sets: Sequence[ResponseSet]) -> dict[str, Any]:
 
 
 def document(example: Example, kind: str) -> dict[str, Any]:
-    """Return the row of one response of a kind of `KINDS`."""
+    """Return the row of one response; `kind` is one of `KINDS`."""
     label = 0 if kind == classification.POSITIVE else 1
     return {
         **item_columns(example),

@@ -1,4 +1,4 @@
-"""Corpus-level metrics of the lm-eval tasks: estimates, their interval bounds and the counts that they rest on.
+"""Corpus-level metrics of the lm-eval tasks: estimates, their interval bounds and their counts.
 
 The host has no channel for intervals, so each bound is a metric of its own. All metrics of a task come from one computation.
 """
@@ -28,11 +28,11 @@ Record = TypeVar("Record", bound="tuple[Any, ...]")
 
 
 class Undefined(str):
-    """A metric without a value: the reason, which stands in the result file in the number's place; see `undefined`.
+    """A metric without a value: the reason, in place of the number in the result file; see `undefined`.
 
-    NaN would make the file invalid JSON, 0 would be a lie, and None makes the host fail while it averages a group, after all
-    inference. The host lets no task choose the mean of its group, so an undefined value counts for nothing in the host's own
-    sum, and the mean is taken over the tasks that have one.
+    NaN would make the file invalid JSON, 0 would be wrong, and None makes the host fail while it averages a group, after all
+    inference. A task cannot choose the mean of its group, so an undefined value adds nothing to the host's own sum, and the
+    mean is over the tasks with a value.
     """
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class Undefined(str):
 
 
 class _WeightedSum:
-    """A sum of weighted values of which some are undefined, until the host divides it by the sum of all weights."""
+    """A sum of weighted values, some of them undefined, until the host divides it by the sum of all weights."""
 
     def __init__(self, total: float, missing: float, reason: Undefined) -> None:
         self.total, self.missing, self.reason = total, missing, reason
@@ -61,7 +61,7 @@ class _WeightedSum:
 
 
 class Count(int):
-    """A number of items, and the total that it is part of, which may differ from the number of documents."""
+    """A number of items and their total, which may differ from the number of documents."""
 
     total: int
 
@@ -71,11 +71,11 @@ Aggregation: TypeAlias = "Callable[[Sequence[Sequence[Any]]], float | Undefined]
 
 
 def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefined:
-    """Return the text for a number that is not there, short enough for a column of the host's table.
+    """Return the text for a missing number, short enough for a column of the host's table.
 
     Args:
-        reason: as the statistic gives it: what it is the reason for, what is wrong, and what to do.
-        unscored: for each document why it has no score, where none has one.
+        reason: as given by the statistic: its name, what is wrong, and what to do.
+        unscored: for each document why it has no score, if none has one.
 
     Example:
         >>> undefined("pearson: all 4 ratings are 5.0. Give ratings that differ.")
@@ -90,7 +90,7 @@ def undefined(reason: str | None, unscored: Iterable[str | None] = ()) -> Undefi
 
 
 def no_scores(reasons: Counter[str]) -> str:
-    """Say why nothing has a score, from the number of documents by reason; empty where no reason is known.
+    """Return why no document has a score, from the number of documents by reason; empty if no reason is known.
 
     Example:
         >>> no_scores(Counter(needs_references=5)), no_scores(Counter())
@@ -107,13 +107,13 @@ class CorpusMetrics(Generic[Record]):
     """All corpus-level metrics of one kind of task.
 
     Args:
-        record: what a document of the task becomes, a `NamedTuple` with the field `unscored`.
-        compute: the metrics by name; an `Estimate` stands for itself and its two bounds.
+        record: record type of a document, a `NamedTuple` with the field `unscored`.
+        compute: returns the metrics by name; an `Estimate` gives itself and its two bounds.
         main: the metric that the host prints.
-        ends: of its other printed names: the bounds of its interval, or its deviation.
-        score: the record's field that is None where the document is unscored.
-        count: how many items, and how many of them have a score; by default those of the records.
-        sort_key: order of the records, where the last digits of a metric depend on it.
+        ends: the other printed names: the bounds of its interval, or its deviation.
+        score: the record's field that is None if the document is unscored.
+        count: returns the number of items, and of those with a score; by default of the records.
+        sort_key: order of the records, if the last digits of a metric depend on it.
     """
 
     record: type[Record]
@@ -126,15 +126,15 @@ class CorpusMetrics(Generic[Record]):
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """Names of the metrics that a task's document has and the host prints, at most four."""
+        """Names of the metrics that the host prints, at most four."""
         return (self.main, *(self.main + end for end in self.ends), "n_scored")
 
     def of_document(self, record: Record) -> dict[str, Record]:
-        """Return a document's record under the name of every printed metric, as the host's `process_results` wants it."""
+        """Return a document's record under the name of every printed metric, as the host's `process_results` expects."""
         return dict.fromkeys(self.printed, record)
 
     def records(self, items: Iterable[Sequence[Any]]) -> tuple[Record, ...]:
-        """Return records again from what the host gathered from several processes or wrote: plain tuples or lists."""
+        """Return records from the plain tuples or lists that the host gathered from several processes or wrote."""
         records = (
             item if isinstance(item, self.record) else checked(item, self.record, self.record.__name__, advice=AGAIN)
             for item in items
@@ -142,11 +142,11 @@ class CorpusMetrics(Generic[Record]):
         return tuple(sorted(records, key=self.sort_key) if self.sort_key else records)
 
     def estimates(self, items: Iterable[Sequence[Any]], bootstrap: Bootstrap = BOOTSTRAP) -> Figures:
-        """Return what `compute` makes of the records, kept from the last few calls."""
+        """Return the result of `compute` for the records, cached for the last few calls."""
         return _computed(self, self.records(items), bootstrap)
 
     def counts(self, items: Iterable[Sequence[Any]]) -> tuple[int, int]:
-        """Return how many items have a score, and how many have none."""
+        """Return the number of items with a score, and without one."""
         records = self.records(items)
         if self.count:
             total, scored = self.count(records)
@@ -180,7 +180,7 @@ class CorpusMetrics(Generic[Record]):
         return {name: self.value(items, name) for name in (*names, *COUNTS)}
 
     def metric(self, name: str) -> Aggregation:
-        """Return the function that a task file names as the aggregation of a metric."""
+        """Return the aggregation function of a metric, as named in a task file."""
 
         def aggregate(items: Sequence[Sequence[Any]]) -> float | Undefined:
             value = self.value(items, name)
@@ -195,7 +195,7 @@ class CorpusMetrics(Generic[Record]):
         return aggregate
 
     def aggregations(self) -> tuple[Aggregation, ...]:
-        """Return the aggregations of `printed`."""
+        """Aggregations of `printed`."""
         return tuple(map(self.metric, self.printed))
 
 

@@ -1,10 +1,10 @@
-"""The documents of our lm-eval tasks, an `Example` or `Dialogue` as a row, and the answers of the model `dialogue-metric`.
+"""Documents of our lm-eval tasks, an `Example` or `Dialogue` per row, and the answers of the model `dialogue-metric`.
 
-Everything that a judge or a scorer may look at is in the row, because the row is all that the host hands on.
+A row holds everything that a judge or a scorer may need, because the host passes on nothing else.
 
-The host asks for probabilities and words, so a score whose range has no end would reach a task squeezed, and every coefficient
-but those of ranks would be another. Our answers are the host's own kinds of answer and carry the score as an attribute, which
-the host's filters leave as it is: a task is handed a document and its answers, and nothing by which to look a score up.
+The host handles probabilities and words, so a score with an unbounded range would reach a task squeezed, which changes every
+coefficient except rank correlations. Therefore our answers are of the host's own types and carry the score as an attribute,
+which the host's filters keep.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from dialeval_plugin.methods.judging.prompts import EXAMPLE_HEADING, goodness_in
 Document: TypeAlias = dict[str, Any]
 
 SCORER_MODEL, DEFAULT_SCORER = "dialogue-metric", "general"
-"""The host's name of the model that is a scorer, and the scorer where none is named."""
+"""The host's name of the model that runs a scorer, and its default scorer."""
 
 FORMS = ("Yes", "No", "yes", "no")
-"""Continuations that are asked for. The host puts a space before each, or nothing under a chat template; each is then one
-token of the common vocabularies, so that one forward pass answers all four."""
+"""Continuations that are scored. The host puts a space before each, or nothing under a chat template; each is then one token of
+the common vocabularies, so that one forward pass answers all four.
+"""
 ITEM_COLUMNS = frozenset({"id", "level", "context", "response", "references", "facts", "turns", "system"})
-"""The columns of `item_columns`: what has them is a document of our tasks."""
+"""Columns of `item_columns`; a row with all of them is a document of our tasks."""
 
 
 def document(
@@ -38,9 +39,9 @@ def document(
         item: the response or dialogue.
         rating: mean of its raters.
         cluster: key of its dialogue.
-        midpoint: of the rating scale; from there on the item is a "Yes" example.
-        reading: how g is to be read off the model's answers.
-        quality: what its raters rated; their single answers are for whoever reads the logged samples.
+        midpoint: middle of the rating scale; from there on the item is a "Yes" example.
+        reading: how g is computed from the model's answers.
+        quality: the rated quality; the raters' single answers are for readers of the logged samples.
     """
     question = goodness_question(item)
     return {
@@ -59,7 +60,7 @@ def document(
 
 
 def item_columns(item: Item) -> dict[str, Any]:
-    """The columns that hold an item, in the documents of every task; `item_of` reads them back."""
+    """Return the columns that hold an item, in the documents of every task; `item_of` reads them back."""
     return {
         "id": item.id,
         "level": level_of(item),
@@ -73,12 +74,12 @@ def item_columns(item: Item) -> dict[str, Any]:
 
 
 def rater_columns(item: Item, quality: str) -> dict[str, Any]:
-    """The columns of the raters: the quality that they rated and the answer of each; () where they are not known."""
+    """Return the columns of the raters: the rated quality and each rater's answer; () if they are not known."""
     return {"quality": quality, "raters": [float(value) for value in item.ratings.get(quality, ())]}
 
 
 def absent_document(name: str, reading: GEvalReading) -> dict[str, Any]:
-    """Return the row that stands for a set that is not on this machine: the host cannot build a task without one."""
+    """Return the placeholder row of a set that is not on this machine: the host cannot build a task without one."""
     row = document(absent_item(name), rating=0.0, cluster="", midpoint=0.0, reading=reading)
     return {**row, "is_absent": True}
 
@@ -89,7 +90,7 @@ def absent_item(name: str) -> Example:
 
 
 def item_of(document: Mapping[str, Any]) -> Item:
-    """Return the item that a row was made of, without its ratings."""
+    """Return the item of a row, without its ratings."""
     missing = [name for name in ("id", "level", "context", "response", "turns") if name not in document]
     if missing:
         raise InputError(
@@ -111,8 +112,8 @@ def item_of(document: Mapping[str, Any]) -> Item:
 def data_sets(**rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the rows of each split, all with the same columns, as data sets of the host.
 
-    Types are stated because a set may have no value in a column (no speaker, no fact) to tell its type from. A column that is
-    not named here holds text.
+    Types are stated because a column without any value (no speaker, no fact) does not show its type. Columns not named here
+    hold text.
     """
     from datasets import Dataset, Features, List, Value
 
@@ -146,25 +147,25 @@ class Verdict(NamedTuple):
     """A scorer's judgement of one document."""
 
     score: float | None
-    """The main score, with its sign turned where lower is better; None where the document is unscored."""
+    """The main score, negated if lower is better; None if the document is unscored."""
     share: float | None = None
-    """The same as a share of the scorer's range; None also where the range has no two ends."""
+    """The score as a share of the scorer's range; None also if the range is unbounded."""
     unscored: str | None = None
-    """Why there is no score: a value of `scores.Reason`."""
+    """Reason for a missing score: a value of `scores.Reason`."""
     percentile: float | None = None
-    """Percentile among those of people's own responses, in [0, 100]; None where the scorer has no table of them."""
+    """Percentile among the scores of human responses, in [0, 100]; None if the scorer has no percentile table."""
     out_of_scope: str | None = None
-    """Why the scorer's model does not know what it judged; None where it does, or where nobody has looked."""
+    """Why the input is outside the scope of the scorer's model; None if it is inside, or was not checked."""
 
 
 class ScoredLoglikelihood(tuple[float, bool]):
-    """A log probability, and whether the answer is the likeliest: what the host takes for one continuation."""
+    """A log probability, and whether the answer is the likeliest: the host's type for one continuation."""
 
     verdict: Verdict
 
 
 class ScoredText(str):
-    """An answer in words."""
+    """An answer as text."""
 
     verdict: Verdict
 
@@ -173,12 +174,12 @@ Answer = TypeVar("Answer", ScoredLoglikelihood, ScoredText)
 
 
 def with_verdict(answer: Answer, verdict: Verdict) -> Answer:
-    """Let an answer carry the verdict that it was made of."""
+    """Attach the verdict to an answer that was made from it."""
     answer.verdict = verdict
     return answer
 
 
 def verdict_of(results: Sequence[Any]) -> Verdict | None:
-    """Return a scorer's verdict from the answers that the host hands to a task; None where a language model answered."""
+    """Return a scorer's verdict from the answers that the host passes to a task; None if a language model answered."""
     verdict = getattr(results[0], "verdict", None)
     return verdict if isinstance(verdict, Verdict) else None

@@ -1,10 +1,10 @@
 """The tasks `fed_dialog`: the data set of one quality of FED, the rating of one document, and metrics over several runs.
 
-An example is one dialogue with the responses in it that were rated (Huynh et al. 2023). A row therefore names its dialogue
-(`thread`) and holds in `example` what it adds to it; `joined_threads` joins the rows of a dialogue.
+An example is one dialogue with its rated responses (Huynh et al. 2023). A row therefore names its dialogue (`thread`) and holds
+in `example` its own part of it; `joined_threads` joins the rows of a dialogue.
 
-A task that runs several times with other random examples has no interval but mean and deviation over the runs, as in the paper
-(section 3.3). The host runs a task once, so each item is a document for every seed.
+A task that runs several times with different random examples reports mean and standard deviation over the runs instead of an
+interval, as in the paper (section 3.3). The host runs a task once, so each item has one document per seed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .task_data import task_data
 
 
 class SeededJudged(NamedTuple):
-    """A document's score in one of the runs, and what it is compared with."""
+    """A document's score in one of the runs, with its rating and cluster."""
 
     score: float | None
     rating: float
@@ -40,7 +40,7 @@ class SeededJudged(NamedTuple):
 
 
 def _over_seeds(judged: Sequence[SeededJudged], bootstrap: Bootstrap) -> dict[str, float | Undefined]:
-    """Mean and standard deviation (n - 1) of each coefficient over the runs; without one of the runs there is neither."""
+    """Return mean and standard deviation (n - 1) of each coefficient over the runs; neither is defined if a run has none."""
     runs = [[one for one in judged if one.seed == seed] for seed in sorted({one.seed for one in judged})]
     has_score = any(one.score is not None for one in judged)
     values: dict[str, float | Undefined] = {}
@@ -80,11 +80,11 @@ def fed_dataset(
     Args:
         level: "turn" or "dialogue".
         quality: name of the quality, as in `rating_prompts`.
-        shown_dialogues: ids of the dialogues that are shown as examples to every document, in this order. They are the split
-            `examples`; neither they nor another dialogue that opens with the same turns is in the split `test`.
-        seeds: for each item one document a seed, for a sampler that draws examples by it.
+        shown_dialogues: ids of the example dialogues of every document, in this order. They are the split `examples`; neither
+            they nor another dialogue that opens with the same turns is in the split `test`.
+        seeds: for each item one document per seed, for a sampler that draws examples by it.
         k: how many ratings count.
-        literal_log: weight ratings by log probabilities, as the paper prints it.
+        literal_log: weight ratings by log probabilities, as printed in the paper.
     """
     prompt = rating_prompt(quality, level)
     n_ratings = from_text(str(k), int)
@@ -104,9 +104,9 @@ def fed_dataset(
 
 
 def process_ratings(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
-    """Return the K-top rating or the scorer's score, the people's rating and the cluster of one document, by metric.
+    """Return by metric the K-top rating or the scorer's score, the human rating and the cluster of one document.
 
-    The score is None where the model gives no rating of the scale any probability: such a document is unscored.
+    The score is None if the model gives no rating of the scale any probability: such a document is unscored.
     """
     return judged(doc, _judgement(doc, results))
 
@@ -129,7 +129,7 @@ def _judgement(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) ->
 def _documents(
     prompt: RatingPrompt, threads: Mapping[str, Sequence[Item]], ratings: Mapping[str, float], *, k: int, reading: GEvalReading
 ) -> list[Document]:
-    """Rows of the rated items, whose mean ratings are `ratings` by id; `threads` are each dialogue's items in their order."""
+    """Return rows of the rated items, whose mean ratings are `ratings` by id; `threads` are each dialogue's items in order."""
     rows = []
     for thread, items in threads.items():
         rated = [item for item in items if item.id in ratings]
@@ -168,9 +168,9 @@ def _examples(documents: Sequence[Document], ids: Sequence[str]) -> list[Documen
 
 
 def joined_threads(documents: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Join the documents of each dialogue to one: its items chained in `example`, its last context, its responses as one.
+    """Join the documents of each dialogue into one: its items chained in `example`, its last context, its responses as one.
 
-    A document that occurs again, for another seed, counts once.
+    A document repeated for another seed counts once.
     """
     threads: dict[str, dict[str, Mapping[str, Any]]] = {}
     for document in documents:

@@ -1,4 +1,4 @@
-"""The kinds of task by the name in a task's metadata, and how our tasks are recognised in a result file."""
+"""Kinds of task by the name in a task's metadata, and recognition of our tasks in a result file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ KINDS: Mapping[TaskKind, CorpusMetrics[Any]] = {
 }
 
 BY_TASK = ("results", "configs", "versions", "n-shot", "n-samples", "samples", "task_hashes")
-"""The entries of a host's result that have one of each task."""
+"""Entries of a host's result with one value per task."""
 
 
 def is_predicted_only(config: Mapping[str, Any]) -> bool:
-    """Whether the task of this config ran with `--predict_only`: there are answers and no scores."""
+    """Whether the task of this config ran with `--predict_only`: it has answers and no scores."""
     return bool(config.get("metric_list") == [{"metric": "bypass"}])
 
 

@@ -1,13 +1,13 @@
-"""The tasks `convai_opinion`: how likely the model under test finds the turns of dialogues that people rated.
+"""The tasks `convai_opinion`: the likelihood of the turns of rated dialogues under the tested model.
 
-EDiSON (Nedelchev 2022, chapter 8) asks a system for its opinion of a dialogue instead of a dialogue. A document is one turn
-after the turns before it; the metrics join the turns to dialogues.
+EDiSON (Nedelchev 2022, chapter 8) uses a system's opinion of a dialogue to judge the system. A document is one turn after the
+turns before it; the metrics join the turns to dialogues.
 
-The host gives the log probability of a whole turn and hides those of its tokens. So the mean of equation 5.4 is taken as the
-geometric mean over the turn's words, whose number is the same for every model; the product, equation 5.10, is exact.
+The host gives the log probability of a whole turn and not of its tokens. So the mean of equation 5.4 is the geometric mean over
+the turn's words, whose number is the same for every model; the product, equation 5.10, is exact.
 
-A scorer gives each turn its score, of which sum and mean are taken. The product is taken of the score as a share of the
-scorer's range, as if it were the probability of each word; where that range has no two ends there is none.
+A scorer gives each turn its score, for the sum and the mean. The product uses the score as a share of the scorer's range, as if
+it were the probability of each word; for an unbounded range there is no product.
 """
 
 from __future__ import annotations
@@ -39,49 +39,50 @@ Context: TypeAlias = Literal["full", "pair"]
 _FETCH = "Type `dialeval data fetch convai2`, or name a folder that has them in DIALEVAL_DATA_DIR."
 QUALITIES: Mapping[str, str] = {"convai1": "quality", "convai2": "eval_score"}
 FEWEST_UTTERANCES = 3
-"""The thesis leaves shorter dialogues out, blank utterances counted."""
+"""Minimum number of utterances, blank ones counted; the thesis leaves shorter dialogues out."""
 AGGREGATIONS: Mapping[str, str] = {
     "": "sum_of_means",
     "mean_of_means": "mean_of_means",
     "product": "product_of_products",
     "length": "length",
 }
-"""A variant of the task to how it joins turns. That without a name is equation 5.4's; `length` is the number of scored turns,
-the baseline that a sum has to beat."""
+"""How each variant of the task joins turns. The variant without a name is equation 5.4; `length` is the number of scored turns,
+a baseline for the sum.
+"""
 
 
 class Opinion(NamedTuple):
-    """A model's opinion of one turn, and the dialogue that the turn is part of."""
+    """A model's opinion of one turn, and the turn's dialogue."""
 
     dialogue: str
     turn: int
     n_turns: int
-    """Scored turns of the dialogue."""
+    """Number of scored turns of the dialogue."""
     log_probability: float | None
-    """Log probability of the whole turn; None where the model gives none."""
+    """Log probability of the whole turn; None if the model gives none."""
     n_words: int
     rating: float
     score: float | None = None
-    """A scorer's, where it judged the turn."""
+    """A scorer's score of the turn, if a scorer judged it."""
     is_share: bool = True
-    """Whether the log probability is a model's, or of a score that has a range with two ends."""
+    """Whether the log probability is a language model's, or comes from a score with a bounded range."""
     unscored: str | None = None
 
 
 class DialogueOpinion(NamedTuple):
-    """A dialogue's rating and its scores by aggregation; no score where a turn has none."""
+    """A dialogue's rating and its scores by aggregation; no scores if a turn has none."""
 
     dialogue: str
     rating: float
     scores: dict[str, float | None] | None
-    """None in place of a product where the turns' scores are no shares."""
+    """Scores by aggregation; None in place of a product if the turns' scores are not shares."""
     n_turns: int
 
 
 def dialogue_opinions(opinions: Sequence[Opinion]) -> list[DialogueOpinion]:
-    """Join the turns of each dialogue, dialogues in the order of their ids.
+    """Join the turns of each dialogue; dialogues are in the order of their ids.
 
-    A dialogue that is not whole is left out: the host was told to run a part of the documents only.
+    Incomplete dialogues are left out: they occur if the host runs only part of the documents.
     """
     dialogues: dict[str, list[Opinion]] = defaultdict(list)
     for opinion in opinions:
@@ -98,7 +99,7 @@ def _scores(turns: Sequence[Opinion]) -> dict[str, float | None] | None:
     if len(logs) < len(turns):
         return None
     means = [math.exp(log / turn.n_words) for log, turn in zip(logs, turns, strict=True)]
-    # A product is so small that its log is shown.
+    # A product is so small that its log is reported.
     scores: dict[str, float | None] = {
         "sum_of_means": math.fsum(means),
         "mean_of_means": math.fsum(means) / len(means),
@@ -152,8 +153,8 @@ def opinion_dataset(
         context: "full" for all turns before a turn, "pair" for the last one.
         rated_quality: the quality to compare with; by default the challenge's score of the dialogue.
         bot_ratings: see `convai.read_convai1`.
-        when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the challenge.
-        group_sets: the group's challenges; one at least has to be there.
+        when_absent: "fail", or "skip" for a task inside a group: the challenge then has one placeholder.
+        group_sets: the group's challenges; at least one must be there.
     """
     check_choice("--metadata", "context", context, get_args(Context))
     read = functools.partial(_read, bot_ratings=bot_ratings)
@@ -170,17 +171,17 @@ def opinion_dataset(
 
 
 def prompt(doc: Mapping[str, Any]) -> str:
-    """Return the turns before the one that is asked about, one a line."""
+    """Return the turns before the judged one, one per line."""
     return "\n".join(turn["text"] for turn in doc["context"])
 
 
 def continuation(doc: Mapping[str, Any]) -> str:
-    """Return the turn that is asked about, on a line of its own."""
+    """Return the judged turn, on a line of its own."""
     return f"\n{(doc['response'] or {}).get('text', '')}"
 
 
 def process_opinion(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Opinion]:
-    """Return what the model says of one turn under the name of every metric; nothing for a placeholder."""
+    """Return the model's opinion of one turn under the name of every metric; nothing for a placeholder."""
     if doc["is_absent"]:
         return {}
     ((log_probability, _),) = results
@@ -209,7 +210,7 @@ def _rated(dialogues: Sequence[Dialogue], quality: str) -> list[tuple[Dialogue, 
 
 
 def _documents(dialogue: Dialogue, rating: float, context: str) -> list[dict[str, Any]]:
-    """Rows of the visible turns but the first, each on one line: a line break would look like the end of a turn."""
+    """Return rows of the visible turns except the first, each on one line: a line break would look like the end of a turn."""
     turns = [Turn(" ".join(turn.text.split()), turn.speaker) for turn in dialogue.turns if not is_blank(turn.text)]
     return [
         {

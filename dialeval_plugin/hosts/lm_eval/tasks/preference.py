@@ -1,7 +1,7 @@
-"""The tasks `cgdialog_preference`: responses, the comparisons that people made of them in pairs, and agreement with those.
+"""The tasks `cgdialog_preference`: responses, human pairwise comparisons of them, and agreement with those.
 
-A document is one response, judged by the prompt of the DSTC10 tasks, so that a response is judged once however many others it
-was compared with. The metrics join the responses of a comparison again.
+A document is one response, judged by the prompt of the DSTC10 tasks, so each response is judged once however many comparisons
+it is in. The metrics join the responses of a comparison again.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class JudgedResponse(NamedTuple):
     system: str
     score: float | None
     compared: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
-    """The system called B, and for each of `CRITERIA` the answers of the annotators."""
+    """The system called B, and the annotators' answers for each of `CRITERIA`."""
     unscored: str | None = None
 
 
 def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP) -> dict[tuple[str, str], PreferenceAgreement]:
-    """Return every statistic of every criterion, by (criterion, statistic), over the comparisons whose responses are here.
+    """Return every statistic of every criterion, by (criterion, statistic), over the comparisons with both responses present.
 
-    Fewer are, where the host was told to run a part of the documents only.
+    One may be missing if the host runs only part of the documents.
     """
     pairs = _pairs(items)
     first, second = [one.score for one, _, _ in pairs], [score for _, score, _ in pairs]
@@ -58,7 +58,7 @@ def agreements(items: Sequence[JudgedResponse], bootstrap: Bootstrap = BOOTSTRAP
 
 
 def _pairs(items: Sequence[JudgedResponse]) -> list[tuple[JudgedResponse, float | None, tuple[tuple[int, ...], ...]]]:
-    """Each comparison whose responses are both here: response A, the score of B, and the answers by criterion."""
+    """Return each comparison with both responses present: response A, the score of B, and the answers by criterion."""
     scores = {(item.dialogue, item.system): item.score for item in items}
     return [
         (item, scores[item.dialogue, other], votes)
@@ -69,7 +69,7 @@ def _pairs(items: Sequence[JudgedResponse]) -> list[tuple[JudgedResponse, float 
 
 
 def _metrics(items: Sequence[JudgedResponse], bootstrap: Bootstrap) -> dict[str, Estimate | float | Undefined]:
-    """The agreements; next to alpha, whose floor is not 0, what coin flips and most people earn."""
+    """Return the agreements; alpha, whose floor is not 0, comes with the values of coin flips and of most people."""
     figures: dict[str, Estimate | float | Undefined] = {}
     for (criterion, name), agreement in agreements(items, bootstrap).items():
         figures[f"{criterion}_{name}"] = agreement
@@ -81,7 +81,7 @@ def _metrics(items: Sequence[JudgedResponse], bootstrap: Bootstrap) -> dict[str,
 
 
 def _count(items: Sequence[JudgedResponse]) -> tuple[int, int]:
-    """Comparisons whose responses are here, and those of them of which both have a score."""
+    """Return the number of comparisons with both responses present, and of those with both scores."""
     pairs = _pairs(items)
     return len(pairs), sum(first.score is not None and second is not None for first, second, _ in pairs)
 
@@ -91,7 +91,7 @@ PREFERENCES = CorpusMetrics(
     _metrics,
     "relevance_voting_spearman",
     count=_count,
-    # Without an order of its own, the last digits of the coin flips' mean would depend on the number of processes.
+    # Without a fixed order, the last digits of the coin flips' mean would depend on the number of processes.
     sort_key=lambda item: (item.dialogue, item.system),
 )
 relevance_voting_spearman, relevance_voting_spearman_ci_low, relevance_voting_spearman_ci_high, n_scored = (
@@ -107,9 +107,9 @@ def preference_dataset(
 
     Args:
         dataset: the corpus: "dream", "esconv" or "msc".
-        when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the file.
-        group_sets: the group's corpora; one at least has to be there.
-        literal_log: read g off the log probabilities, as Huynh et al. print it.
+        when_absent: "fail", or "skip" for a task inside a group: the file then has one placeholder.
+        group_sets: the group's corpora; at least one must be there.
+        literal_log: compute g from the log probabilities, as printed by Huynh et al.
     """
     reading = reading_of(literal_log)
     groups: Any = {"when_absent": when_absent, "group_sets": group_sets, "group": "cgdialog_preference"}
@@ -135,7 +135,7 @@ def process_preferences(doc: Mapping[str, Any], results: Sequence[tuple[float, b
 
 
 def compared_with(dialogue: PreferenceDialogue, system: str) -> list[tuple[str, list[list[int]]]]:
-    """Return the comparisons in which a system's response is called A: the system called B, and a criterion's answers each."""
+    """Return the comparisons in which a system's response is called A: the system called B, and answers by criterion."""
     return [
         (row.second, [[OPTIONS.index(vote) for vote in row.votes[criterion]] for criterion in CRITERIA])
         for row in dialogue.comparisons
@@ -144,6 +144,6 @@ def compared_with(dialogue: PreferenceDialogue, system: str) -> list[tuple[str, 
 
 
 def _share_of_points(dialogue: PreferenceDialogue, system: str) -> float:
-    """The share of annotators who, asked about relevance, found the response good: what few-shot examples are labelled by."""
+    """Return the share of annotators who rated the response relevant, which gives few-shot examples their label."""
     n_votes = sum(len(row.votes["relevance"]) for row in dialogue.comparisons if system in (row.first, row.second))
     return sum(dialogue.points(system, "relevance")) / n_votes if n_votes else 0.0

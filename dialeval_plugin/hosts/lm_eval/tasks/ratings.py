@@ -1,4 +1,4 @@
-"""The tasks `dstc10_dialog`: rated responses and dialogues of DSTC10, the score of one, and its agreement with ratings."""
+"""The tasks `dstc10_dialog`: rated responses and dialogues of DSTC10, the score of each, and its agreement with ratings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FETCH = "Type `dialeval data fetch dstc10`, or name a folder that has them in D
 
 
 class Variant(NamedTuple):
-    """Another score of the same document, as that of the small model alone."""
+    """Another score of the same document, for example that of the small model alone."""
 
     name: str
     score: float | None
@@ -36,14 +36,14 @@ class Variant(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A document's score and what it is compared with. The last three fields are for readers of the logged samples."""
+    """A document's score, rating and cluster. The last three fields are for readers of the logged samples."""
 
     score: float | None
-    """None where the document is unscored."""
+    """The score; None if the document is unscored."""
     rating: float
     cluster: str
     unscored: str | None = None
-    """Why it is, where the scorer says so: a value of `scores.Reason`."""
+    """Reason for a missing score, if the scorer gives one: a value of `scores.Reason`."""
     variants: tuple[Variant, ...] = ()
     """The task's other scores."""
     percentile: float | None = None
@@ -88,12 +88,12 @@ def dstc10_dataset(
     """Build the data set of a task over one DSTC10 set.
 
     Args:
-        dataset: the set's code, as "tu".
-        rated_quality: the quality to compare with; without it the one that stands for overall quality in the set.
-        when_absent: "fail", or "skip" for a task inside a group: one placeholder then stands for the set, which has no
-            score and no part in the group's mean.
-        group_sets: codes of the group's sets; one at least has to be there.
-        literal_log: read g off the log probabilities, as the paper prints it.
+        dataset: the set's code, for example "tu".
+        rated_quality: the quality to compare with; by default the set's overall quality.
+        when_absent: "fail", or "skip" for a task inside a group: the set then has one placeholder, no score and no part in the
+            group's mean.
+        group_sets: codes of the group's sets; at least one must be there.
+        literal_log: compute g from the log probabilities, as printed in the paper.
     """
     reading = reading_of(literal_log)
     items = read_unless_absent(dataset, when_absent=when_absent, group_sets=group_sets)
@@ -101,27 +101,27 @@ def dstc10_dataset(
         return data_sets(test=[absent_document(dataset, reading)] * n_processes())
     entry = dstc10.find_set(dataset)
     quality = rated_quality or dstc10.overall_quality(items, entry)
-    # The published scale is the overall quality's; any other quality has the scale that its ratings show.
+    # The published scale is the overall quality's; for any other quality the scale is taken from its ratings.
     return data_sets(test=_documents(items, quality, entry.scale if quality == entry.overall else None, reading))
 
 
 def read_unless_absent(
     dataset: str, *, when_absent: str, group_sets: Sequence[str], group: str = "dstc10_dialog"
 ) -> list[Item] | None:
-    """Read a DSTC10 set, or return None where it is not on this machine and may be left out of its group."""
+    """Read a DSTC10 set, or return None if it is not on this machine and its group may leave it out."""
     return unless_absent(dstc10.read, dataset, when_absent=when_absent, group_sets=group_sets, group=group, advice=_FETCH)
 
 
 @task_data()
 def mini_dataset(*, literal_log: bool | str = False) -> dict[str, Any]:
-    """Build the data set over the test split of the embedded corpus, whose ratings are by construction."""
+    """Build the data set over the test split of the embedded corpus, whose ratings are set by construction."""
     return data_sets(test=_documents(mini.read_examples(split="test"), mini.QUALITY, (0.0, 1.0), reading_of(literal_log)))
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Judged]:
-    """Return g or the scorer's score, the rating and the cluster of one document by metric; nothing for a placeholder.
+    """Return by metric g or the scorer's score, the rating and the cluster of one document; nothing for a placeholder.
 
-    g is None where the model gave neither answer any probability: such a document is unscored.
+    g is None if the model gave neither answer any probability: such a document is unscored.
     """
     return {} if doc["is_absent"] else judged(doc, judgement(doc, results))
 
@@ -151,7 +151,7 @@ def _documents(
 
 
 def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]:
-    """Pair the items with the mean of their raters; those that nobody rated are left out, with a warning."""
+    """Pair the items with the mean of their raters; items without a rating are left out, with a warning."""
     with_quality = [item for item in items if quality in item.ratings]
     rated = [(item, rating) for item in with_quality if (rating := mean_rating(item, quality)) is not None]
     if not rated:
@@ -162,7 +162,7 @@ def rated_items(items: Sequence[Item], quality: str) -> list[tuple[Item, float]]
 
 
 def reading_of(literal_log: bool | str) -> GEvalReading:
-    """Return how probabilities are read, from a task's switch `literal_log`."""
+    """Return how probabilities are read, from a task's option `literal_log`."""
     is_literal = from_text(str(literal_log), bool)
     check_value("--metadata", "literal_log", is_literal, bool)
     return "literal_log" if is_literal else "probabilities"

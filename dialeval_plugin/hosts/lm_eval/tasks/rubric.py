@@ -1,4 +1,4 @@
-"""A task of the user's own: the model under test answers a rubric about rated responses or dialogues."""
+"""A custom task: the model under test answers a rubric about rated responses or dialogues."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .task_data import task_data
 
 @task_data()
 def rubric_dataset(*, entry: RubricEntry, data: str, rated_quality: str | None = None) -> dict[str, Any]:
-    """Build the data set of a task, one document a rated item.
+    """Build the data set of a task, one document per rated item.
 
     Args:
-        entry: the rubric, as a file has it.
+        entry: the rubric, as in a rubric file.
         data: file of responses with ratings, or name of a rated set.
-        rated_quality: the quality to compare with; by default the one that there is.
+        rated_quality: the quality to compare with; by default the only one.
     """
     prompt = rubric_prompt(entry)
     items = _rated(data, entry["level"])
@@ -51,7 +51,7 @@ def rubric_dataset(*, entry: RubricEntry, data: str, rated_quality: str | None =
 
 
 def _rated(data: str, level: Level) -> Sequence[Item]:
-    """The items of a set, or of a file, with their ratings."""
+    """Return the items of a set, or of a file, with their ratings."""
     if not (path := Path(data)).exists():
         return next(iter(read_set(data).values()))
     if not is_table(path) and identify(path) is not None:
@@ -78,7 +78,7 @@ def _document(prompt: ScoringPrompt, entry: RubricEntry, item: Item, quality: st
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Judged]:
-    """Return the answer of the model under test, or a scorer's score, the rating and the cluster under each metric's name."""
+    """Return by metric the tested model's answer, or a scorer's score, the rating and the cluster."""
     if (verdict := verdict_of(results)) is None:
         prompt, text = rubric_prompt(json.loads(doc["options"])), results[0]
         answer = Unscored(Reason.API_ERROR) if text is None else prompt.read(text, doc["prompt"], item_of(doc))

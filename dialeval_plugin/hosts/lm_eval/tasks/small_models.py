@@ -1,7 +1,7 @@
-"""The tasks `slide` and `dre`: a small model judges the responses first, the language model under test after it.
+"""The tasks `slide` and `dre`: a small model judges the responses first, then the language model under test.
 
-The small model runs once over all documents of a task, when the host asks for them, and its numbers are columns of the
-documents. It is named in `--metadata '{"slm": "FOLDER"}'`, like the methods' options.
+The small model runs once over all documents when the host requests them, and its numbers are columns of the documents. It is
+named in `--metadata '{"slm": "FOLDER"}'`, like the methods' options.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .ratings import RATINGS, Judged, Variant, rated_items, read_unless_absent
 from .task_data import n_processes, task_data
 
 HOST_MODEL_PLACEHOLDER = DryRunLanguageModel(identity="host")
-"""Stands for the model under test, which the host asks and names in its own records."""
+"""Placeholder for the model under test, which the host runs and records."""
 
 ColumnFunction = Callable[..., list[dict[str, Any]]]
 
@@ -44,7 +44,7 @@ _COLUMNS = (
     *("cluster", "prompt", "plain_prompt", "signature", "slm_unscored", "slm_detail", "options"),
     *("rating", *_NUMBERS, "is_absent", "max_gen_toks"),
 )
-"""Those of the other of the two tasks are there and empty."""
+"""Columns of the documents of both tasks; those of the other task are empty."""
 
 
 def set_documents(
@@ -61,12 +61,13 @@ def set_documents(
 
     Args:
         task: name of the task's group.
-        columns: makes the task's own columns of examples and options, one dictionary an example.
-        dataset: the set's code, as "tu"; "mini" for the test split of the embedded corpus, whose ratings are by construction.
-        rated_quality: as of `dstc10_dataset`.
-        when_absent: the same.
-        group_sets: the same.
-        **options: the method's.
+        columns: makes the task's own columns from examples and options, one dictionary per example.
+        dataset: the set's code, for example "tu"; "mini" for the test split of the embedded corpus, with ratings by
+            construction.
+        rated_quality: see `dstc10_dataset`.
+        when_absent: see `dstc10_dataset`.
+        group_sets: see `dstc10_dataset`.
+        **options: options of the method.
     """
     items: Sequence[Item] | None
     if dataset == "mini":
@@ -94,11 +95,11 @@ def dre_columns(
     clamp: bool | Sequence[float] | None = None,
     clip: bool = False,
 ) -> list[dict[str, Any]]:
-    """Let the small model judge examples, and return both prompts and what `dre_results` needs; options as of `dre`."""
+    """Let the small model judge examples; return both prompts and the inputs of `dre_results`. Options as in `dre`."""
     scorer = DreScorer(HOST_MODEL_PLACEHOLDER, slm, ablation=True, eq26=eq26, clamp=clamp, clip=clip)
     rows = []
     for pending in scorer.prepare(examples):
-        # A document without the small model's numbers is asked all the same: the host has no way to leave it out.
+        # A document without the small model's numbers is prompted too: the host has no way to leave it out.
         requests = pending.requests or (PLAIN.request(cast("Example", pending.item)),) * 2
         plain, interior = cast("Sequence[Request]", requests)
         rows.append(
@@ -124,7 +125,7 @@ def slide_columns(
     round3: bool = False,
     normalise: Literal["training"] = "training",
 ) -> list[dict[str, Any]]:
-    """Let the small model judge examples, and return SLIDE's prompt and what `slide_results` needs; options as of `slide`."""
+    """Let the small model judge examples; return SLIDE's prompt and the inputs of `slide_results`. Options as in `slide`."""
     if normalise != "training":
         raise InputError(
             f"slide: normalise={normalise!r} needs all scores of a run, and a task has one document's. "
@@ -157,14 +158,14 @@ def slide_dataset(**settings: Any) -> dict[str, Any]:
 
 
 class PromptTask(generation_task()):  # type: ignore[misc]  # the host is not typed
-    """A task with stop strings for models that continue a text; one that answers in a chat template ends by itself."""
+    """A task with stop strings for models that continue a text; a model with a chat template ends by itself."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
         self._stop = self.config.generation_kwargs["until"]
 
     def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **kwargs: Any) -> Any:
-        """The host's request; other stop strings, of the run's `--gen_kwargs`, stay."""
+        """Return the host's request; other stop strings from the run's `--gen_kwargs` stay."""
         request = super().construct_requests(doc, ctx, **kwargs)
         if isinstance(request, list):
             (request,) = request
@@ -175,19 +176,19 @@ class PromptTask(generation_task()):  # type: ignore[misc]  # the host is not ty
 
 
 class DreTask(PromptTask):
-    """A task that asks two prompts about each document, the columns `prompt` and `plain_prompt`.
+    """A task with two prompts per document, the columns `prompt` and `plain_prompt`.
 
-    The host's own tasks make one request of a document. Two documents an example would count every example twice, and
-    `--limit` could ask one prompt without the other.
+    The host's own tasks make one request per document. Two documents per example would count every example twice, and `--limit`
+    could separate the two prompts.
     """
 
     def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **kwargs: Any) -> list[str]:
-        """The text of both prompts, in the chat template where the run applies one."""
+        """Return the text of both prompts, in the run's chat template if it applies one."""
         build = super().fewshot_context
         return [build({**doc, "prompt": prompt}, *args, **kwargs) for prompt in (doc["prompt"], doc["plain_prompt"])]
 
     def construct_requests(self, doc: Mapping[str, Any], ctx: Sequence[str], **kwargs: Any) -> list[Instance]:
-        """One request for each prompt, with the number of tokens of its answer unless the run's `--gen_kwargs` give another."""
+        """Return one request per prompt, with its token limit unless the run's `--gen_kwargs` give another."""
         requests = []
         for index, (prompt, max_tokens) in enumerate(zip(ctx, doc["max_gen_toks"], strict=True)):
             request = super().construct_requests(doc, prompt, **kwargs)
@@ -200,7 +201,7 @@ class DreTask(PromptTask):
 def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
     """Return, for every variant and metric, the score, the rating and the cluster of one document of `dre_dataset`.
 
-    `results` are the answers to the interior and the plain prompt; None where the model gave none.
+    `results` are the answers to the interior and the plain prompt; None for a missing answer.
     """
     if doc["is_absent"]:
         return {}
@@ -214,7 +215,7 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
     small = _small_model_row(doc)
     rows = rows_of_answers(refinement, small, read)
     of_variants = {name: rows["interior" if name in INTERIOR_VARIANTS else "plain"] for name in DRE_VARIANTS}
-    # A plain answer alone gives `non_dre` only: what is missing for `ex_dre` is the small model's score.
+    # A plain answer alone gives only `non_dre`: `ex_dre` lacks the small model's score.
     answers = {name: row if isinstance(row, Unscored) else small for name, row in of_variants.items()}
     return _judged(doc, {name: _value(row, name) for name, row in of_variants.items()}, answers)
 
@@ -222,8 +223,7 @@ def dre_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[s
 def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
     """Return the same for a document of `slide_dataset` and the answer to SLIDE's prompt.
 
-    The variant `llm` is Score_LLM alone, in [0, 1], or the score of a scorer that answers in its place, and `slm` Score_SLM
-    alone.
+    The variant `llm` is Score_LLM alone, in [0, 1], or a scorer's score in its place; `slm` is Score_SLM alone.
     """
     if doc["is_absent"]:
         return {}
@@ -244,7 +244,7 @@ def slide_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> dict
 
 
 def _judged(doc: Mapping[str, Any], scores: Mapping[str, float | None], answers: Mapping[str, object]) -> dict[str, Judged]:
-    """The first of the scores under the name of every metric, the others as its variants; `answers` say why one is missing."""
+    """Return the first score by metric, the others as its variants; `answers` give reasons for missing scores."""
 
     def variant(name: str, score: float | None) -> Variant:
         if score is None and isinstance(failure := answers[name], Unscored):
@@ -280,7 +280,7 @@ def _row(item: Item, quality: str, **own: Any) -> dict[str, Any]:
 
 
 def _placeholder(dialogue_set: str) -> dict[str, Any]:
-    """A set that is not on this machine: the host cannot build a task without a document, and asks about it."""
+    """Return the document of an absent set: the host cannot build a task without one, and sends a request for it."""
     empty = documents.absent_item(dialogue_set)
     text = PLAIN.render(empty)
     columns = {"prompt": text, "plain_prompt": text, "max_gen_toks": [PLAIN.max_tokens] * 2}

@@ -1,4 +1,4 @@
-"""Common parts of the data sets of our tasks: the user's options, the guard of the host's cache, and sets that are absent.
+"""Common parts of our tasks' data sets: the user's options, the guard of the host's cache, and absent sets.
 
 The host calls `custom_dataset` with the task's metadata, its `dataset_kwargs`, the user's `--metadata` and the model's
 arguments, all as keywords.
@@ -28,21 +28,21 @@ Set = TypeVar("Set")
 
 _MODULES = ("ratings", "fed", "preference", "opinions", "classification", "breakdown", "rubric", "small_models")
 DESCRIPTION = "dialeval"
-"""Key of a task's metadata with its method, data set, level, quality, kind and direction, and names its data."""
+"""Key in a task's metadata for its method, data set, level, quality, kind and direction, and names of its data."""
 _HOSTS = ("version", "config_source")
 _OF_GROUPS = ("when_absent", "group_sets")
-"""Not for a user to type, also where a task file gives them not."""
+"""Options for task groups; users cannot set them even if a task file does not."""
 _known: set[str] = set()
 """Names of the options of all our tasks."""
 
 
 def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
-    """Make a function what a task file may name as `custom_dataset`: of the host's keywords it gets those that it takes.
+    """Make a function usable as `custom_dataset` in a task file: it gets those of the host's keywords that it takes.
 
-    `--metadata` is for all tasks of a run. A name that no task of this package takes is an error; one that others take has no
-    effect, which is said. What else comes may be of the task file or, in a run that `current_run` does not know, an argument
-    of the model: such a name is an error only where it is nearly that of an option, and no model that is imported takes it.
-    `others` are functions that the function hands its keywords on to.
+    `--metadata` applies to all tasks of a run. A name that no task of this package takes is an error; one that only other tasks
+    take has no effect and is reported. Other keywords may come from the task file or, in a run that `current_run` does not
+    know, from the model's arguments: such a name is an error only if it resembles an option and no imported model takes it.
+    `others` are functions to which the function passes its keywords.
     """
 
     def decorate(build: Build) -> Build:
@@ -55,7 +55,7 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
             guard_cache()
             note_runs()
             versions.leave_out_standard_errors()
-            # What the task file says of itself stands apart from what a user or a model's argument of the same name says.
+            # The task file's own description is kept apart from options or model arguments of the same name.
             of_task: dict[str, Any] = keywords.pop(DESCRIPTION, {})
             _check(keywords, takes.difference(of_task))
             return build(**{name: value for name, value in {**keywords, **of_task}.items() if name in takes})
@@ -78,7 +78,7 @@ def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
     others = sorted((typed | meant) - takes)
     if not others:
         return
-    # Nor is what the task file gives.
+    # A value given by the task file is not an option for users either.
     for_users = sorted(takes.difference(keywords.keys() - typed if typed else (), _OF_GROUPS))
     task = Path(str(keywords.get("config_source", "task"))).stem
     check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
@@ -87,7 +87,7 @@ def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
 
 
 def _arguments_of_models() -> set[str]:
-    """Names of the arguments of every model whose class is imported, that of the run among them."""
+    """Return names of the arguments of every imported model class, including the run's."""
     from lm_eval.api.model import LM
 
     classes = [LM]
@@ -99,9 +99,9 @@ def _arguments_of_models() -> set[str]:
 def unless_absent(
     read: Callable[[str], Set], dataset: str, *, when_absent: str, group_sets: Sequence[str], group: str, advice: str
 ) -> Set | None:
-    """Read a set, or return None where it is not on this machine and may be left out of its group.
+    """Read a set, or return None if it is not on this machine and its group may leave it out.
 
-    It may be where `when_absent` is "skip" and one at least of `group_sets` is there. `advice` says how to get a set.
+    It may be left out if `when_absent` is "skip" and at least one of `group_sets` is there. `advice` says how to get a set.
     """
     try:
         return read(dataset)
@@ -122,5 +122,5 @@ def unless_absent(
 
 
 def n_processes() -> int:
-    """How many placeholders an absent set needs: the host deals the documents out and fails where a process gets none."""
+    """Return the number of placeholders that an absent set needs: the host fails if a process gets no document."""
     return max(1, int(os.environ.get("WORLD_SIZE", "1")))
