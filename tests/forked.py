@@ -47,8 +47,9 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command as `subprocess.run` does, with its output captured as text.
 
-    On Linux a command of this environment's Python (`-m`, `-c` or an installed script) is forked, but for the first two with
-    the same variables: those start from nothing, as a user's do.
+    On Linux a command of this environment's Python (`-m`, `-c` or an installed script) is forked where OMP_NUM_THREADS is 1, as
+    the Makefile sets it: else imports start threads, which a fork would lose. The first two commands with the same variables
+    start from nothing, as a user's do.
 
     Raises:
         subprocess.TimeoutExpired: the command took longer than `timeout` seconds and was killed.
@@ -64,7 +65,8 @@ def _server(words: Sequence[str], env: Mapping[str, str]) -> _Server | None:
     python = Path(sys.executable)
     is_python = words[0] == str(python) and words[1] in {"-m", "-c"}
     is_script = Path(words[0]).parent == python.parent and not Path(words[0]).name.startswith("python")
-    if sys.platform != "linux" or not (is_python or is_script) or not Path(env["HOME"]).is_dir():
+    can_fork = sys.platform == "linux" and env.get("OMP_NUM_THREADS") == "1"
+    if not can_fork or not (is_python or is_script) or not Path(env["HOME"]).is_dir():
         return None
     read = {name: value for name, value in env.items() if name not in READ_LATE and not name.startswith("DIALEVAL_")}
     if hosts := [place for place in env.get("PYTHONPATH", "").split(os.pathsep) if (Path(place) / "lm_eval").exists()]:
@@ -117,7 +119,7 @@ class _Server:
 def _number(connection: socket.socket) -> int:
     """Read the number of the process, or its exit status."""
     answer = connection.recv(8)
-    assert answer, "the server has ended; what it said stands on stderr"
+    assert answer, "the server has ended; its message is on stderr"
     return int.from_bytes(answer, "little", signed=True)
 
 

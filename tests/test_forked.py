@@ -35,7 +35,13 @@ def environment(folder: Path) -> dict[str, str]:
     (folder / "site" / "own.py").write_text("name = 'own'\n")
     (folder / "site" / "mark.py").touch()
     (folder / "site" / "sitecustomize.py").write_text("import os; os.environ['SAW'] = 'sitecustomize'\n")
-    return {**os.environ, "HOME": str(folder), "PYTHONPATH": str(folder / "site"), "HF_HUB_OFFLINE": "1"}
+    return {
+        **os.environ,
+        "HOME": str(folder),
+        "PYTHONPATH": str(folder / "site"),
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)
