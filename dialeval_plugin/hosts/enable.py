@@ -1,8 +1,8 @@
 """`dialeval enable`: plain `lm_eval` and plain `evaluate.load` know our names in every process of the environment.
 
-Two files in the environment's site-packages do it: a `.pth` line that puts a finder in place when Python starts, and a copy
-of `startup_hook.py` that the finder imports when a process imports a host, and not before. Nothing of the hosts is changed
-on disk. Each file says who wrote it; a file that does not is left alone.
+It writes two files to the environment's site-packages: a `.pth` line that installs a finder when Python starts, and a copy of
+`startup_hook.py`, which the finder imports only when a process imports a host. The hosts' files are not changed. Each of our
+files names its author; a file of that name by anyone else is left alone.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ class Status(NamedTuple):
 
 
 def site_folder() -> Path:
-    """The site-packages folder of the environment that runs this."""
+    """Return the site-packages folder of the running environment."""
     return Path(sysconfig.get_path("purelib"))
 
 
 def enable(folder: Path | None = None) -> list[Change]:
-    """Write the files into a site folder, by default the environment's own; those that are as they should be stay.
+    """Write the files into a site folder, by default the environment's own; correct files stay unchanged.
 
     Raises:
-        InputError: a file of that name is there that we did not write.
-        MissingPrerequisite: the folder cannot be written; the message says what to type instead.
+        InputError: a file of that name exists that we did not write.
+        MissingPrerequisite: the folder cannot be written; the message gives the command to use instead.
     """
     changes = []
     for path, text in _files(folder or site_folder()).items():
@@ -85,10 +85,10 @@ def enable(folder: Path | None = None) -> list[Change]:
 
 
 def disable(folder: Path | None = None) -> list[Change]:
-    """Remove the files again, the line that runs the other one first.
+    """Remove the files, first the line that runs the other one.
 
     Raises:
-        InputError: a file of that name is there that we did not write, or cannot be removed.
+        InputError: a file of that name exists that we did not write, or cannot be removed.
     """
     changes = []
     for path in reversed(_files(folder or site_folder())):
@@ -106,7 +106,7 @@ def disable(folder: Path | None = None) -> list[Change]:
 
 
 def status(folder: Path | None = None) -> Status:
-    """Compare the files with what `enable` would write and, where they are in use, import the hosts to see them work."""
+    """Compare the files with those that `enable` would write and, if they are in use, check them by importing the hosts."""
     folder = folder or site_folder()
     files = _files(folder)
     present = {path: _owned_text(path) for path in files}
@@ -120,7 +120,7 @@ def status(folder: Path | None = None) -> Status:
     for module in (*startup_hook.STEPS, HOOK):
         try:
             importlib.import_module(module)
-        except Exception as error:  # a host that is damaged may fail with anything, and this is where one looks
+        except Exception as error:  # a damaged host may raise anything, and `status` is there to report it
             problems.append(f"{module}: {type(error).__name__}: {error}")
     failures = getattr(sys.modules.get(HOOK), "failures", [])
     return Status(folder, "enabled", (*problems, *failures))
@@ -128,7 +128,7 @@ def status(folder: Path | None = None) -> Status:
 
 def _files(folder: Path) -> dict[Path, str]:
     hook = MARK + Path(startup_hook.__file__).read_text(encoding="utf-8")
-    # A line of a .pth file is run if it begins with "import".
+    # Python runs a line of a .pth file if it begins with "import".
     return {folder / f"{HOOK}.py": hook, folder / f"{HOOK}.pth": f"{MARK}import sys; exec({_LINE!r})\n"}
 
 

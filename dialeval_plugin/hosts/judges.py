@@ -1,4 +1,4 @@
-"""Turns the strings that name a language model, at any door, into the judge or the language model that a scorer takes."""
+"""Conversion of option strings that name a language model into the judge or language model that a scorer takes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from dialeval_plugin.llm.language_model import LanguageModel
 from .registration import importing
 
 REPLAY_JUDGE = "replay-judge"
-"""The name under which stored verdicts stand in for a language model."""
+"""Name that selects stored verdicts in place of a language model."""
 
 Answers: TypeAlias = str | Path | bool | None
-"""Where answers are kept: a file, the user's file (None and True), or nowhere (False)."""
+"""File that keeps answers: a path, the user's default file (None and True), or none (False)."""
 
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """How each door names the language model that a scorer asks.
+    """Options that name the language model of a scorer, in every interface.
 
     Attributes:
-        llm: name of any lm-eval model: hf, vllm, local-chat-completions, ...; in Python also a loaded one.
-        llm_args: arguments of the model in lm-eval's syntax, for example pretrained=gpt2,dtype=float32.
-        answers: file that stores the model's answers; by default the user's own file. false: none are stored.
+        llm: any lm-eval model by its name: hf, vllm, local-chat-completions, ...; in Python also a loaded model.
+        llm_args: its arguments in lm-eval's syntax, for example pretrained=gpt2,dtype=float32.
+        answers: file that keeps its answers; by default the user's own, and false keeps none.
     """
 
     llm: str | None = None
@@ -40,16 +40,16 @@ class JudgeOptions:
 
 
 _PROMPTS = {"cascade": "dre"}
-"""By scorer the prompt that asks about more than engagingness."""
+"""For some scorers, the name of another scorer whose prompt rates more than engagingness."""
 _LLM_OPTIONS = tuple(field.name for field in fields(JudgeOptions) if field.name != "llm")
 
 
 def judge_from_options(
     llm: object, llm_args: str = "", *, prompt: str, answers: Answers = None, level: Level = "turn"
 ) -> Scorer:
-    """Return the judge that asks `llm` with one of our prompts; one that is a judge already is returned as it is.
+    """Return a judge that prompts `llm` with one of our prompts; a judge is returned unchanged.
 
-    Whole dialogues are judged by `dialogue_rating`: the papers' other prompts ask about responses.
+    Whole dialogues are judged by `dialogue_rating`: the papers' other prompts are about responses.
     """
     if isinstance(llm, Scorer):
         _refuse_options(llm_args, answers, "the judge given as llm is loaded already. Leave {} out.")
@@ -67,10 +67,10 @@ def judge_from_options(
 def language_model_from_options(
     llm: object, llm_args: str = "", *, answers: Answers = None, otherwise: str = "a language model"
 ) -> LanguageModel:
-    """Return the lm-eval model that `llm` names (`hf`, `vllm`, `local-chat-completions`, ...), or `llm` where it is a model.
+    """Return the lm-eval model that `llm` names (`hf`, `vllm`, `local-chat-completions`, ...), or `llm` if it is a model.
 
-    `llm_args` are its arguments as lm-eval writes them, for example `pretrained=gpt2,dtype=float32`; `otherwise` is what else
-    `llm` might have been, for the message.
+    `llm_args` are its arguments in lm-eval's syntax, for example `pretrained=gpt2,dtype=float32`; `otherwise` names the
+    alternative to a model in the error message.
     """
     if callable(getattr(llm, "generate", None)):
         _refuse_options(llm_args, answers, "the model given as llm is loaded already. Leave {} out.")
@@ -84,7 +84,7 @@ def language_model_from_options(
 
 
 def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, dry_run: bool = False) -> CachedLanguageModel:
-    """Load an lm-eval model whose answers are kept and whose usage is counted; in a dry run it is not asked."""
+    """Load an lm-eval model whose answers are kept and whose usage is counted; a dry run sends no requests."""
     if llm == REPLAY_JUDGE:
         return CachedLanguageModel(_replayed(llm_args), None)
     # Before the model, which may take minutes to load.
@@ -97,7 +97,7 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
 
 
 def _replayed(llm_args: str) -> LanguageModel:
-    """The model of stored verdicts, by the arguments of the lm-eval model of its name."""
+    """Return the model of stored verdicts, from the arguments of the lm-eval model of the same name."""
     from dialeval_plugin.methods.judging.replay import ReplayedLanguageModel
 
     with importing("lm_eval"):
@@ -116,7 +116,7 @@ def _refuse_options(llm_args: str, answers: Answers, problem: str, where: str = 
 
 
 def scorer_options(name: str) -> list[str] | None:
-    """Names of the options that `load_scorer_with_judge` takes for the scorer `name`; None where it takes any."""
+    """Return the names of the options that `load_scorer_with_judge` takes for the scorer `name`; None if it takes any."""
     known = option_kinds(scorer_factory(name))
     return known if known is None else [*known, *(_LLM_OPTIONS if "llm" in known else ())]
 
@@ -124,8 +124,8 @@ def scorer_options(name: str) -> list[str] | None:
 def load_scorer_with_judge(name: str, options: Mapping[str, Any]) -> Scorer:
     """Make the scorer `name`; strings under `llm` and `llm_args` become the language model that they name.
 
-    A scorer that does not prompt it itself gets a judge, with the prompt of the scorer's name, or that in `_PROMPTS`. Answers
-    are kept in the file `answers`; the user's own is the default, and False keeps none.
+    A scorer that does not prompt the model itself gets a judge, with the prompt of the scorer's name or the one in `_PROMPTS`.
+    Answers are kept in the file `answers`; the user's own is the default, and False keeps none.
     """
     # Before the language model, which may take minutes to load.
     check_names(name, options, scorer_options(name))

@@ -1,7 +1,7 @@
-"""Makes the hosts know our names, in this process: lm-eval 0.4.13 has no plugins of its own, and `evaluate` asks its hub.
+"""Registration of our names with the hosts, in this process: lm-eval 0.4.13 has no plugins, and `evaluate` looks on its hub.
 
-Everything here is idempotent, and leaves alone what the host or the user has set. Where a host is not installed, `importing`
-says what to install.
+Every function is idempotent and keeps values set by the host or the user. If a host is not installed, `importing` says what to
+install.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MODELS = {
 
 @contextmanager
 def importing(host: Literal["lm_eval", "evaluate"]) -> Iterator[None]:
-    """Import a host, and what is imported from it inside the `with`; a failure says what to install."""
+    """Import a host, or parts of it, inside the `with` block; a failed import says what to install."""
     with resources.importing(_HOSTS[host], host):
         importlib.import_module(host)
         yield
@@ -35,7 +35,7 @@ def importing(host: Literal["lm_eval", "evaluate"]) -> Iterator[None]:
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Let an attribute of the host's have another value until the block ends."""
+    """Replace the value of a host's attribute until the block ends."""
     before = getattr(owner, name, None)
     setattr(owner, name, value)
     try:
@@ -46,8 +46,8 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 def register() -> None:
     """Register our models and our task folder with lm-eval."""
-    # First of all: the host fills its metric registry when it is asked for a metric while the registry is empty. Anything
-    # that registers before leaves it without `mean`, `acc` and the rest.
+    # This comes first: the host fills its metric registry when a metric is requested while the registry is empty. If anything
+    # were registered before, it would lack `mean`, `acc` and the rest.
     importlib.import_module("lm_eval.api.metrics")
     register_models()
     include_tasks()
@@ -55,8 +55,8 @@ def register() -> None:
 
 
 def register_models() -> None:
-    """Add our models to the host's registry; a name that is there already stays what it is."""
-    # Importing this fills the host's registry, which it would no longer do by itself once ours is in there.
+    """Add our models to the host's registry; names that it already has keep their models."""
+    # This import fills the host's registry; it would not fill itself once our models are in it.
     importlib.import_module("lm_eval.models")
     from lm_eval.api.registry import model_registry
 
@@ -67,10 +67,10 @@ def register_models() -> None:
 
 @functools.cache
 def include_tasks() -> None:
-    """Let every `TaskManager` that indexes the host's own tasks index ours as well; a user's folder still comes last and wins.
+    """Let every `TaskManager` that indexes the host's own tasks index ours too; a user's folder comes last and overrides both.
 
-    The host's command line takes one folder for `--include_path`, and the user may want it for another. Tasks of the user's
-    may name our scorer.
+    The host's command line takes only one folder for `--include_path`, and the user may need it. Tasks of the user's may name
+    our scorer.
     """
     from lm_eval.tasks.manager import TaskManager
 
@@ -95,10 +95,10 @@ def include_tasks() -> None:
 
 @functools.cache
 def find_metrics() -> None:
-    """Let plain `evaluate.load("slide")` find our metrics in this package, with no look at the hub.
+    """Let plain `evaluate.load("slide")` find our metrics in this package, without access to the hub.
 
-    What the host puts first stays first: a script or folder of that name in the working directory, and a revision or module
-    type that asks for something else.
+    The host's own order stays: a script or folder of that name in the working directory comes first, and so does a given
+    revision or other module type.
     """
     loading: Any = importlib.import_module("evaluate.loading")
     original = loading.evaluation_module_factory

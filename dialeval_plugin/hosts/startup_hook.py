@@ -1,8 +1,8 @@
-"""Has dialeval-plugin add its names to a host's module, right after Python has imported that module.
+"""Import hook that adds dialeval-plugin's names to a host's module right after Python has imported it.
 
-`dialeval enable` copies this file into the environment's site-packages, beside a line that imports it when a process
-imports one of the host's modules below, and no earlier: a process that does not use a host pays nothing. Whatever goes
-wrong is kept in `failures` for `dialeval status`, and never stops an import.
+`dialeval enable` copies this file into the environment's site-packages, next to a line that imports it only when a process
+imports one of the host's modules below; other processes are not slowed down. Errors are kept in `failures` for `dialeval
+status`, and never stop an import.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 
-TYPE_CHECKING = False  # the copy has to work without the package, and needs no more than this
+TYPE_CHECKING = False  # the copy must work without the package, and needs nothing else for types
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from typing import Any
@@ -28,7 +28,7 @@ _asking: set[str] = set()
 
 
 def find_spec(name: str) -> ModuleSpec | None:
-    """Return what the other finders find under `name`, with a loader that adds our names once the module has been executed."""
+    """Return the spec that the other finders return for `name`, with a loader that adds our names after the module has run."""
     if name in _asking:
         return None
     _asking.add(name)
@@ -48,7 +48,7 @@ def _wrap(name: str, loader: Any) -> None:
     execute = loader.exec_module
 
     def execute_and_add(module: object) -> None:
-        # The loader stays the host's own, and is as it was before anything of ours runs.
+        # The loader stays the host's own, restored before any of our code runs.
         del loader.exec_module
         execute(module)
         _add_names(name)

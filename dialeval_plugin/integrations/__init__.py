@@ -1,1 +1,1 @@
-"""Adapters for hosts of evaluation and of traces, one module a host, which imports the host; nothing else here does."""
+"""Adapters for evaluation and tracing hosts, one module per host; only that module imports the host."""

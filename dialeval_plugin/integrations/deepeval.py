@@ -1,4 +1,4 @@
-"""A metric of DeepEval for conversations: `evaluate(test_cases, [DialevalMetric("general", threshold=0.5)])`."""
+"""A DeepEval metric for conversations: `evaluate(test_cases, [DialevalMetric("general", threshold=0.5)])`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .evaluation import Evaluator
 
 
 class DialevalMetric(BaseConversationalMetric):  # type: ignore[misc]
-    """The mean score of a test case's answers, and why the worst has its own; see `Evaluator`.
+    """The mean score of a test case's answers, and why the worst has its score; see `Evaluator`.
 
-    A test case passes from `threshold` on, up to it where lower is better. One without a score has an error, and fails.
+    A test case passes if it is at least `threshold`, or at most where lower is better. Without a score it has an error, and
+    fails.
     """
 
     def __init__(self, name: str | Evaluator, threshold: float | None, **options: Any) -> None:
-        # DeepEval makes a metric for each test case, of the attributes that are called as the arguments are.
+        # DeepEval copies a metric for each test case, from attributes named like the arguments.
         self.name = name if isinstance(name, Evaluator) else Evaluator(name, options, takes_mean=True)
         self.threshold, self._scorer = threshold, self.name.scorer
 
@@ -37,7 +38,7 @@ class DialevalMetric(BaseConversationalMetric):  # type: ignore[misc]
         return await asyncio.to_thread(self.measure, test_case)
 
     def is_successful(self) -> bool | None:
-        """Return whether the test case passes; None without a threshold."""
+        """Whether the test case passes; None without a threshold."""
         self.success: bool | None = super().is_successful()
         if self._scorer.orientation == "lower" and self.score is not None and self.threshold is not None:
             self.success = self.score <= self.threshold

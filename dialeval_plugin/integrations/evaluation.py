@@ -1,4 +1,4 @@
-"""Adapters: a conversation in the layout of a host becomes an evaluation, which the host records in its way."""
+"""Common part of the adapters: conversations in a host's layout become evaluations, which the host records."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Evaluation(NamedTuple):
     """A host's record of one conversation."""
 
     name: str
-    """Name of the scorer; of one that is made of several, of the one that gave the score."""
+    """Name of the scorer; for a combined scorer, of the one that gave the score."""
     value: float | None
-    """Mean score of the answers that have one; None where none has."""
+    """Mean score of the scored answers; None if no answer has a score."""
     reason: str
-    """Why there is no value, as `Reason` has it, `no_answer` or `unreadable`; "" where there is one."""
+    """Why there is no value: a `Reason`, `no_answer` or `unreadable`; "" if there is one."""
     explanation: str
-    """Why the worst answer has its score, or why there is no value; "" of a scorer that explains nothing."""
+    """Why the worst answer has its score, or why there is no value; "" from a scorer without explanations."""
     details: dict[str, Any]
     """`signature`; `scored` and `unscored`, numbers of answers; the other columns of the worst answer."""
 
@@ -37,14 +37,14 @@ class Evaluator:
     """Makes evaluations; several threads may call one.
 
     Args:
-        name: of the scorer.
-        options: of the scorer; and `turns`, which turns of a conversation are its answers, "assistant", "all" (but the first)
-            or "last"; by default the assistant's, or all where a conversation has neither a user nor an assistant.
+        name: name of the scorer.
+        options: options of the scorer; and `turns`, the turns of a conversation to score: "assistant", "all" (but the first) or
+            "last"; by default the assistant's, or all in a conversation with neither a user nor an assistant.
         takes_mean: whether the host takes one mean over all conversations.
 
     Raises:
-        InputError: there is no such scorer or option; or the scorer needs all conversations at once, or has no common scale
-            where a mean is taken.
+        InputError: there is no such scorer or option; the scorer needs all conversations at once; or the host takes a mean and
+            the scores have no common scale.
     """
 
     def __init__(self, name: str, options: Mapping[str, Any], *, takes_mean: bool = False) -> None:
@@ -64,7 +64,7 @@ class Evaluator:
         return [one._replace(details={"signature": str(scores.signature), **one.details}) for one in made]
 
     def of_spans(self, spans: Sequence[Any], rows: Sequence[Mapping[str, Any]], layout: str) -> list[tuple[Any, Evaluation]]:
-        """Return the spans that have an answer, each with its evaluation; `rows` are the conversations of all of them."""
+        """Return the spans with an answer, each with its evaluation; `rows` are the conversations of all spans."""
         evaluations = self(rows, layout)
         if unreadable := [one.explanation for one in evaluations if one.reason == "unreadable"]:
             text = "%d of %d spans hold no conversation and are left out; the first: %s"
@@ -73,7 +73,7 @@ class Evaluator:
         return [(span, one) for span, one in pairs if one.reason not in {"no_answer", "unreadable"}]
 
     def _read(self, conversation: Mapping[str, Any], layout: str) -> list[Item] | Evaluation:
-        """The answers of a conversation, or why it has none."""
+        """Return the answers of a conversation, or why it has none."""
         line, options = Line("input", dict(conversation)), ReadingOptions(choice=self._turns, layout=layout)
         try:
             rows = list(read_rows([line], Reading(), options, names=RowNames()))
@@ -83,7 +83,7 @@ class Evaluator:
         return items or Evaluation(self.scorer.name, None, "no_answer", "the conversation has no answer to score", {})
 
     def _evaluation(self, answers: list[tuple[Item, dict[str, Any]]]) -> Evaluation:
-        """The evaluation of answers, each with its row of scores."""
+        """Return the evaluation of answers, each with its row of scores."""
         name, column = self.scorer.name, self.scorer.columns[0]
         scored = [(item, row) for item, row in answers if row[column] is not None]
         counts = {"scored": len(scored), "unscored": len(answers) - len(scored)}
@@ -92,7 +92,7 @@ class Evaluator:
             return Evaluation(name, None, reason, detail, counts)
         item, row = (min if self.scorer.orientation == "higher" else max)(scored, key=lambda answer: answer[1][column])
         explanation = ""
-        with contextlib.suppress(InputError):  # of a scorer that has nothing to explain
+        with contextlib.suppress(InputError):  # from a scorer without explanations
             explanation = self.scorer.explain([item])[0]
         if len(answers) > 1:
             worst = f"the worst of {len(scored)} scored answers is message {row['message']} with {row[column]:.2f}"

@@ -28,10 +28,10 @@ def _scorer(name: str, **options: Any) -> Scorer:
     return score
 
 
-# A partial is no object of this package, whose name inspect_ai would put before ours.
+# A partial does not belong to this package, whose name inspect_ai would put before ours.
 _SCORERS = {name: scorer([mean(), stderr()], f"dialeval/{name}")(partial(_scorer, name)) for name in scorer_names()}
 
 
 def dialeval_scorer(name: str = "general", **options: Any) -> Scorer:
-    """Return a scorer for a task: the mean score of a sample's answers, and why the worst has its own; see `Evaluator`."""
+    """Return a scorer for a task: the mean score of a sample's answers, and why the worst has its score; see `Evaluator`."""
     return _SCORERS.get(name, partial(_scorer, name))(**options)

@@ -11,10 +11,10 @@ from .evaluation import Evaluator
 
 
 def score_observations(client: Langfuse, observations: Iterable[Any], name: str = "general", **options: Any) -> int:
-    """Score the outputs of observations, each in the light of its input, and send the scores to Langfuse; see `Evaluator`.
+    """Score the outputs of observations, with their inputs as context, and send the scores to Langfuse; see `Evaluator`.
 
-    An output without a score gets a category, the reason, under a name of its own, `general_unscored`. What was sent before of
-    an observation is replaced. Returns how many scores were sent.
+    An output without a score gets the reason as a category under a separate name, `general_unscored`. Scores sent before for an
+    observation are replaced. Returns the number of scores sent.
     """
     answers = [one for one in observations if one.output is not None]
     pairs = Evaluator(name, options).of_spans(

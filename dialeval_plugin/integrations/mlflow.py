@@ -11,7 +11,7 @@ from .evaluation import Evaluator
 
 
 def dialeval_scorer(name: str = "general", **options: Any) -> Scorer:
-    """Return a scorer of the outputs of a data set or of traces, each in the light of its inputs; see `Evaluator`."""
+    """Return a scorer of the outputs of a data set or of traces, with their inputs as context; see `Evaluator`."""
     evaluator = Evaluator(name, options)
 
     def evaluate(inputs: Any, outputs: Any) -> Feedback:

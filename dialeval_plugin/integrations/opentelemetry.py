@@ -1,4 +1,4 @@
-"""Evaluations as events of OpenTelemetry, `gen_ai.evaluation.result`, each at the span of its answer."""
+"""Evaluations as OpenTelemetry events, `gen_ai.evaluation.result`, each attached to the span of its answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .evaluation import Evaluator
 
 
 class DialevalExporter(SpanExporter):  # type: ignore[misc]
-    """Scores answers when their spans have ended, in batches: `BatchSpanProcessor(DialevalExporter("general"))`.
+    """Exporter that scores answers after their spans end, in batches: `BatchSpanProcessor(DialevalExporter("general"))`.
 
     An answer without a score has `error.type`. Events go to `logger_provider`, by default the global one; see `Evaluator`.
     """

@@ -11,9 +11,10 @@ from .evaluation import Evaluator
 
 
 def annotate_spans(client: Client, spans: Iterable[Mapping[str, Any]], name: str = "general", **options: Any) -> int:
-    """Score the answers of spans, each in the light of what was said before, and send annotations to Phoenix; see `Evaluator`.
+    """Score the answers of spans, with the preceding turns as context, and send annotations to Phoenix; see `Evaluator`.
 
-    One without a score is labelled with the reason. What was sent before of a span is replaced. Returns how many were sent.
+    An answer without a score gets the reason as its label. Annotations sent before for a span are replaced. Returns their
+    number.
     """
     spans = list(spans)
     sent = []

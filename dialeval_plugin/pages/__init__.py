@@ -1,1 +1,1 @@
-"""Pages of one HTML file that load nothing: what all of them share, and the page of a score file."""
+"""HTML pages, each one file that loads nothing: their common parts, and the page of a score file."""

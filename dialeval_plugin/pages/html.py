@@ -1,7 +1,7 @@
-"""Common parts of every page: one look, one policy of what may run, and data that cannot get out of its place.
+"""Common parts of every page: style, content security policy, and safe embedding of data.
 
 A page is one file that loads nothing. Its content security policy names the hashes of its own script and style, so that nothing
-else runs even where a dialogue holds markup; every text is escaped besides.
+else runs even if a dialogue holds markup; in addition, every text is escaped.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def render_page(package: str, name: str, filters: dict[str, Any], /, **fields: A
     Its script is `page.js` and `name.js`, its style `page.css` and `name.css`; `page.*` are in this package and shared.
 
     Args:
-        package: as `dialeval_plugin.leaderboard`.
-        name: of the files, without a suffix.
-        filters: of the template, by name.
-        fields: what the template shows.
+        package: for example `dialeval_plugin.leaderboard`.
+        name: name of the files, without a suffix.
+        filters: filters of the template, by name.
+        fields: values for the template.
     """
     loaders = [jinja2.PackageLoader(one, "static") for one in (package, __package__)]
     environment = jinja2.Environment(
@@ -49,19 +49,19 @@ def render_page(package: str, name: str, filters: dict[str, Any], /, **fields: A
         style_hash=_csp_hash(style),
         version=__version__,
     )
-    # A dialogue may hold half of a surrogate pair, which no file can.
+    # A dialogue may hold half of a surrogate pair, which a file cannot.
     return html.encode("utf-8", "replace").decode("utf-8")
 
 
 def script_data(value: Any) -> Markup:
-    """Return JSON for the inside of a script element: no character that could end the element, or a string in it."""
+    """Return JSON for the inside of a script element, without characters that could end the element or a string in it."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     escaped = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Markup(escaped)  # noqa: S704 - escaped in the line above
 
 
 def static_text(package: str, name: str) -> str:
-    """Return one of the files in the folder `static` of a package."""
+    """Return the text of a file in the folder `static` of a package."""
     return resources.files(package).joinpath("static", name).read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""A page on this machine where people label conversations by one key each, and the server that keeps their answers."""
+"""A local page where people label conversations with one key each, and the server that keeps their answers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
     "pass-fail": {"p": "pass", "f": "fail"},
     "1-5": {str(number): str(number) for number in range(1, 6)},
 }
-"""Labels of each scale, by their keys."""
+"""Labels of each scale, by key."""
 _LONGEST_NAME = 60
 _LONGEST_BODY = 10_000
 
 
 class LabellingServer(ThreadingHTTPServer):
-    """Serves one page to this machine only; `url` has the token without which nothing is answered."""
+    """Server of one page, to this machine only; `url` contains the token that every request needs."""
 
     daemon_threads = True
 
@@ -39,11 +39,11 @@ class LabellingServer(ThreadingHTTPServer):
 
         Args:
             rows: in the order in which they are shown.
-            answers: what was answered, to which answers are added.
+            answers: file with the answers so far, to which new ones are added.
             scale: one of `CHOICES`.
-            question: above each conversation.
-            port: of the server.
-            rater: whose labels they are; without it, the page asks.
+            question: text above each conversation.
+            port: port of the server.
+            rater: name of the rater; without it, the page asks for it.
         """
         try:
             super().__init__(("127.0.0.1", port), _Handler)
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """The page, or a rater's own answers."""
+        """Send the page, or a rater's own answers."""
         address = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(address.query).items()}
         if not self._is_allowed(query.get("token", "")):
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply_json(HTTPStatus.NOT_FOUND, {"error": "There is no such page."})
 
     def do_POST(self) -> None:
-        """An answer, which is in the file when this says so."""
+        """Take an answer; it is in the file before the reply is sent."""
         if not self._is_allowed(self.headers.get("X-Token", "")):
             return
         length = self.headers.get("Content-Length", "")
@@ -116,10 +116,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply_json(HTTPStatus.OK, {"kept": True})
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing of each request: its address holds the token."""
+        """Log nothing about requests: their addresses contain the token."""
 
     def _is_allowed(self, token: str) -> bool:
-        """Whether this comes from the page: the name of another site that points here, or another page, is refused."""
+        """Whether the request comes from the page: requests via another host name, or from another page, are refused."""
         origin = self.headers.get("Origin")
         is_own = self.headers.get("Host") == self.server.host and origin in {None, f"http://{self.server.host}"}
         if is_own and hmac.compare_digest(token.encode(), self.server.token.encode()):

@@ -1,6 +1,6 @@
-"""The page of a score file: how the scores lie, and the worst conversations as chats with the score of each turn.
+"""The page of a score file: the distribution of scores, and the worst conversations as chats with the score of each turn.
 
-The page holds its data once, as JSON, and its script draws the conversations as they are scrolled to.
+The page holds its data once, as JSON, and its script draws conversations when they are scrolled into view.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .html import render_page, script_data
 
 MOST_CONVERSATIONS = 10_000
 MOST_CHARACTERS = 30_000_000
-"""Limit of all texts on a page: a browser opens some 50 MB in a few seconds."""
+"""Limit on all texts of a page: a browser opens some 50 MB in a few seconds."""
 
 _ROW = (
     "id",
@@ -51,14 +51,14 @@ _ROW = (
 )
 """Fields of a row that are neither a scorer's columns nor kept from the source."""
 _SHORT = 60
-"""Characters of the longest value of a field by which conversations are chosen; longer ones are notes to read."""
+"""Maximum length in characters of the values of a filter field; fields with longer values are notes to read."""
 _MOST_BARS = 24
 _LINE = re.compile(r"(:\d+)+$")
 _CUTS = (0.05, 0.15, 0.3, 0.5, 0.7, 0.9)
 
 
 class Shown(NamedTuple):
-    """How many of the conversations of a score file a page shows, and whether it has their texts."""
+    """Numbers of conversations on the page and in the score file, and whether the file has their texts."""
 
     n_shown: int
     n_conversations: int
@@ -68,18 +68,18 @@ class Shown(NamedTuple):
 def write_report(
     scores: Path, output: Path, *, column: str | None = None, most: int = MOST_CONVERSATIONS, title: str = ""
 ) -> Shown:
-    """Write the page of a score file to `output`, in place of an earlier one.
+    """Write the page of a score file to `output`, replacing an earlier one.
 
     Args:
-        scores: what `dialeval score` wrote, or rows of another tool (`read_scored_rows`).
-        output: ends in .html.
-        column: which column of scores counts, by default the main one.
-        most: conversations that are on the page, the worst ones; fewer where their texts have more than `MOST_CHARACTERS`.
+        scores: output of `dialeval score`, or rows of another tool (`read_scored_rows`).
+        output: path that ends in .html.
+        column: column of scores to use, by default the main one.
+        most: number of conversations on the page, the worst ones; fewer if their texts exceed `MOST_CHARACTERS`.
         title: heading, by default the name of the file.
 
     Raises:
-        InputError: the file is malformed, holds no scores or several columns of which nobody says which one counts, or the page
-            cannot be written.
+        InputError: the file is malformed, holds no scores or several columns without a choice of one, or the page cannot be
+            written.
     """
     if output.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{output}: a page is written as HTML. End the name in .html.")
@@ -107,7 +107,7 @@ def write_report(
         "bars": {"score": _bars(values), "percentile": _bars(percentiles)},
         "cuts": [_short(float(cut)) for cut in np.quantile(known, _CUTS)] if known else [],
         "conversations": [[name, [_row(row, fields, kept, output.parent) for row in rows]] for name, rows in chosen],
-        # Filled by the rows above.
+        # Filled while the rows above are made.
         "kept": [{"name": name, "values": list(words)} for name, words in zip(fields.kept, kept, strict=True)],
     }
     html = render_page(
@@ -136,7 +136,7 @@ def write_report(
 
 
 def _worst_first(scored: ScoredRows, *, is_of_turns: bool) -> list[tuple[str, list[ScoredRow]]]:
-    """Conversations with their rows: by their worst row, then by their mean; those without a score stand last."""
+    """Return conversations with their rows, sorted by worst row, then by mean; those without a score come last."""
     conversations: dict[str, list[ScoredRow]] = {}
     for row in scored.rows:
         name = _text(row.fields.get("conversation")) or conversation_of(row.id, None, is_of_turns=is_of_turns)
@@ -159,12 +159,12 @@ def _within_bounds(conversations: Iterable[tuple[str, list[ScoredRow]]], most: i
 
 
 class _Fields(NamedTuple):
-    """Names of the fields besides those that every row may have."""
+    """Names of the fields in addition to those that every row may have."""
 
     columns: list[str]
-    """Numbers of the scorer."""
+    """The scorer's numbers."""
     kept: list[str]
-    """Fields by which conversations are chosen: what `--keep` took from the source, and short words of others."""
+    """Fields to filter conversations by: those that `--keep` took from the source, and short values of others."""
     notes: list[str]
     """Texts to read, such as explanations."""
 
@@ -175,7 +175,7 @@ class _Fields(NamedTuple):
             before = True
             for name in row.fields:
                 before &= name != scored.column
-                # `dialeval score` writes what it kept before the score, and the scorer's columns after it.
+                # `dialeval score` writes kept fields before the score, and the scorer's columns after it.
                 is_kept.setdefault(name, before)
         fields = cls([], [], [])
         for name in (name for name in is_kept if name not in {*_ROW, scored.column}):
@@ -195,9 +195,9 @@ class _Fields(NamedTuple):
 
 
 def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder: Path) -> dict[str, Any]:
-    """Fields of a row that the page's script reads; what a row lacks is left out."""
+    """Return the fields of a row that the page's script reads; missing ones are left out."""
     own, before = row.fields, row.fields.get("preceding")
-    if isinstance(before, str):  # the cell of a table
+    if isinstance(before, str):  # a cell of a table
         before = parse_json(before, "preceding") if before.strip() else None
     why = [str(own.get("unscored") or UNKNOWN), str(own.get("detail") or "")] if row.score is None else None
     source = own.get("source")
@@ -227,7 +227,7 @@ def _text(value: Any) -> str | None:
 
 
 def _words(value: Any) -> list[str]:
-    """The values of a kept field, of a list each: what a person chooses from. In the cell of a table a list is JSON."""
+    """Return the values of a kept field to filter by, one per entry of a list. A list in a table cell is JSON."""
     if isinstance(value, str) and value.startswith("["):
         with contextlib.suppress(InputError):
             value = parse_json(value, "")
@@ -243,23 +243,23 @@ def _number(value: Any) -> float | None:
 
 
 def _short(value: float | None) -> float | None:
-    """A number to six digits, which are more than the page shows."""
+    """Round a number to six digits, which are more than the page shows."""
     return None if value is None else float(f"{value:.6g}")
 
 
 def _file_of(source: Any) -> str:
-    """The file in which a row was read, without the line."""
+    """Return the file that a row was read from, without the line."""
     return _LINE.sub("", str(source))
 
 
 def _link(source: str, folder: Path) -> str | None:
-    """The address of what a row was read from, as seen from the page's folder; None where it is no address and no file here."""
+    """Return a row's source as a link relative to the page's folder; None if it is neither an address nor a local file."""
     return source if re.match(r"https?://", source, re.IGNORECASE) else _address(_file_of(source), folder)
 
 
 @cache
 def _address(file: str, folder: Path) -> str | None:
-    # The system has no such name as a text of thousands of characters, and says so by an error.
+    # The system raises an error for a name of thousands of characters.
     with contextlib.suppress(OSError):
         if "\0" not in file and not Path(file).is_absolute() and Path(file).is_file():
             return quote(f"./{relpath(file, folder)}")
@@ -267,9 +267,9 @@ def _address(file: str, folder: Path) -> str | None:
 
 
 def _bars(values: Iterable[float | None]) -> list[list[float | None]]:
-    """Both ends of each bar, the number of values in it, and where there are any the least and the greatest of them.
+    """Return for each bar both ends, the number of values in it, and the least and greatest value if there are any.
 
-    A few round values, as judges give them, have a bar each.
+    A few distinct round values, as judges give them, have a bar each.
     """
     known = np.sort([value for value in values if value is not None])
     starts = np.unique(known)
@@ -279,7 +279,7 @@ def _bars(values: Iterable[float | None]) -> list[list[float | None]]:
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
         first, last = (math.floor(end / step + 1e-9) for end in (known[0], known[-1]))
-        # The best possible score belongs to the last bar, and does not begin one.
+        # The best possible score belongs to the last bar and does not begin a new one.
         last -= last > first and math.isclose(last * step, known[-1])
         starts = (np.arange(first, last + 1) * step).round(12)
     places = [0, *np.searchsorted(known, starts[1:]).tolist(), len(known)] if len(known) else []

@@ -1,7 +1,7 @@
-"""A language model that answers by rules: a test double for judges, without weights or network.
+"""A rule-based language model: a test double for judges, without weights or network.
 
-The default rules answer any prompt of this package by the words that context and response share, in the form that the prompt
-asks for. The answers say nothing about quality.
+The default rules answer any prompt of this package from the words that context and response share, in the form that the prompt
+requests. The answers say nothing about quality.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS_TO_CHOOSE = re.compile(r"^Answer with one of these words and nothing else
 _CLASSES = re.compile(r"\bpositive\b.*\bnegative\b", re.IGNORECASE | re.DOTALL)
 
 _LEAST_PROBABILITY = 0.02
-"""Of any answer, since none is impossible for a real model."""
+"""Minimum probability of any answer, since no answer is impossible for a real model."""
 _N_FORMS = 4
 """Number of spellings that share an answer's probability: with and without a space, upper and lower case."""
 
@@ -51,7 +51,7 @@ def _no_rule(*_: str) -> float:
 
 @dataclass
 class ScriptedLanguageModel:
-    """Answers by rule, once a request, and keeps the requests.
+    """A model that answers by rule, once per request, and keeps the requests.
 
     Example:
         >>> model = ScriptedLanguageModel(lambda prompt: "4" if "tea" in prompt else "1")
@@ -60,9 +60,9 @@ class ScriptedLanguageModel:
     """
 
     answer: Callable[[str], Text | Unscored]
-    """Function of a prompt that returns an answer, or the reason for none."""
+    """Function from a prompt to an answer, or to the reason for none."""
     log_probability: Callable[[str, str], float | Unscored] = _no_rule
-    """Function of a context and a continuation that returns a natural log in (-inf, 0]."""
+    """Function from a context and a continuation to a natural log in (-inf, 0]."""
     identity: str = "scripted@1"
     asked: list[str] = field(default_factory=list)
     """Prompts, and contexts with their continuations, in order."""
@@ -72,7 +72,7 @@ class ScriptedLanguageModel:
     """Number of requests of each call."""
 
     def generate(self, requests: Sequence[Request], *, on_answer: TextListener | None = None) -> list[Text | Unscored]:
-        """Answer by rule, cut at the stop strings."""
+        """Answer by rule, truncated at the stop strings."""
         self.requests += requests
         return self._answers([request.prompt for request in requests], lambda place: self._cut(requests[place]), on_answer)
 
@@ -100,7 +100,7 @@ class ScriptedLanguageModel:
 
 
 def prefer(continuation: str, share: float) -> Callable[[str, str], float]:
-    """A rule that gives one continuation the probability `share` and every other the rest."""
+    """Return a rule that gives one continuation the probability `share` and every other the rest."""
     return lambda _, offered: math.log(share if offered == continuation else 1 - share)
 
 
@@ -111,7 +111,7 @@ class PromptContent:
     context: str
     response: str
     instructions: str
-    """The prompt without context and response, which may mention scales too."""
+    """The prompt without context and response; it may also mention scales."""
 
     @classmethod
     def read(cls, prompt: str) -> PromptContent:
@@ -145,7 +145,7 @@ class PromptContent:
 
 
 def overlap_answer(prompt: str) -> str:
-    r"""Answer `prompt` with the overlap of context and response, in the form that it asks for.
+    r"""Answer `prompt` with the overlap of context and response, in the requested form.
 
     That is the number at this share of a scale (a whole one if it has three or more), a line "label: number" for each of
     several tasks, the word at this share of a list, or positive or negative, or yes or no, from an overlap of one half on. A

@@ -1,4 +1,4 @@
-"""The lm-eval model `scripted-judge`: a judge that answers by rules, to run a task without weights.
+"""The lm-eval model `scripted-judge`: a rule-based judge, to run a task without weights.
 
     dialeval lm-eval run --model scripted-judge --model_args refuse=cats --tasks dstc10_dialog_mini
 
@@ -30,20 +30,20 @@ FAILURES: dict[str, Callable[[str], str]] = {
     "overshoot": lambda prompt: "1000",
     "blank": lambda prompt: "",
 }
-"""Option to the answer that replaces the rule's; `truncate` repeats the label without the number."""
+"""Answer that each option gives in place of the rule's; `truncate` repeats the label without the number."""
 
 
 class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
     """`ScriptedLanguageModel`, kept as `double`, behind the host's interface; batch size and device are ignored.
 
     Args:
-        answer: rule of answers.
-        log_probability: rule of log probabilities.
-        fail: requests whose context or response (or else whole prompt) has this text raise a ConnectionError.
-        **failures: name of one of `FAILURES` to a text; requests that have it get this answer, or NaN as log probability.
+        answer: rule for answers.
+        log_probability: rule for log probabilities.
+        fail: requests whose context or response (or else whole prompt) contains this text raise a ConnectionError.
+        **failures: name of one of `FAILURES` to a text; requests that contain it get this answer, or NaN as log probability.
 
     Raises:
-        InputError: an option that does not exist.
+        InputError: an option does not exist.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
         self.double = ScriptedLanguageModel(self._answer_or_fail, self._log_probability_or_fail)
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Text | None]:
-        """Answer by rule, cut at the stop strings; None where there is no answer."""
+        """Answer by rule, truncated at the stop strings; None for a missing answer."""
         answers = self.double.generate(list(map(_request, requests)))
         return [None if isinstance(answer, Unscored) else answer for answer in answers]
 
@@ -79,7 +79,7 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
         return [None if isinstance(value, Unscored) else (value, value > math.log(0.5)) for value in values]
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """Refuse, since there is no rule."""
+        """Raise an error, since there is no rule."""
         raise InputError(
             "scripted-judge: has no likelihood of a text, which the task asks for. "
             "Run it on the tasks of this package, for example dstc10_dialog_mini."
@@ -91,11 +91,11 @@ class ScriptedJudgeLM(LM):  # type: ignore[misc]  # the host is not typed
 
     @property
     def tokenizer_name(self) -> str:
-        """Name of the model instead of a tokenizer's."""
+        """Name of the model in place of a tokenizer's."""
         return self.double.identity
 
     def get_model_info(self) -> dict[str, Any]:
-        """Return what the host writes into the result file's `config`."""
+        """Return entries for the result file's `config`."""
         return {"scripted": True, "failures": {"fail": self._fail, **self._failures}}
 
     def _answer_or_fail(self, prompt: str) -> Text | Unscored:

@@ -1,4 +1,4 @@
-"""A tiny language model to show how a judge runs in lm-eval; it is not a good judge."""
+"""A tiny language model that shows how a judge runs in lm-eval; it is not a good judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def train_tiny_language_model(
     """Train a two-layer GPT-2 on `n_steps` batches of 8 answered prompts and write it as a transformers folder."""
     set_seed(seed)
     texts = [goodness_prompt(example) + (" Yes" if is_good else " No") for example, is_good in examples]
-    # Frequent enough, the answers become single tokens, and one forward pass decides between them.
+    # If they are frequent enough, the answers become single tokens, and one forward pass decides between them.
     tokenizer = train_tokenizer([*texts, *("".join(ANSWERS) for _ in range(500))], 1500, prefix_space=False)
     end = tokenizer.eos_token_id
     config = GPT2Config(

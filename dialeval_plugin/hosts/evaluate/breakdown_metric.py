@@ -1,6 +1,6 @@
-"""The metrics of breakdown detection as one of HuggingFace `evaluate`: distributions and annotators' counts in, numbers out.
+"""The metrics of breakdown detection as a HuggingFace `evaluate` metric, computed from distributions and annotators' counts.
 
-It judges a detector, not a response, so no scorer is behind it.
+It judges a detector, not a response, so it has no scorer.
 """
 
 from __future__ import annotations

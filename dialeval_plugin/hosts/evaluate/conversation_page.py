@@ -1,4 +1,4 @@
-"""The page that scores a pasted conversation by the general evaluator: of the metric's Space, and of a leaderboard's."""
+"""The page that scores a pasted conversation with the general evaluator, used by the metric's Space and a leaderboard's."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     import gradio
 
 HEADS = ("relevance", "fit", "fluency", "specificity", NOVELTY, ACCEPTANCE)
-"""The last one where the model has learnt it."""
+"""Qualities on the page; the last one only if the model has learnt it."""
 LOW, HIGH = 25.0, 75.0
-"""Percentiles up to which a response is called low, and from which on high."""
+"""Percentiles up to which a response is called low, and from which on it is called high."""
 MOST_TURNS, MOST_SIGNS = 100, 50_000
 
 _SPOKEN = re.compile(r"\s*([^\s:][^:]{0,30}?)\s*:\s+(\S.*)")
@@ -56,16 +56,16 @@ EXAMPLES: dict[str, str] = json.loads(Path(__file__).with_suffix(".json").read_t
 
 @dataclass(frozen=True)
 class JudgedTurn:
-    """A turn of the conversation, and what the model says of it; the score is None where it is not, or cannot be, scored.
+    """A turn of the conversation and the model's judgement; the score is None if the turn is not, or cannot be, scored.
 
     Attributes:
-        number: of the turn, from 1.
+        number: number of the turn, from 1.
         score: probability that the response is a good one.
-        percentile: share of people's own responses with a lower score, of a hundred.
-        heads: probability by each quality, of `HEADS`.
-        reason: of a low score, in words; "" of others.
-        out_of_scope: why the model does not know what it judged; "" where it does.
-        unscored: why a turn that was to be scored has no score.
+        percentile: share of human responses with a lower score, in percent.
+        heads: probability for each quality of `HEADS`.
+        reason: explanation of a low score, as text; "" otherwise.
+        out_of_scope: why the turn is outside the model's scope; "" if it is inside.
+        unscored: why a turn that should be scored has no score.
     """
 
     number: int
@@ -80,9 +80,9 @@ class JudgedTurn:
 
 
 def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
-    """Read what was pasted: chat messages as JSON, or a turn a line, with `speaker: ` in front of each or of none.
+    """Read pasted text: chat messages as JSON, or one turn per line, with `speaker: ` in front of every line or of none.
 
-    With `every_turn` all turns but the first are to be scored, else the assistant's where somebody is known to be one.
+    With `every_turn` all turns but the first are to be scored, otherwise the assistant's if one speaker is known to be one.
 
     Raises:
         InputError: it holds no turn to score, several conversations, or more than the page takes.
@@ -96,7 +96,7 @@ def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
         rows = [pasted] if is_one else pasted
     else:
         spoken = [_SPOKEN.fullmatch(line) for line in lines]
-        # A colon in some lines alone is part of what is said there.
+        # A colon in only some lines is part of the text.
         rows = [[{"speaker": match[1], "text": match[2]} for match in spoken if match] if all(spoken) else lines]
     conversations = conversations_from(rows, ReadingOptions(choice="all" if every_turn else None)) if lines else []
     conversation = conversations[0] if len(conversations) == 1 else None
@@ -111,12 +111,12 @@ def read_conversation(text: str, *, every_turn: bool = False) -> Conversation:
 
 @functools.cache
 def _scorer() -> Scorer:
-    """The general evaluator, opened once: the bundled model, or the one that DIALEVAL_GENERAL names."""
+    """Return the general evaluator, loaded once: the bundled model, or the one that DIALEVAL_GENERAL names."""
     return load_scorer("general")
 
 
 def judge(conversation: Conversation) -> list[JudgedTurn]:
-    """Score the turns of a conversation that are to be scored, and say of each low one why."""
+    """Score the turns of a conversation that need a score, and explain each low score."""
     examples = conversation.examples()
     scores = _scorer().score(examples)
     percentiles = scores.columns.get(PERCENTILE, (None,) * len(examples))
@@ -133,7 +133,7 @@ def judge(conversation: Conversation) -> list[JudgedTurn]:
 
 def _reason(example: Example) -> str:
     (explained,) = _scorer().explain([example])
-    # What follows in brackets are the probabilities that the page draws.
+    # The text in brackets holds the probabilities that the page draws.
     words = explained.partition(" (")[0]
     return "" if words == NO_WEAKNESS else words
 
@@ -150,7 +150,7 @@ def _judged(conversation: Conversation, number: int, scores: Scores, place: int,
 
 
 def drawn(turns: Sequence[JudgedTurn]) -> str:
-    """Return the turns as HTML: bubbles, under each scored one its score, percentile, heads and, where it is low, why."""
+    """Return the turns as HTML bubbles, scored ones with score, percentile, heads and, if the score is low, the reason."""
     scored = [(turn.score, turn) for turn in turns if turn.score is not None]
     mean = sum(score for score, _ in scored) / len(scored) if scored else None
     worst = min((turn for _, turn in scored), key=lambda turn: turn.score or 0.0, default=None)
@@ -160,7 +160,7 @@ def drawn(turns: Sequence[JudgedTurn]) -> str:
 
 
 def answer(text: str, every_turn: bool) -> tuple[str, list[dict[str, Any]]]:
-    """Return what the page shows of a pasted text, and the same as data; what is wrong with it is said in the page."""
+    """Return the page's answer to a pasted text, and the same as data; the page also shows errors of the text."""
     try:
         turns = judge(read_conversation(text, every_turn=every_turn))
     except DialevalError as error:
@@ -169,7 +169,7 @@ def answer(text: str, every_turn: bool) -> tuple[str, list[dict[str, Any]]]:
 
 
 def conversation_page() -> gradio.Blocks:
-    """Return the page; whoever shows it brings gradio, this package does not need it."""
+    """Return the page; the caller installs gradio, which this package does not need."""
     import gradio
 
     style = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")

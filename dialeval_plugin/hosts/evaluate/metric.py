@@ -1,8 +1,8 @@
 """Every scorer as a metric of HuggingFace `evaluate`.
 
-The host moves its inputs through arrow: it checks the type of the first row only, turns every other value into a string
-in silence, insists on columns that are optional here, and locks a cache file. Here the rows are checked as they come
-and kept in memory as `Example` objects, so that none of this happens.
+The host moves its inputs through arrow: it checks the type of the first row only, turns every other value into a string in
+silence, requires columns that are optional here, and locks a cache file. Here every row is checked when it is added and kept in
+memory as an `Example`, which avoids all of this.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ Returns:
 
 
 class MetricResult(dict[str, Any]):
-    """Result of `compute`: a dict; a type checker knows the types of the entries that every scorer has.
+    """Result of `compute`: a dict whose entries common to all scorers have static types.
 
-    The mean under the metric's name is a float, or None where no row has a score; each further column is a list as `scores`.
+    The mean under the metric's name is a float, or None if no row has a score; each further column is a list, like `scores`.
     """
 
     if TYPE_CHECKING:
@@ -79,17 +79,17 @@ class MetricResult(dict[str, Any]):
 
 
 class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no types
-    """A scorer behind the host's interface; a subclass, a shim in `metrics/` or `load_metric`'s own, names the scorer alone.
+    """A scorer behind the host's interface; a subclass, a shim in `metrics/` or of `load_metric`, only names the scorer.
 
-    Options of the scorer can be given when the metric is loaded, and again when it computes, which then count. The loaded
-    scorer is kept until other options are asked for. Several threads may compute with one metric, each the rows that it gives.
+    Options of the scorer can be given when the metric is loaded, and overridden when it computes. The loaded scorer is kept
+    until the options change. Several threads may compute with one metric; each computes the rows that it adds.
 
     Args:
         config_name: the host's name for a variant; metrics of this package have none.
         **settings: the host's settings and the scorer's options. The inputs are always kept in memory.
 
     Raises:
-        InputError: an option or a configuration that does not exist.
+        InputError: an option or a configuration does not exist.
     """
 
     scorer_name: ClassVar[str]
@@ -99,10 +99,10 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
     singular: ClassVar[Mapping[str, str]] = {
         name.removesuffix("s"): name for name in ("predictions", "contexts", "references", "conversations")
     }
-    """`add` takes one row, and the host names columns in the singular there."""
+    """`add` takes one row, and the host uses singular column names there."""
 
     def __init__(self, config_name: str | None = None, **settings: Any) -> None:
-        # The host takes `seed` for itself; where it is an option as well, it is the user's word to both.
+        # The host uses `seed` itself; if it is also an option of the scorer, the user's value applies to both.
         options = self._accepted_options() or ()
         self._options = {name: value for name, value in settings.items() if name not in HOST_SETTINGS or name in options}
         self._check_options(self._options)
@@ -135,7 +135,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         )
 
     def _feature_names(self) -> list[str]:
-        """Names of our columns; in a combination, which looks each up in what it was given, of those only."""
+        """Names of our columns; inside a combination, which looks each up in its inputs, only of the given ones."""
         names: list[str] = super()._feature_names()
         given = _given.get()
         return names if given is None else [name for name in names if name in given]
@@ -145,20 +145,20 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         return len(self._rows)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle a metric of `load_metric`, whose class stands in no module, by its name; the model is loaded again there."""
+        """Pickle a metric of `load_metric` by its name, as its class is in no module; unpickling loads the model again."""
         if name := vars(type(self)).get("loaded_as"):
             return load_metric, (name,), {**vars(self), "_scorer": None}
         return super().__reduce_ex__(protocol)
 
     def add(self, **row: Any) -> None:
-        """Add one row: one value of each column, whose names may be in the singular."""
+        """Add one row: one value per column; column names may be in the singular."""
         self.add_batch(**{self.singular.get(name, name): None if row[name] is None else [row[name]] for name in row})
 
     def add_batch(self, **columns: Any) -> None:
-        """Add rows, all or none. After a `compute` that failed they begin anew, as with the host; to repeat it keeps the rows.
+        """Add rows, all or none. After a failed `compute`, adding starts over, as in the host; a repeated `compute` keeps them.
 
         Raises:
-            InputError: a column is missing or unknown, two differ in length, or a value is none of its kind.
+            InputError: a column is missing or unknown, columns differ in length, or a value has the wrong type.
         """
         for name in columns:
             if name not in self.columns:
@@ -179,8 +179,8 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         """Compute the result of the rows that were added and those given here; `inputs` are columns and options.
 
         Raises:
-            InputError: a column is missing, two differ in length, a value is none of its kind, or an option is unknown.
-            MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
+            InputError: a column is missing, columns differ in length, a value has the wrong type, or an option is unknown.
+            MissingPrerequisite: something that the scorer needs is missing; the message says how to get it.
         """
         with self.lock:
             self._has_failed = True
@@ -194,7 +194,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
         return result
 
     def _accepted_options(self) -> Sequence[str] | None:
-        """Names of the options; None where any is taken."""
+        """Names of the options; None if any is accepted."""
         return scorer_options(self.scorer_name)
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
@@ -215,7 +215,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
 
     def _result(self, rows: list[Any], options: dict[str, Any]) -> MetricResult:
         if self._scorer is None or options != self._scorer_options:
-            self._scorer = None  # the old model goes before the new one comes
+            self._scorer = None  # free the old model before loading the new one
             self._scorer = load_scorer_with_judge(self.scorer_name, options)
             self._scorer_options = options
         items = [item for row in rows for item in _items(row, self._scorer.level)]
@@ -227,7 +227,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
 
 
 _given: ContextVar[Set[str] | None] = ContextVar("given", default=None)
-"""Names of the columns that a combination (`evaluate.combine`) was given; None outside of one."""
+"""Names of the columns given to a combination (`evaluate.combine`); None outside of one."""
 
 
 def _noting_columns(add: Callable[..., None]) -> Callable[..., None]:
@@ -267,7 +267,7 @@ def _result(name: str, scores: Scores) -> MetricResult:
     )
     for column, values in scores.columns.items():
         if column == scores.main == name:
-            continue  # it is under "scores"; the name stands for the mean
+            continue  # it is under "scores"; the name holds the mean
         if column in result:
             raise RuntimeError(f"scorer {name!r} has a column {column!r}, which is the name of another entry of the result")
         result[column] = list(values)
@@ -275,7 +275,7 @@ def _result(name: str, scores: Scores) -> MetricResult:
 
 
 def read_inputs(columns: Mapping[str, Any], first: int = 0) -> list[Example | Conversation]:
-    """Read conversations, or the columns of `read_examples`, whichever is names."""
+    """Read conversations, or the columns of `read_examples`, depending on the column names."""
     names = [name for name in INPUTS if columns.get(name) is not None]
     if "conversations" not in names:
         if "turns" in names:
@@ -288,7 +288,7 @@ def read_inputs(columns: Mapping[str, Any], first: int = 0) -> list[Example | Co
 
 
 def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
-    """Build one example a row, with its number, counted from `first`, as the id; a column that is None counts as absent."""
+    """Build one example per row, with its number, counted from `first`, as the id; a column that is None counts as absent."""
     values = read_columns(columns, COLUMNS[:2], "response")
     examples = []
     left_out: Counter[str] = Counter()
@@ -306,7 +306,7 @@ def read_examples(columns: Mapping[str, Any], first: int = 0) -> list[Example]:
 
 
 def read_columns(columns: Mapping[str, Any], required: Sequence[str], row: str) -> dict[str, list[Any]]:
-    """Return the columns that are values as lists of one length, the required ones among them; `row` names what each is."""
+    """Return the columns with values as lists of one length, including the required ones; `row` names one entry in messages."""
     values = {name: as_list(column, name) for name, column in columns.items() if column is not None}
     for name in required:
         if name not in values:
@@ -327,7 +327,7 @@ def _texts(value: object, where: str, *, may_be_single: bool = False) -> tuple[s
 
 
 def as_list(value: object, where: str) -> list[Any]:
-    """Return a list from a list, a tuple, a column of a dataset, an array or a series; a single string is not one."""
+    """Return a list from a list, a tuple, a column of a dataset, an array or a series; raise an error for a single string."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
@@ -336,15 +336,15 @@ def as_list(value: object, where: str) -> list[Any]:
 
 
 def metric_names() -> list[str]:
-    """Names of the metrics that this package brings, sorted."""
+    """Return the names of this package's metrics, sorted."""
     return sorted(folder.name for folder in metrics_path().iterdir() if (folder / f"{folder.name}.py").is_file())
 
 
 def load_metric(name: str, **options: Any) -> DialogueMetric:
-    """Load a metric of this package, or any scorer as a metric, whatever the working directory is, without a look at the hub.
+    """Load a metric of this package, or any scorer as a metric, from any working directory, without access to the hub.
 
     Args:
-        name: for example `general`; `dialeval scorers` lists all, also a user's own.
+        name: for example `general`; `dialeval scorers` lists all, including custom ones.
         **options: options of the scorer or the metric, used by every `compute`.
 
     Raises:
@@ -352,13 +352,13 @@ def load_metric(name: str, **options: Any) -> DialogueMetric:
         MissingPrerequisite: the scorer's package cannot be imported.
     """
     if name in metric_names():
-        # A path that ends in .py is the only form that the host never takes for a name on the hub.
+        # Only a path that ends in .py is never taken by the host for a name on the hub.
         metric: DialogueMetric = evaluate.load(str(metrics_path().resolve() / name / f"{name}.py"))
         type(metric).loaded_as = name
-        # Not by the host's `load`, which keeps some names for itself: `revision` would never reach the scorer.
+        # Not by the host's `load`, which uses some names itself: `revision` would never reach the scorer.
         return type(metric)(**options) if options else metric
     if name not in (known := scorer_names()):
         raise unknown_name(f"metric: there is no {name!r}", name, sorted({*known, *metric_names()}), ADVICE)
-    # The host takes its name of a metric from the name of the class.
+    # The host names a metric after its class.
     body = {"scorer_name": name, "__module__": __name__, "loaded_as": name}
     return cast("DialogueMetric", type(name, (DialogueMetric,), body)(**options))

@@ -1,4 +1,4 @@
-"""The pages of the metrics' Spaces: one context, one response, one score; or the turns that a detector judged."""
+"""Pages of the metrics' Spaces: one context, one response and its score; or the turns judged by a detector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def response_score(name: str, **options: Any) -> Callable[[str, str], dict[str, Any]]:
-    """Return a function that scores one response, given the context with one turn a line; blank lines are no turns.
+    """Return a function that scores one response, given the context with one turn per line; blank lines are skipped.
 
     The metric, with the options of its scorer, is loaded once, with the first response.
     """
@@ -33,7 +33,7 @@ def response_score(name: str, **options: Any) -> Callable[[str, str], dict[str, 
 
 
 def response_page(name: str, *, title: str, description: str, **options: Any) -> gradio.Interface:
-    """Return the page; the Space brings gradio, this package does not need it. `options` are those of the metric's scorer."""
+    """Return the page; the Space installs gradio, which this package does not need. `options` are for the scorer."""
     import gradio
 
     return gradio.Interface(
@@ -49,7 +49,7 @@ def response_page(name: str, *, title: str, description: str, **options: Any) ->
 
 
 def breakdown_values(text: str) -> dict[str, Any]:
-    """Compute the metrics of breakdown detection from lines of three probabilities and three counts, skipping blank ones."""
+    """Compute the metrics of breakdown detection from lines of three probabilities and three counts; skip blank lines."""
     rows = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
     predictions, references = [], []
     for number, row in enumerate(rows, start=1):
