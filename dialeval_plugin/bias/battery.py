@@ -221,7 +221,7 @@ class _Battery:
             return
         for what, change in PROMPT_CHANGES.items():
             if self.judge is None:
-                self.untested["prompt wording"] = "it asks no language model with a prompt of ours"
+                self.untested["prompt wording"] = "the scorer sends no prompt of this package to a language model"
             else:
                 with self._asked(change=change):
                     self.compare("prompt wording", what, self.scores(self.items), self._places)
@@ -274,9 +274,9 @@ class _Battery:
         ratings = np.array([np.nan if place is None else means[place] for place in places])
         systems = [None if place is None or labels.systems is None else labels.systems[place] for place in places]
         is_own = np.array([own in (system, item.system) for system, item in zip(systems, self.items, strict=True)])
-        groups = {"language": (f"other languages beside {most!r}", is_other)}
+        groups = {"language": (f"other languages compared with {most!r}", is_other)}
         if own is not None:
-            groups["self-preference"] = f"{own} beside the other systems", is_own
+            groups["self-preference"] = f"{own} compared with the other systems", is_own
         gap = _standardised(self.before) - _standardised(ratings)
         for test, (change, is_one) in groups.items():
             sides = [np.flatnonzero(side & ~np.isnan(gap)) for side in (is_one, ~is_one)]

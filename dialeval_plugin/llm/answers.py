@@ -152,7 +152,7 @@ class CacheSession:
                     self._connection.execute("DELETE FROM answers WHERE key = ?", (key,))
                     n_dropped += 1
         if n_dropped:
-            logger.warning("%s: %d damaged answers were dropped and are asked for again", self._path, n_dropped)
+            logger.warning("%s: %d damaged answers were deleted and will be requested again", self._path, n_dropped)
         return answers
 
     def write(self, key: str, answer: language_model.Text | float) -> None:

@@ -404,7 +404,7 @@ def readable(answer: str, prompt: str | None = None, *, is_cut: bool = False) ->
     if not text:
         return Unscored(Reason.PARSE_FAILURE, "the answer is empty")
     if len(text) > _MAX_LENGTH:
-        return unread(Reason.PARSE_FAILURE, f"the answer has {len(text)} characters beside its reasoning", answer)
+        return unread(Reason.PARSE_FAILURE, f"the answer has {len(text)} characters without its reasoning", answer)
     return text[1:-1].strip() if _QUOTATION.fullmatch(text) else text
 
 

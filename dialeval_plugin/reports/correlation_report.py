@@ -35,7 +35,7 @@ _LENGTHS = {
 """Columns of the table to the names of `covariate_bias`."""
 
 NO_CLUSTERS = "No file says which rows belong to one dialogue: intervals resample single rows and may be too narrow."
-ROUGH = f"Rough: an interval of fewer than {ROUGH_CLUSTERS} clusters holds the true value less often than it says."
+ROUGH = f"Rough: an interval of fewer than {ROUGH_CLUSTERS} clusters contains the true value less often than stated."
 
 TIED = {
     "zero": "Tied: groups in which people differ and the evaluator gives one score to all. Each counts as 0 (0.5 for auroc).",

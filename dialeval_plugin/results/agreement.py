@@ -345,10 +345,10 @@ def _notes(one: Agreement) -> list[str]:
     if one.confusion is not None:
         names = one.scale.categories
         text = "; ".join(
-            f"people {name}: {', '.join(f'{cell:g} {other}' for cell, other in zip(np.round(row, 1), names, strict=True))}"
+            f"where people say {name}: {', '.join(f'{n:g} {other}' for n, other in zip(np.round(row, 1), names, strict=True))}"
             for name, row in zip(names, one.confusion, strict=True)
         )
-        notes.append(f"{one.evaluator} beside {text}.")
+        notes.append(f"{one.evaluator}, {text}.")
     if (chosen := one.threshold) is not None:
         notes.append(
             f"{one.evaluator}: passes from {chosen.value:.4g} on, where a false pass costs {chosen.costs.false_pass:g} and "

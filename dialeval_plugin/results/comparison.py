@@ -262,7 +262,7 @@ def _match(a: ScoredRows, b: ScoredRows, pairing: Pairing) -> _Matched:
         left_out = [len(one.rows) - len(side.scores) for one, side in zip((a, b), sides, strict=True)]
         if any(left_out):
             parts = [f"{n} of {len(one.rows)} rows of {one.name}" for n, one in zip(left_out, (a, b), strict=True)]
-            notes.append(f"left out, for want of a partner: {', '.join(parts)}")
+            notes.append(f"left out, without a counterpart in the other file: {', '.join(parts)}")
         return _Matched(by, len({*sides[0].clusters}), sides, notes)
     if pairing == "paired":
         raise InputError(

@@ -145,7 +145,7 @@ class ScoreShard:
                 environment = {"OMP_NUM_THREADS": str(self.n_threads), **os.environ, **self._own_gpu(rank)}
                 ended = subprocess.run(words, check=False, stdout=file, stderr=file, env=environment)  # noqa: S603 - our command
         if ended.returncode and os.environ.get("DATATROVE_EXECUTOR") != "LOCAL":
-            raise InputError(f"shard {shard}: ended with {ended.returncode}. What it said stands in {log}.")
+            raise InputError(f"shard {shard}: ended with {ended.returncode}. Its output is in {log}.")
 
     def _own_gpu(self, rank: int) -> dict[str, str]:
         """The variable that shows a task one GPU where there are several."""
@@ -231,7 +231,7 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
     if unfinished := run.unfinished:
         named = ", ".join(str(Shard(rank + 1, run.n_shards)) for rank in unfinished[:10])
         raise InputError(
-            f"{len(unfinished)} of {run.n_shards} shards are not finished: {named}. What they said stands in {run.folder}, in "
+            f"{len(unfinished)} of {run.n_shards} shards are not finished: {named}. Their output is in {run.folder}, in "
             f"part-*.log; the last: {_last_words(run, unfinished[0])} Finished shards are kept; the same command goes on."
         )
     return run.finish()

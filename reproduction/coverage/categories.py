@@ -71,7 +71,7 @@ def main() -> None:
     """Simulate, and write the table."""
     truth = {name: one.value for name, one in statistics_of(*drawn(200_000, np.random.default_rng(1))).items()}
     lines = [
-        "Share of 1,000 data sets whose interval of 95 % holds the true value: expanded and percentile intervals of whole",
+        "Share of 1,000 data sets whose 95 % interval contains the true value: expanded and percentile intervals of whole",
         "conversations, and those of single rows, as other packages draw them.",
         "",
         f"| conversations | interval | {' | '.join(NAMES)} |",

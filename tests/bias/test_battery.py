@@ -76,7 +76,7 @@ def test_what_says_the_same_again_is_the_same_to_the_bit() -> None:
     assert report.reliability is not None
     assert report.reliability.value == 1.0
     assert report.untested == {
-        "prompt wording": "it asks no language model with a prompt of ours",
+        "prompt wording": "the scorer sends no prompt of this package to a language model",
         "order of options": "it has no rubric with words to choose from",
         **NO_GROUPS,
     }
@@ -210,7 +210,7 @@ def test_a_judge_that_prefers_its_own_system_is_told_from_a_system_that_is_bette
     assert (found.flips, found.n_equal) == (None, None)
     alone = run(Told(), ITEMS, labels=labels, own="nobody")
     assert alone.untested["self-preference"] == (
-        "nobody beside the other systems: 0 and 60 answers have a score and a label, and each side needs 10"
+        "nobody compared with the other systems: 0 and 60 answers have a score and a label, and each side needs 10"
     )
 
 

@@ -41,7 +41,7 @@ def test_labels_of_people_show_whether_a_scorer_prefers_a_system(log: Path, tmp_
     words = ("--labels", labels, "--own", "ours", "--format", "json")
     done = running.run("bias", log, "--scorer", "response_length", *words)
     found = {row["test"]: row for row in json.loads(done.stdout)["rows"]}
-    assert found["self-preference"]["change"] == "ours beside the other systems"
+    assert found["self-preference"]["change"] == "ours compared with the other systems"
     assert found["self-preference"]["shift"] is not None
 
 

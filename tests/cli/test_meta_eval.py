@@ -109,7 +109,7 @@ def test_csv_and_json_hold_every_value_unrounded(dialeval: Run, files: Path) -> 
     assert row["ci_low"] < row["value"] < row["ci_high"]
     assert (row["n_total"], row["n_scored"], row["n_clusters"], row["coverage"]) == (21, 21, 21, 1.0)
     assert row["is_rough"] is True
-    assert whole["notes"] == ["Rough: an interval of fewer than 30 clusters holds the true value less often than it says."]
+    assert whole["notes"] == ["Rough: an interval of fewer than 30 clusters contains the true value less often than stated."]
     (again,) = csv.DictReader(io.StringIO(dialeval(*words, "--format", "csv").stdout))
     assert float(again["value"]) == row["value"]
     assert (again["reason"], again["is_withheld"], again["is_rough"]) == ("", "False", "True")
@@ -510,7 +510,7 @@ level  statistic  evaluator  value          95 % interval  rank      p       gro
 turn   kendall_b  t:fine     0.833  0.767 to 0.900, rough     1                  20   80/80        20
 turn   kendall_b  t:ties     0.100  0.000 to 0.250, rough     2  0.001  20, 18 tied   80/80        20
 
-Rough: an interval of fewer than 30 clusters holds the true value less often than it says.
+Rough: an interval of fewer than 30 clusters contains the true value less often than stated.
 Tied: groups in which people differ and the evaluator gives one score to all. Each counts as 0 (0.5 for auroc).
 """
 
@@ -520,7 +520,7 @@ level  statistic  evaluator  value          95 % interval      groups  scored  c
 turn   kendall_b  t:ties     1.000                         2, 18 tied   80/80        20
 turn   kendall_b  t:fine     0.833  0.767 to 0.900, rough          20   80/80        20
 
-Rough: an interval of fewer than 30 clusters holds the true value less often than it says.
+Rough: an interval of fewer than 30 clusters contains the true value less often than stated.
 Tied: groups in which people differ and the evaluator gives one score to all. They are left out of the mean, \
 evaluators are averaged over different groups, and there are no ranks. Leave out --tied-groups skip to count them as 0.
 kendall_b: the same on all resamples, which tells nothing of its spread, so there is no interval. Score and rate more examples.

@@ -131,7 +131,7 @@ def test_of_few_dialogues_an_interval_is_marked_rough(tmp_path: Path) -> None:
         "ceiling_of_mean": True,
         "quality_agreement": True,
     }
-    assert found["notes"][-1] == "Rough: an interval of fewer than 30 clusters holds the true value less often than it says."
+    assert found["notes"][-1] == "Rough: an interval of fewer than 30 clusters contains the true value less often than stated."
     assert ", rough]" in run("meta-eval", *words).stdout
 
 

@@ -34,7 +34,7 @@ def judged(n_conversations: int = 40, seed: int = 0) -> pd.DataFrame:
     return frame
 
 
-def test_a_judge_beside_two_people() -> None:
+def test_a_judge_and_two_people() -> None:
     frame = judged()
     found = agreement(frame, frame, column="judge", bootstrap=Bootstrap(rounds=200))
     people = frame[["annotator_1", "annotator_2"]]

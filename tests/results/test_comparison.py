@@ -142,7 +142,7 @@ def test_what_has_no_partner_is_left_out_and_counted(both: Any) -> None:
     found = both(rows(), [*rows(30, shift=0.05), *rows(3, name="new", seed=4)])
     assert found.n_matched == 30
     a, b = found.names
-    assert found.notes == [f"left out, for want of a partner: 30 of 120 rows of {a}, 9 of 99 rows of {b}"]
+    assert found.notes == [f"left out, without a counterpart in the other file: 30 of 120 rows of {a}, 9 of 99 rows of {b}"]
     assert found.difference.value == pytest.approx(0.052, abs=0.0005)
 
 

@@ -102,7 +102,7 @@ def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: 
     variables = {"PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
     first = launch(tmp_path, "--shards", 3, "--workers", 2, **variables)
     assert first.returncode == 2
-    assert "dialeval: 1 of 3 shards are not finished: 2/3. What they said stands in" in first.stderr
+    assert "dialeval: 1 of 3 shards are not finished: 2/3. Their output is in" in first.stderr
     assert not (tmp_path / "scores.jsonl").exists()
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("scores.jsonl.shards/*/part-*.jsonl")}
     assert [path.name for path in sorted(finished)] == ["part-00001.jsonl", "part-00003.jsonl"]

@@ -217,7 +217,7 @@ def test_damaged_and_foreign_rows_are_dropped_with_a_count(cache: AnswerCache, c
         connection.execute("INSERT INTO answers VALUES ('foreign', 'no JSON', '')")
 
     assert read(cache, "good", "bent", "swapped", "foreign", "absent") == {"good": "4"}
-    assert warnings(caplog) == [f"{cache.path}: 3 damaged answers were dropped and are asked for again"]
+    assert warnings(caplog) == [f"{cache.path}: 3 damaged answers were deleted and will be requested again"]
     write(cache, {"bent": "3"})
     assert read(cache, "bent", "swapped", "foreign") == {"bent": "3"}
 

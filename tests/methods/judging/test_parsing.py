@@ -297,7 +297,7 @@ def test_a_short_line_of_the_prompt_may_be_the_answer() -> None:
 def test_an_answer_of_many_pages_is_not_read() -> None:
     page = "The response fits. " * 2000
     assert parse_rating("Score: 4\n" + page, (1, 5)) == Unscored(
-        PARSE, "the answer has 38008 characters beside its reasoning: " + repr(("Score: 4\n" + page)[:77] + "...")
+        PARSE, "the answer has 38008 characters without its reasoning: " + repr(("Score: 4\n" + page)[:77] + "...")
     )
     assert parse_rating(f"<think>{page}</think>Score: 4", (1, 5)) == 4
 
