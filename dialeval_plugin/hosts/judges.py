@@ -29,8 +29,8 @@ class JudgeOptions:
     """Options that name the language model of a scorer, in every interface.
 
     Attributes:
-        llm: any lm-eval model by its name: hf, vllm, local-chat-completions, ...; in Python also a loaded model.
-        llm_args: its arguments in lm-eval's syntax, for example pretrained=gpt2,dtype=float32.
+        llm: any lm-eval model by its name: hf, vllm, local-chat-completions, ...; in Python also one that is loaded.
+        llm_args: its arguments as lm-eval writes them, for example pretrained=gpt2,dtype=float32.
         answers: file that keeps its answers; by default the user's own, and false keeps none.
     """
 

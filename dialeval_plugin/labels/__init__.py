@@ -1,1 +1,1 @@
-"""Labels that people gave responses and conversations, read as they come and set beside what evaluators say."""
+"""Human labels of responses and conversations: reading them, and pairing them with evaluators' scores."""

@@ -1,4 +1,4 @@
-"""Rows that people are to label: as a table to fill in, and a file to which each answer is added as it is given."""
+"""Rows for people to label: a table to fill in, and a file to which each answer is added when it is given."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dialeval_plugin.core.files import read_text, write_text
 from dialeval_plugin.terminal.plain_text import for_spreadsheet
 
 DRAWN = "drawn"
-"""Column of how rows were drawn, which `estimate` weights them by; it says nothing of a row's score."""
+"""Column that says how rows were drawn, used by `estimate` for weights; it reveals nothing about a row's score."""
 _ANSWERS = ("id", "rater", "label", DRAWN)
 
 
 class RowToLabel(NamedTuple):
-    """A row without its score: `before` is what was said before `text`, as (role, text)."""
+    """A row without its score: `before` holds the turns before `text`, as (role, text)."""
 
     id: str
     before: Sequence[tuple[str, str]]
@@ -41,10 +41,10 @@ def write_table_to_fill(path: Path, rows: Sequence[RowToLabel], drawn: str) -> N
 
 
 class AnswerFile:
-    """The answers of all raters to some rows, in a CSV of one line each, kept by id."""
+    """The answers of all raters to some rows, by id, in a CSV with one line per answer."""
 
     def __init__(self, path: Path, drawn: str) -> None:
-        """Open a file to go on with, or begin one; InputError: it holds something else."""
+        """Open an existing file to continue it, or create one; InputError: the file holds something else."""
         self._path, self._drawn, self._lock = path, drawn, threading.Lock()
         self.given: dict[tuple[str, str], str] = {}
         """Labels by rater and id."""
@@ -53,7 +53,7 @@ class AnswerFile:
         self._rewrite()
 
     def add(self, rater: str, id: str, label: str) -> None:
-        """Keep an answer before returning; a second one to the same row takes the place of the first."""
+        """Write an answer before returning; a second one to the same row replaces the first."""
         with self._lock:
             is_new = (rater, id) not in self.given
             self.given[rater, id] = label
@@ -69,7 +69,7 @@ class AnswerFile:
         return [_plain_id(id), for_spreadsheet(rater), label, self._drawn]
 
     def _read(self) -> Iterator[tuple[tuple[str, str], str]]:
-        # A line that was cut off by a power failure is no answer: nobody was told that it was kept.
+        # A line left incomplete by a power failure is no answer: its receipt was never confirmed.
         text = read_text(self._path).rpartition("\n")[0]
         head, *lines = list(csv.reader(io.StringIO(text))) or [[]]
         if tuple(head) != _ANSWERS or any(len(line) != len(_ANSWERS) or line[-1] != self._drawn for line in lines):

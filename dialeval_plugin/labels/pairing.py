@@ -1,4 +1,4 @@
-"""Sets the scores of an evaluator beside the labels of people, row by row: what does not fit together is refused."""
+"""Pairing of an evaluator's scores with human labels, row by row; rows that do not match are an error."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 
 def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is_subset: bool = False) -> JudgedLabels:
-    """Return the rows that people labelled, each with its score.
+    """Return the labelled rows, each with its score.
 
-    Rows of `labels` without any label count as labelled by nobody, and are left out. An evaluator's words have to be those of
-    the people, or both are binary. Where `labels` do not say which conversation a row is of, the scores do.
+    Rows of `labels` without any label count as unlabelled and are left out. An evaluator's words must be those of the people,
+    unless both are binary. If `labels` do not name the conversation of a row, it is taken from the scores.
 
     Args:
-        scores: of the labelled rows.
-        labels: of people.
-        is_subset: whether people labelled a part of what is scored, on purpose.
-        is_partial: leave out what is on one side only, and say how much, instead of refusing.
+        scores: scores of the labelled rows.
+        labels: human labels.
+        is_subset: whether only a part of the scored rows was labelled, on purpose.
+        is_partial: leave out rows on one side only, and report their number, instead of raising an error.
 
     Raises:
         InputError: ids are on one side only, no id is on both, or the evaluator's words are not those of the people.
@@ -67,7 +67,7 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
 def pair_files(
     files: Sequence[Path], labels: LabelTable, *, columns: Sequence[str] = (), is_partial: bool = False
 ) -> list[JudgedLabels]:
-    """Return `pair` of each file of scores, and of each of its `columns` where they are named; errors are those of both."""
+    """Return `pair` of each file of scores, for each of its `columns` if given; raises as `pair` and `read_scores`."""
     pairs = []
     for path in files:
         raters = labels.raters if str(path) == labels.source else ()
@@ -82,7 +82,7 @@ def _taken(values: Sequence[T] | None, rows: Sequence[int]) -> list[T] | None:
 
 
 def on_scale(scores: ScoreTable, scale: Scale) -> tuple[FloatArray, Scale | None]:
-    """Return the scores as places on the scale of the labels; as they are where they are numbers of their own."""
+    """Return the scores as positions on the scale of the labels; unchanged if they are numbers of another kind."""
     own = scores.scale
     if own is not None and own.kind == scale.kind == "binary":
         return scores.scores, scale
@@ -101,7 +101,7 @@ def on_scale(scores: ScoreTable, scale: Scale) -> tuple[FloatArray, Scale | None
 
 
 def _named(values: FloatArray, scale: Scale) -> tuple[FloatArray, Scale | None]:
-    """Numbers that all are names of categories, such as 1 to 5, as their places."""
+    """Return numbers as positions if all of them are names of categories, such as 1 to 5; otherwise unchanged."""
     names = {name: float(place) for place, name in enumerate(scale.categories)}
     distinct = np.unique(values[~np.isnan(values)])
     if not {f"{value:g}" for value in distinct} <= names.keys():

@@ -1,9 +1,9 @@
-"""Reads what people said of responses or conversations, in words or numbers, of a file, a set, a frame or rows of Python.
+"""Reader of human labels of responses or conversations, as words or numbers, from a file, a set, a data frame or Python rows.
 
-A row is a response, or what one person said of it (with a column `rater`): `id`, the labels, and where they are there
-`conversation` (or `dialogue`, ...), `system`, `item`, and the texts, `context` and `response`. Labels stand in one column, in
-columns called after people (`annotator_1`) or named by `raters`, or in a list or an object of lists by quality (`labels`,
-`ratings`). What tools for labelling export is read as `corpora.exports` says, a set by its name, such as "fed".
+A row is a response, or one person's labels of it (with a column `rater`): `id`, the labels, and optionally `conversation` (or
+`dialogue`, ...), `system`, `item`, and the texts, `context` and `response`. Labels are in one column, in columns named after
+people (`annotator_1`) or given by `raters`, or in a list or an object of lists by quality (`labels`, `ratings`). Exports of
+labelling tools are read as described in `corpora.exports`, and a set by its name, such as "fed".
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from .scales import MAX_CATEGORIES, Cells
 from .table import LabelTable
 
 _NESTED = ("labels", "label", "ratings", "rating")
-"""Names of the labels of several people in a row of JSON."""
+"""Field names in a JSON row for the labels of several people."""
 _LONGEST_WORD = 40
 _MIN_ROWS = 2
-"""Fewest rows that tell what their words are."""
+"""Minimum number of rows for telling what their words mean."""
 _ROWS_SEEN = 1000
 _CONTEXT = ("context", "preceding", "prompt", "question", "input")
 _RESPONSE = ("response", "text", "answer", "output", "completion")
@@ -50,11 +50,11 @@ class LabelOptions(TypedDict, total=False):
     """Options of `read_labels`.
 
     Attributes:
-        quality: column, or quality, of the labels; without it the only one, or the one called `label` or overall.
+        quality: column, or quality, of the labels; by default the only one, or the one called `label` or overall.
         raters: columns of single people.
-        order: the labels in ascending order, where they have one.
-        positive: of two labels the one that counts as positive, where they are none of the usual pairs (pass and fail, ...).
-        level: which rows, where a set has ratings of responses and of dialogues.
+        order: the labels in ascending order, if they have one.
+        positive: the positive one of two labels, unless they are one of the usual pairs (pass and fail, ...).
+        level: level of the rows, if a set has ratings of responses and of dialogues.
     """
 
     quality: str | None
@@ -65,11 +65,11 @@ class LabelOptions(TypedDict, total=False):
 
 
 def read_labels(source: str | Path, **options: Unpack[LabelOptions]) -> LabelTable:
-    """Read the labels of one quality of a file (.csv, .tsv, .json, .jsonl, .parquet, .xlsx), or of a set by its name.
+    """Read the labels of one quality from a file (.csv, .tsv, .json, .jsonl, .parquet, .xlsx), or from a set by its name.
 
     Raises:
         InputError: the file is malformed, or can be read in two ways; the message names the option that settles it.
-        MissingPrerequisite: a set is not on this machine, or openpyxl, which reads a workbook.
+        MissingPrerequisite: a set is not on this machine, or openpyxl, which reads a workbook, is not installed.
     """
     rows = _own_rows(Path(source))
     if rows is None:
@@ -78,7 +78,7 @@ def read_labels(source: str | Path, **options: Unpack[LabelOptions]) -> LabelTab
 
 
 def has_words(source: str | Path, quality: str | None = None, raters: Sequence[str] = ()) -> bool:
-    """Whether a file has labels in words, as its first rows tell: in the columns asked for, or where none holds numbers."""
+    """Whether a file's labels are words, judged by its first rows: in the requested columns, or if no column holds numbers."""
     rows = _own_rows(Path(source), only_first=True)
     if rows is None or len(rows) < _MIN_ROWS:
         return False
@@ -94,14 +94,14 @@ def has_words(source: str | Path, quality: str | None = None, raters: Sequence[s
 
 
 def _cells(given: Any, quality: str | None) -> Iterator[Any]:
-    """The labels in a list, or an object of lists by quality."""
+    """Yield the labels in a list, or an object of lists by quality."""
     for value in given.values() if isinstance(given, dict) and quality is None else [given]:
         said = value.get(quality) if isinstance(value, dict) else value
         yield from said if isinstance(said, list) else [said]
 
 
 def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
-    """The rows of a user's file, or the first of them; None of a set, or of a file as a set was published."""
+    """Return the rows of a user's file, or only the first ones; None for a set, or for a file of a published set."""
     if not path.exists():
         return None
     if path.suffix.lower() in {".xlsx", ".parquet", ".arrow"}:
@@ -117,7 +117,7 @@ def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
 
 
 def labels_from(labels: Any, **options: Unpack[LabelOptions]) -> LabelTable:
-    """Return labels that are a `LabelTable` already, a file or a set, a frame of pandas, rows, or an object of id to labels."""
+    """Return labels from a `LabelTable`, a file or a set, a pandas data frame, rows, or an object of id to labels."""
     if isinstance(labels, LabelTable):
         return labels
     if isinstance(labels, (str, Path)):
@@ -157,7 +157,7 @@ def _workbook(path: Path) -> list[Line]:
 
 
 def label_columns(rows: Sequence[Line], source: str, known: Collection[str] = ()) -> Columns:
-    """Tell columns apart, those of words that are categories being read as if they held numbers."""
+    """Classify columns; a column of words that are categories is treated like one of numbers."""
     words = _words(rows)
     shadow = [
         Line(row.where, {name: 0 if name in words and cell not in {None, ""} else cell for name, cell in row.value.items()})
@@ -186,7 +186,7 @@ def _is_of_categories(rows: Sequence[Line], name: str) -> bool:
 def chosen_columns(
     columns: Columns, source: str, quality: str | None, names: Collection[str], option: str
 ) -> tuple[str, list[str]]:
-    """Return the quality that is asked for, or the only one, with its columns."""
+    """Return the requested quality, or the only one, with its columns."""
     there = {**{name: [name] for name in columns.numbers}, **columns.raters}
     if quality is not None:
         found = next((name for name in there if name.casefold() == quality.casefold()), None)
@@ -219,7 +219,7 @@ def _of_rows(
     raters: Sequence[str] = (),
     order: Sequence[str] = (),
     positive: str | None = None,
-    level: Level | None = None,  # of sets alone
+    level: Level | None = None,  # only for sets
 ) -> LabelTable:
     names = list(dict.fromkeys(name for row in rows for name in row.value))
     for name in raters:
@@ -292,7 +292,7 @@ def _nested_quality(rows: Sequence[Line], name: str, source: str, quality: str |
 
 
 def _given(row: Line, columns: Sequence[str], quality: str, *, is_nested: bool) -> Iterator[tuple[str, Any]]:
-    """The labels of a row, each with its rater."""
+    """Yield the labels of a row, each with its rater."""
     for name in columns:
         given = row.value.get(name)
         if isinstance(given, dict):
@@ -305,7 +305,7 @@ def _given(row: Line, columns: Sequence[str], quality: str, *, is_nested: bool) 
 
 
 def texts_of(row: Line) -> tuple[str, str]:
-    """Return what was said before a row and what it says, a turn a line; nothing where it has no texts."""
+    """Return the texts before a row and its own, one turn per line; empty if it has no texts."""
     context, response = (
         next((row.value[name] for name in names if row.value.get(name)), "") for names in (_CONTEXT, _RESPONSE)
     )
@@ -313,7 +313,7 @@ def texts_of(row: Line) -> tuple[str, str]:
 
 
 def _said(value: Any, where: str) -> str:
-    """The turns of a text, a list of texts, or of messages, a turn a line."""
+    """Return the turns of a text, a list of texts, or of messages, one per line."""
     if isinstance(value, str) and value.startswith(('["', "[{")):
         value = parse_json(value, where)
     if isinstance(value, list):
@@ -323,7 +323,7 @@ def _said(value: Any, where: str) -> str:
 
 
 def _known(values: Sequence[str | None]) -> list[str] | None:
-    """The values, or None where a row has none."""
+    """Return the values, or None if a row has none."""
     there = [value for value in values if value is not None]
     return there if len(there) == len(values) else None
 

@@ -1,4 +1,4 @@
-"""Cells of a column as numbers on a scale: pass and fail, named categories, words in an order, or numbers."""
+"""Cells of a column as numbers on a scale: pass and fail, named categories, ordered words, or numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialeval_plugin.corpora.rows import MISSING, finite, is_number
 from .table import Scale
 
 MAX_CATEGORIES = 50
-"""A column of more different words holds texts."""
+"""Maximum number of different words in a column; columns with more hold texts."""
 _PAIRS = (
     "fail failed f|pass passed p; no n|yes y; false f|true t; bad|good; incorrect|correct; wrong|right; reject rejected|accept "
     "accepted approve approved; unacceptable|acceptable; unsafe|safe; negative|positive; failure|success; dislike|like; "
@@ -24,11 +24,11 @@ _PAIRS = (
     "ungrounded|grounded; thumbs_down thumbs-down down 👎|thumbs_up thumbs-up up 👍; not_ok|ok"
 )
 _BINARY = [tuple(tuple(side.split()) for side in pair.split("|")) for pair in _PAIRS.split(";")]
-"""Spellings of the negative and of the positive word of each pair."""
+"""Spellings of the negative and the positive word of each pair."""
 
 
 class Cells:
-    """Cells read one after another, numbers and words apart; a million of numbers take 16 MB."""
+    """Cells read one after another, with numbers and words apart; a million numbers take 16 MB."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Cells:
         self._first: dict[str, str] = {}
 
     def add(self, value: Any, where: str) -> None:
-        """Add what a cell holds: None or an empty one is no label."""
+        """Add the content of a cell; None or an empty one is no label."""
         if type(value) is float and math.isfinite(value):  # a fast path: a file has a million of them
             self._numbers.append(value)
             self._codes.append(-1)
@@ -50,7 +50,7 @@ class Cells:
                 self._first.setdefault(word.casefold(), f"{where}: {self.name}")
                 return
             value = float(word)
-        # pandas has NaN where a cell is empty.
+        # pandas has NaN for empty cells.
         is_empty = value is None or (isinstance(value, float) and math.isnan(value))
         number = np.nan if is_empty else finite(value, f"{where}: {self.name}", "Leave the cell empty where there is none.")
         self._numbers.append(number)
@@ -59,16 +59,16 @@ class Cells:
     def on_scale(
         self, source: str, order: Sequence[str] = (), positive: str | None = None, known: Scale | None = None
     ) -> tuple[FloatArray, Scale]:
-        """Return a number a cell, NaN where it is empty, and what the numbers mean.
+        """Return one number per cell, NaN if it is empty, and their scale.
 
         Args:
-            source: begins messages.
+            source: name at the start of messages.
             order: words in ascending order.
-            positive: of two words the one that counts as positive.
-            known: a scale whose words count, as far as the cells hold words.
+            positive: the positive one of two words.
+            known: a scale whose words are used if the cells hold words.
 
-        InputError: words that nobody can place: a word for "none", more than `MAX_CATEGORIES`, numbers among words, or two
-            words of which nobody says which one is positive.
+        InputError: words that cannot be placed: a word for "none", more than `MAX_CATEGORIES`, numbers among words, or two
+        words without a known positive one.
         """
         numbers, codes = np.array(self._numbers), np.array(self._codes)
         where = f"{source}: {self.name}"
@@ -96,7 +96,7 @@ def _categories(
     known: Scale | None,
     first: Mapping[str, str],
 ) -> tuple[dict[str, float], Scale]:
-    """The place of each word, and the scale."""
+    """Return the position of each word, and the scale."""
     shown = ", ".join(map(repr, words))
     if order:
         names = [_plain(word) for word in order]
@@ -138,6 +138,6 @@ def _categories(
 
 
 def _plain(word: str) -> str:
-    """A word as cells have it, whatever its capitals and blanks; a number as `1`, not `1.0`."""
+    """Return a word without differences in case and white space; a number as `1`, not `1.0`."""
     word = word.strip().casefold()
     return f"{float(word):g}" if is_number(word) else word

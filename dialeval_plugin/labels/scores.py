@@ -1,4 +1,4 @@
-"""Reads what one evaluator says of rows, however many: a row at a time, of which only id, conversation and score are kept."""
+"""Reader of one evaluator's scores, row by row, keeping only id, conversation and score."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .scales import Cells
 from .table import Scale, ScoreTable
 
 _ROWS_SEEN = 1000
-"""First rows, by which columns are told apart."""
+"""Number of first rows by which columns are classified."""
 _HEADER = 10_000
-"""Bytes that hold the header of a table."""
+"""Maximum length in bytes of a table's header."""
 
 
 def read_scores(
@@ -36,19 +36,19 @@ def read_scores(
     raters: Sequence[str] = (),
     evaluator: str | None = None,
 ) -> ScoreTable:
-    """Read the scores, or the words, of an evaluator (.jsonl, .json, .csv, .tsv, .parquet), a million rows in seconds.
+    """Read an evaluator's scores or words (.jsonl, .json, .csv, .tsv, .parquet), a million rows in seconds.
 
     Args:
         source: the file; NAME=FILE names the evaluator.
-        column: of the scores; without it the main one of `dialeval score`, the one called `score`, or the only one.
-        scale: that of the people's labels, whose words the evaluator may use.
-        order: as in `read_labels`; positive as well.
-        positive: of two words the one that counts as positive.
-        raters: columns that people filled, which are no scores.
-        evaluator: its name; by default that of the file, or of the column where the file has labels too.
+        column: column of the scores; by default the main one of `dialeval score`, the one called `score`, or the only one.
+        scale: scale of the human labels, whose words the evaluator may use.
+        order: see `read_labels`.
+        positive: the positive one of two words.
+        raters: columns of people's labels, which are no scores.
+        evaluator: its name; by default that of the file, or of the column if the file has labels too.
 
     Raises:
-        InputError: the file is malformed, a row has no id or that of another, or it is unclear which column counts.
+        InputError: the file is malformed, an id is missing or repeated, or the column of scores is ambiguous.
     """
     name, sign, file = str(source).partition("=")
     is_named = bool(sign) and not Path(source).exists()
@@ -66,16 +66,16 @@ def read_scores(
 
 
 def score_rows(path: Path) -> Iterator[Line]:
-    """Return the rows of a file of scores, read as they are asked for."""
-    # A table with decimal commas has to be read whole.
+    """Yield the rows of a file of scores, read one by one."""
+    # A table with decimal commas must be read whole.
     is_plain = not is_table(path) or delimiter_of(read_text(path, _HEADER).partition("\n")[0], ",") == ","
     return open_rows(str(path), is_log=False).lines if is_plain else iter(file_rows(path))
 
 
 def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> ScoreTable:
-    """Return scores that are a `ScoreTable` already, a file, a frame of pandas, rows, or an object of id to score.
+    """Return scores from a `ScoreTable`, a file, a pandas data frame, rows, or an object of id to score.
 
-    `evaluator` is its name; `asked` is as in `read_scores`.
+    `evaluator` is the evaluator's name; the keywords are those of `read_scores`.
     """
     if isinstance(scores, ScoreTable):
         return scores
@@ -94,7 +94,7 @@ class _Asked(NamedTuple):
 
 
 def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: bool = True) -> tuple[str, ScoreTable, bool]:
-    """The column that counts, what it holds, of an evaluator that has no name yet, and whether no labels stand beside it."""
+    """Return the column of scores, its table (without the evaluator's name), and whether the rows have no labels."""
     head = list(itertools.islice(rows, _ROWS_SEEN))
     check_layout(Path(source), head[0].value)
     names = list(dict.fromkeys(name for row in head for name in row.value))
@@ -119,7 +119,7 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
         ids[id] = None
         named = columns.label(row, "cluster") if "cluster" in columns.labels else None
         cluster = named or conversation_of(id, texts_before(row), is_of_turns=is_of_turns)
-        # Rows of a conversation, which follow each other, share one string.
+        # Consecutive rows of a conversation share one string.
         before = before if cluster == before else cluster
         clusters.append(before)
         if "system" in columns.labels:

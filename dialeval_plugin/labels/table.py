@@ -1,4 +1,4 @@
-"""Labels of people and scores of an evaluator as the statistics take them: arrays, with NaN where there is none."""
+"""Tables of human labels and evaluator scores for the statistics: arrays, with NaN for missing values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Scale:
     Attributes:
         kind: "binary" has two categories, the second of which is the positive one, such as "pass"; "nominal" has categories
             without an order, "ordinal" has them in ascending order; a label on an "interval" scale is a number.
-        categories: names of the categories; none of an interval scale.
+        categories: names of the categories; empty for an interval scale.
     """
 
     kind: ScaleKind
@@ -29,22 +29,22 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelTable:
-    """Labels of people for rows, which are responses or conversations.
+    """Human labels of rows, which are responses or conversations.
 
     Attributes:
         source: file or data set, for messages.
-        ids: one a row, no two alike.
-        labels: of shape (rows, raters): a number, or the place of a category on the scale; NaN where the rater gave none. A row
+        ids: one id per row, all different.
+        labels: array of shape (rows, raters): a number, or the position of a category on the scale; NaN without a label. A row
             may have no label at all.
         raters: names of the columns of `labels`.
-        has_people: whether each column is one person; else it is a place in the lists of labels of all rows, which different
+        has_people: whether each column is one person; otherwise it is a position in the rows' lists of labels, which different
             people may have filled.
-        clusters: conversation or context of each row, whose rows are resampled together; None where nothing says it.
-        systems: what wrote each row; items: the context that several systems answered. None where nothing says it.
-        quality: what was asked.
-        is_of_dialogues: whether a row is a whole conversation, which its texts are then.
-        texts: for each row what was said before and what is labelled, as (context, response); None where the file has no texts.
-        drawn: how `dialeval label` drew the rows, several ways with "; " between them; None where it drew none.
+        clusters: conversation or context of each row, whose rows are resampled together; None if unknown.
+        systems: system that wrote each row; items: context that several systems answered. None if unknown.
+        quality: the labelled quality.
+        is_of_dialogues: whether a row is a whole conversation, which its texts then hold.
+        texts: for each row the texts before it and its own, as (context, response); None if the file has no texts.
+        drawn: how `dialeval label` drew the rows, several ways joined by "; "; None if it drew none.
     """
 
     source: str
@@ -63,21 +63,21 @@ class LabelTable:
 
     @property
     def n_labels(self) -> FloatArray:
-        """How many people labelled each row."""
+        """Number of people who labelled each row."""
         return np.asarray((~np.isnan(self.labels)).sum(axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreTable:
-    """Scores of one evaluator for all rows that it was run on, labelled by people or not.
+    """Scores of one evaluator for all its rows, labelled by people or not.
 
     Attributes:
-        scores: one a row, higher is better; NaN where it is unscored. Where the evaluator answers with labels, their places on
+        scores: one per row, higher is better; NaN if it is unscored. If the evaluator answers with labels, their positions on
             `scale`.
-        scale: of an evaluator that answers with the labels that people used; None where its scores are numbers of its own.
+        scale: scale of an evaluator that answers with people's labels; None if its scores are numbers of another kind.
         clusters: conversation of each row.
-        unscored: how many rows have no score, by reason.
-        signature: what was run and how; None where the file does not say.
+        unscored: number of rows without a score, by reason.
+        signature: evaluator and settings; None if the file does not state them.
     """
 
     evaluator: str
@@ -93,11 +93,11 @@ class ScoreTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class JudgedLabels:
-    """An evaluator's answers beside the labels of people: row k of `scores` is row k of `labels`.
+    """An evaluator's scores paired with human labels: row k of `scores` is row k of `labels`.
 
     Attributes:
-        scores: as in `ScoreTable`, of the labelled rows; NaN where the evaluator left the row unscored.
-        scale: as in `ScoreTable`; where it is not None it is that of the labels.
+        scores: as in `ScoreTable`, for the labelled rows; NaN if the evaluator left the row unscored.
+        scale: as in `ScoreTable`; if not None it is that of the labels.
     """
 
     evaluator: str

@@ -1,1 +1,1 @@
-"""Files of any length, scored block by block in constant memory, whole or by shards."""
+"""Scoring of files of any length: block by block in constant memory, whole or in shards."""

@@ -1,4 +1,4 @@
-"""Batches of rows of any engine that keeps an object in each worker: Ray Data's `map_batches`, or a loop."""
+"""Scoring of batches of rows for any engine that keeps an object per worker: Ray Data's `map_batches`, or a loop."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ UNSCORED, SIGNATURE = "unscored", "signature"
 
 
 class ScoreBatches:
-    """Adds the columns of a scorer to batches of rows; the scorer is opened once.
+    """Adds the columns of a scorer to batches of rows; the scorer is loaded once.
 
     A row is a response with its `context`, or a conversation under `messages` of which one response is scored: `turns="last"`,
     or a scorer of whole dialogues.
 
     Args:
-        scorer: its name.
+        scorer: name of the scorer.
         turns: which turns of a conversation are scored.
-        columns: our names of fields to the rows' own.
-        options: of the scorer.
+        columns: maps our field names to the rows' own.
+        options: options of the scorer.
 
     Raises:
         InputError: the scorer needs all rows at once.
@@ -52,11 +52,11 @@ class ScoreBatches:
         self._options = ReadingOptions(choice=turns, columns=columns or {})
 
     def __call__(self, batch: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Score a batch, a column a field.
+        """Score a batch, given as one column per field.
 
         Returns:
-            The batch's columns and the scorer's, NaN where a row has no score; `unscored`, the reason or None, and so
-            `out_of_scope` where the scorer knows its scope; `signature`.
+            The batch's columns and the scorer's, NaN if a row has no score; `unscored`, the reason or None, and likewise
+            `out_of_scope` if the scorer knows its scope; `signature`.
 
         Raises:
             InputError: a row is malformed or has several responses to score, or a column has a name that a score needs.
@@ -92,6 +92,6 @@ class ScoreBatches:
 
 
 def _plain(value: Any) -> Any:
-    """A value of a batch, in which lists of Arrow are arrays, as a list."""
+    """Return a value of a batch, with arrays (Arrow's lists) as lists."""
     value = value.tolist() if isinstance(value, np.ndarray) else value
     return [_plain(one) for one in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
-"""One input scored by many processes, each its shards.
+"""Scoring of one input by many processes, each with its shards.
 
-They are tasks of datatrove's executors, on this machine, on Slurm or on Ray, or what `accelerate launch` has started.
+The processes are tasks of datatrove's executors, on this machine, on Slurm or on Ray, or were started by `accelerate launch`.
 """
 
 from __future__ import annotations
@@ -43,20 +43,22 @@ _EXECUTORS = {
 _OURS = frozenset(
     {"pipeline", "tasks", "workers", "logging_dir", "skip_completed", "depends", "local_tasks", "local_rank_offset"}
 )
-"""Arguments of an executor that are no options: they follow from what is scored."""
+"""Arguments of an executor that are not options: they follow from the run."""
 _COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from dialeval_plugin.cli.entry import main; main()"
-"""`dialeval`, without the working directory, where Python would look for modules first: data may lie beside a tqdm.py."""
+"""`dialeval`, without the working directory, where Python would look for modules first: the data's folder may hold a
+tqdm.py.
+"""
 
 
 @dataclass(frozen=True)
 class ShardedRun:
-    """A run in several parts, and where they are until they are one file.
+    """A run in several parts, and their folder until they are one file.
 
     Attributes:
-        words: what follows `dialeval score`, but for `--shard` and `--output`.
-        output: of the whole.
-        n_shards: how many parts, each a task.
-        folder: of the parts and the executor's logs; every machine has to see it.
+        words: words after `dialeval score`, except `--shard` and `--output`.
+        output: file of the whole run.
+        n_shards: number of parts, one task each.
+        folder: folder of the parts and the executor's logs, visible to every machine.
     """
 
     words: tuple[str, ...]
@@ -66,31 +68,31 @@ class ShardedRun:
 
     @classmethod
     def of(cls, words: Sequence[str], scorer: Scorer, source: str, output: Path, n_shards: int) -> ShardedRun:
-        """Return a run whose folder no other scorer, options, version of the source or number of shards has.
+        """Return a run whose folder is specific to the scorer, options, version of the source and number of shards.
 
         Raises:
-            InputError: the source cannot be found, or the scorer needs all rows at once.
+            InputError: the source does not exist, or the scorer needs all rows at once.
         """
         refuse_parts(scorer)
         check_suffix(output)
         with reading(source):
             files, path = files_of(source)
-            version = str(files.checksum(path))  # what changes when a source does, as far as its file system says so
+            version = str(files.checksum(path))  # changes when the source does, according to its file system
         identity = text_hash(*words, run_identity(scorer), version, str(n_shards))
         return cls(tuple(words), output.absolute(), n_shards, (output.parent / f"{output.name}.shards" / identity).resolve())
 
     @property
     def parts(self) -> list[Path]:
-        """The file of each shard."""
+        """Files of the shards."""
         return [self.folder / f"part-{number:05d}{part_suffix(self.output)}" for number in range(1, self.n_shards + 1)]
 
     @property
     def unfinished(self) -> list[int]:
-        """The ranks, from 0, of the shards that are not scored to their end."""
+        """Ranks, from 0, of the shards that are not completely scored."""
         return [rank for rank, part in enumerate(self.parts) if not part.is_file()]
 
     def finished(self, whole: ScoreRun) -> Mapping[str, Any] | None:
-        """Return what belongs to all rows where they are one file already, and remove the folder of a run that was killed then.
+        """Return the metadata of the output if it is complete, and remove the folder that a killed run left.
 
         Raises:
             InputError: the output is another file.
@@ -102,20 +104,20 @@ class ShardedRun:
         return meta
 
     def finish(self) -> Mapping[str, Any]:
-        """Merge the parts, remove their folder with the logs too, and return what belongs to all rows."""
+        """Merge the parts, remove their folder with the logs, and return the metadata of all rows."""
         meta = merge(self.parts, self.output)
         shutil.rmtree(self.folder)
-        with suppress(OSError):  # the folder of another run, or the lock of this one, is in it
+        with suppress(OSError):  # the folder still holds another run's folder, or the lock of this one
             self.folder.parent.rmdir()
         return meta
 
 
 @dataclass(frozen=True)
 class ScoreShard:
-    """Scores the shard of a task's rank by `dialeval score`: a step of a datatrove pipeline.
+    """Scores the shard of a task's rank with `dialeval score`: a step of a datatrove pipeline.
 
-    It is a process of its own, so that one which the system kills fails its task; of a pool's own process the pool would never
-    hear again. Each has `n_threads`. Tasks take the `n_gpus` of this machine in turn; 0 where tasks are given theirs.
+    It runs in a separate process, so that a process killed by the system fails its task; a pool would wait forever for its own
+    process. Each has `n_threads`. Tasks take the `n_gpus` of this machine in turn; 0 if each task is assigned its own.
     """
 
     run: ShardedRun
@@ -123,11 +125,11 @@ class ScoreShard:
     n_gpus: int
 
     def __call__(self, data: object, rank: int, world_size: int) -> None:
-        """Score shard `rank + 1`; one that is finished stays as it is.
+        """Score shard `rank + 1`; a finished one stays unchanged.
 
         Raises:
-            InputError: the process failed; on this machine the parts that are there are counted at the end instead, as
-                datatrove's pool would end the other tasks with this one.
+            InputError: the process failed; not on this machine, where datatrove's pool would end the other tasks with this one:
+                existing parts are counted at the end instead.
         """
         from filelock import FileLock
 
@@ -136,7 +138,7 @@ class ScoreShard:
         words = [sys.executable, "-c", _COMMAND, "score", *self.run.words]
         words += ["--shard", str(shard), "--output", str(part), "--worst", "0", "--max-unscored", "1"]
         with FileLock(part.with_name(part.name + ".task")):
-            # A process that outlived its node may still be at this shard: what it finishes is taken.
+            # A process that outlived its node may still be scoring this shard: its result is used.
             with FileLock(lock_file(part)):
                 pass
             if part.is_file():
@@ -148,7 +150,7 @@ class ScoreShard:
             raise InputError(f"shard {shard}: ended with {ended.returncode}. Its output is in {log}.")
 
     def _own_gpu(self, rank: int) -> dict[str, str]:
-        """The variable that shows a task one GPU where there are several."""
+        """Return the variable that restricts a task to one GPU if there are several."""
         if self.n_gpus < 2:
             return {}
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -158,7 +160,7 @@ class ScoreShard:
 
 @dataclass(frozen=True)
 class MergeShards:
-    """Makes one file of all shards: the step of the last task where nobody waits for the others, as on Slurm."""
+    """Merges all shards into one file: the last task's step if no process waits for the others, as on Slurm."""
 
     run: ShardedRun
 
@@ -171,7 +173,7 @@ class MergeShards:
 
 
 def executor_options(executor: Executor, pairs: Sequence[str]) -> dict[str, Any]:
-    """Read `name=value` of an executor's arguments.
+    """Read an executor's arguments, each as `name=value`.
 
     Raises:
         InputError: there is no such argument, or on Slurm `time` or `partition` is missing.
@@ -189,14 +191,14 @@ def executor_options(executor: Executor, pairs: Sequence[str]) -> dict[str, Any]
 def launch(
     run: ShardedRun, whole: ScoreRun, executor: Executor, workers: int, options: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Score the shards that are not finished, `workers` of them at once, and merge them; a finished run stays as it is.
+    """Score the unfinished shards, `workers` of them at once, and merge all; a finished run stays unchanged.
 
     Returns:
-        What belongs to all rows; None on Slurm, where the jobs are only queued, one that merges behind the others.
+        Metadata of all rows; None on Slurm, where the jobs, with a final one that merges, are only queued.
 
     Raises:
-        InputError: shards could not be scored; the message names them. Those that are finished are kept. Or another process is
-            at work on this run, or the output is another file.
+        InputError: shards could not be scored (the message names them, and finished ones are kept), another process is working
+            on this run, or the output is another file.
     """
     try:
         with sole_process(run.folder):
@@ -208,7 +210,7 @@ def launch(
 
 def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
     logs = run.folder / "logs"
-    # datatrove would never do a task again that it marks as complete, whether or not its file is there.
+    # datatrove never repeats a task that it marked as complete, whether or not its file exists.
     for mark in (*(logs / f"completions/{rank:05d}" for rank in run.unfinished), run.folder / "merge/completions/00000"):
         mark.unlink(missing_ok=True)
     at_once = min(workers, run.n_shards)
@@ -223,9 +225,9 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
     if executor == "ray":
         import ray
 
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # its own statistics of use go to a server, unasked
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # otherwise Ray sends usage statistics to a server
         if not ray.is_initialized():
-            ray.init()  # the cluster of RAY_ADDRESS, or that runs here, or a new one
+            ray.init()  # the cluster of RAY_ADDRESS, or a local one, or a new one
     if run.unfinished:
         tasks.run()
     if unfinished := run.unfinished:
@@ -238,10 +240,10 @@ def _launch(run: ShardedRun, executor: Executor, workers: int, options: Mapping[
 
 
 def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:
-    """Score one of the parts of a run that this process shares with others; a part that is finished stays as it is.
+    """Score one part of a run that is shared with other processes; a finished part stays unchanged.
 
     Returns:
-        In the first process, which waits for the others and merges, what belongs to all rows; None in the others.
+        In the first process, which waits for the others and merges, the metadata of all rows; None in the others.
 
     Raises:
         InputError: as `ScoreRun` and `merge`; or the run has no output.
@@ -260,13 +262,13 @@ def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:
         return None
     if run.unfinished:
         say(f"{run.folder}: waiting for the other processes, {len(run.unfinished)} of {shard.of} are at work")
-    while run.unfinished:  # whoever started them ends all when one fails
+    while run.unfinished:  # the launcher ends all processes when one fails
         time.sleep(1.0)
     return run.finish()
 
 
 def n_cores() -> int:
-    """How many processors this process may use, by affinity and control group."""
+    """Return the number of processors that this process may use, by affinity and control group."""
     import joblib
 
     return int(joblib.cpu_count())

@@ -1,4 +1,4 @@
-"""Files of scores, JSON lines, CSV or Parquet by their names, what belongs to all rows beside them, and shards made one."""
+"""Files of scores (JSON lines, CSV or Parquet, by their names), their metadata files, and merging of shards."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.scored_input import Shard
 
 PLACE = "place"
-"""Field of a shard's row: its place among all items of the source."""
+"""Field of a shard's row: its position among all items of the source."""
 ABOUT = ("id", "conversation", "message", "role", "source")
-"""Fields of a row that say what is scored."""
+"""Fields of a row that identify the scored item."""
 TEXT = ("preceding", "text")
-"""Fields of a row with what was said."""
+"""Fields of a row with the conversation's text."""
 _JSON_LINES, _CSV, _PARQUET = SUFFIXES = (".jsonl", ".csv", ".parquet")
 _ROWS_AT_ONCE = 16_384
 
 _PLACED = f'{{"{PLACE}": '
-"""How the line of a shard's row begins, before its place and a comma."""
+"""Beginning of the line of a shard's row, before its position and a comma."""
 
 
 Row = Mapping[str, Any]
@@ -40,11 +40,11 @@ T = TypeVar("T")
 
 
 def check_suffix(output: Path, shard: Shard | None = None) -> None:
-    """Refuse a file for scores by its name; what is written to, as a pipe, gets JSON lines whatever its name.
+    """Check the name of a file for scores; a stream, such as a pipe, gets JSON lines whatever its name.
 
     Raises:
-        InputError: the name does not say which kind of file it is, is too long, or is that of a CSV file of a shard.
-        MissingPrerequisite: nothing that is installed writes Parquet.
+        InputError: the name does not show the kind of file, is too long, or is that of a CSV file of a shard.
+        MissingPrerequisite: no installed package writes Parquet.
     """
     if is_stream(output):
         return
@@ -67,12 +67,12 @@ def _kind(output: Path) -> str:
 
 
 def part_suffix(output: Path) -> str:
-    """How the names of the shards of a file end."""
+    """Return the suffix of a file's shards."""
     return _PARQUET if _kind(output) == _PARQUET else _JSON_LINES
 
 
 def stored_meta(output: Path, about: Mapping[str, Any], remedy: str = "add --overwrite to replace it") -> dict[str, Any] | None:
-    """Return what belongs to all rows of a file of scores; None where nothing is at `output`, or where it is written to.
+    """Return the metadata of a file of scores; None if nothing is at `output`, or if it is a stream.
 
     Raises:
         InputError: it is another file than the one that was written with these values of `about`.
@@ -94,7 +94,7 @@ def stored_meta(output: Path, about: Mapping[str, Any], remedy: str = "add --ove
 
 
 def join_blocks(blocks: Sequence[Path], output: Path, meta: Mapping[str, Any]) -> None:
-    """Make one file of the blocks of a run, which are JSON lines, as `write_rows` would of their rows."""
+    """Join the blocks of a run, which are JSON lines, into one file, with the result of `write_rows` for their rows."""
     if _kind(output) in {_CSV, _PARQUET} and not is_stream(output):
         write_rows(output, itertools.chain.from_iterable(map(read_rows, blocks)), meta)
         return
@@ -105,7 +105,7 @@ def join_blocks(blocks: Sequence[Path], output: Path, meta: Mapping[str, Any]) -
 
 
 def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> None:
-    """Write rows, whole or not at all, and what belongs to all of them beside them, and in the metadata of Parquet."""
+    """Write rows, whole or not at all, and their metadata next to them, and in Parquet also inside the file."""
     with _written(output, meta) as temporary:
         if _kind(output) == _PARQUET:
             _write_parquet(temporary, rows, meta)
@@ -119,7 +119,7 @@ def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> No
 
 
 def _fields(meta: Mapping[str, Any]) -> list[str]:
-    """The columns of a table of scores."""
+    """Return the columns of a table of scores."""
     place = [] if meta["shard"] is None else [PLACE]
     why = (OUT_OF_SCOPE, *WHY_UNSCORED) if IN_SCOPE in meta["columns"] else WHY_UNSCORED
     judged = [JUDGED_BY] if "judges" in meta else []
@@ -127,15 +127,15 @@ def _fields(meta: Mapping[str, Any]) -> list[str]:
 
 
 def _cell(value: Any) -> Any:
-    """A value as a text where it is no number: lists, objects, true and false as JSON."""
+    """Return a value as text if it is no number: lists, objects, true and false as JSON."""
     return value if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)) else to_json(value)
 
 
 @contextlib.contextmanager
 def _written(output: Path, meta: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield a temporary path whose content becomes that of `output`, with `meta` beside it.
+    """Yield a temporary path whose content becomes that of `output`, with `meta` in the file next to it.
 
-    That comes first, so that a kill leaves no scores without it.
+    The metadata is written first, so that a kill leaves no scores without it.
     """
     with finished_parts_kept(output), atomic_path(output) as temporary:
         yield temporary
@@ -145,7 +145,7 @@ def _written(output: Path, meta: Mapping[str, Any]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def finished_parts_kept(path: Path) -> Iterator[None]:
-    """Say of a file that cannot be written what becomes of the run."""
+    """Add to the error of a file that cannot be written what happens to the run."""
     try:
         yield
     except InputError as error:
@@ -181,24 +181,24 @@ def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> 
     schema = pyarrow.schema(list(kinds.items()), metadata={"dialeval": to_json(meta)})
 
     def table_row(row: Row) -> dict[str, Any]:
-        # What was kept of the source has any type, and not the same in all rows.
+        # A kept field may hold any type, and different types in different rows.
         kept = {name: row[name] for name in meta["keep"] if name in row}
         return {**row, **{name: value if isinstance(value, str) else to_json(value) for name, value in kept.items()}}
 
-    # A file of Python's says in its own words that the disk is full.
+    # Python's own file objects report a full disk in other words.
     with path.open("wb") as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
         while taken := list(itertools.islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(pyarrow.Table.from_pylist(list(map(table_row, taken)), schema=schema))
 
 
 def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
-    """Make one file of the scores of all shards, in the order of their source, and return what belongs to all rows.
+    """Merge the scores of all shards into one file, in the order of their source, and return the metadata of all rows.
 
-    A file that holds them already stays as it is.
+    An output that already holds them stays unchanged.
 
     Raises:
-        InputError: the shards are not of one run: they differ in scorer, options or source, one is missing, given twice or was
-            changed, or a row is missing or there twice. Or the output is another file.
+        InputError: the shards are not of one run: they differ in scorer, options or source; a shard is missing, given twice or
+            was changed; or a row is missing or repeated. Or the output is another file.
     """
     check_suffix(output)
     metas = [_shard_meta(path) for path in shards]
@@ -213,7 +213,7 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
         if any(_kind(path) != _JSON_LINES for path in [output, *shards]):
             write_rows(output, _in_order(map(_placed_rows, shards), n_source), meta)
         else:
-            # Lines stay as they are: to read and to write each row's JSON takes six times as long.
+            # Lines are copied unchanged: parsing and writing each row's JSON takes six times as long.
             with _written(output, meta) as temporary:
                 write_lines(temporary, _in_order(map(_placed_lines, shards), n_source))
     return meta
@@ -257,7 +257,7 @@ def _placed_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _in_order(shards: Iterable[Iterator[tuple[int, T]]], n_source: int) -> Iterator[T]:
-    """The rows of all shards by their places, of which none is missing and none there twice."""
+    """Yield the rows of all shards by position; each position must occur exactly once."""
     expected = 0
     for place, row in heapq.merge(*shards, key=operator.itemgetter(0)):
         if place != expected:
@@ -279,19 +279,19 @@ _ONE_RUN = {
     "keep": "has other fields of its source",
     "with_text": "has texts, or none, other",
 }
-"""Fields that all shards have in common, and the problem of one that differs."""
+"""Fields that all shards have in common, and the message for a shard that differs."""
 DELETE_IT = "delete it"
 
 
 def _pooled(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How many rows of shards, or of their rows of one judge, have a score, and the mean; None where no part has one."""
+    """Return the number of scored rows, and their mean (None without any), from the counts of shards or of one judge."""
     n, means = sum(part["n_scored"] for part in parts), [part for part in parts if part["mean"] is not None]
     total = math.fsum(part["mean"] * part["n_scored"] for part in means)
     return {"n_scored": n, "mean": total / n if means and n else None}
 
 
 def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The metadata of the rows of all shards together."""
+    """Return the metadata of the rows of all shards together."""
     unscored, beyond = (sum((Counter(meta.get(name, {})) for meta in metas), Counter()) for name in ("unscored", OUT_OF_SCOPE))
     judged = [meta.get("judges", {}) for meta in metas]
     judges = {name: _pooled([of[name] for of in judged if name in of]) for name in dict.fromkeys(itertools.chain(*judged))}

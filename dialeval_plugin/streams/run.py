@@ -1,4 +1,4 @@
-"""Scoring a source: block by block, each kept whole until the end, so that a run that was killed goes on where it stopped."""
+"""Scoring of a source, block by block; each block is kept until the end, so that a killed run resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from .output import ABOUT, PLACE, TEXT, check_suffix, finished_parts_kept, join_
 from .summary import RunningSummary
 
 _TEXT_IN_BLOCK = 1 << 26
-"""Characters of items that are scored together, at least one item."""
+"""Characters of items that are scored together; a block has at least one item."""
 MOST_AT_ONCE = 500_000
-"""Items of a run whose scorer looks at all of them."""
+"""Maximum number of items for a scorer that needs all of them at once."""
 
 
 class _Block(NamedTuple):
-    """Items that are scored together, their places among all of the source, and a digest of both."""
+    """Items that are scored together, their positions in the source, and a digest of both."""
 
     number: int
     places: list[int]
@@ -63,18 +63,18 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreRun:
-    """A source, its scorer, and where the rows go.
+    """A source, its scorer, and the output for the rows.
 
     Attributes:
-        scorer: one that needs all items at once has them all, at most `MOST_AT_ONCE`.
-        output: JSON lines, CSV or Parquet, by its name; None keeps nothing, and what is no file gets all rows at the end.
+        scorer: the scorer; one that needs all items at once gets at most `MOST_AT_ONCE`.
+        output: JSON lines, CSV or Parquet, by its name; None keeps nothing, and a stream gets all rows at the end.
         shard: the part that is scored.
-        with_text: rows have what was said.
-        overwrite: what is at `output`, of whatever run, is replaced.
-        max_unscored: the share of rows without a score above which the file says that it is not complete.
+        with_text: whether rows contain the conversation's text.
+        overwrite: replace any file at `output`.
+        max_unscored: share of rows without a score above which the file is marked as incomplete.
 
     Raises:
-        InputError: the scorer cannot be given a part, or the name of the output, or of a field that is kept, cannot be.
+        InputError: the scorer cannot score a part, or the name of the output or of a kept field is not allowed.
     """
 
     scorer: Scorer
@@ -106,9 +106,9 @@ class ScoreRun:
     ) -> RunningSummary:
         """Score in constant memory, and return a summary of the scores, with the worst `n_worst` rows.
 
-        A bar shows the progress, of `total` items where that is known; `collectors` get the final scores as they come. Until
-        the end each block is kept in the folder `<output>.blocks`. Called again, it reads the blocks that are there and scores
-        the others, and the rows of an API that failed; the file then has the same bytes.
+        A bar shows the progress, out of `total` items if that is known; `collectors` get the final scores block by block. Until
+        the end each block is kept in the folder `<output>.blocks`. A repeated call reads the existing blocks and scores the
+        others, and rows whose API request failed; the resulting file has the same bytes.
 
         Raises:
             InputError: a row is malformed, there are too many for the scorer, another process writes the output, it cannot be
@@ -117,7 +117,7 @@ class ScoreRun:
         if not self.overwrite:
             self.stored()
         scorer, blocks = self.scorer, _blocks(self.source, self.scorer, self.shard)
-        # A source that cannot be read leaves nothing behind.
+        # A source that cannot be read leaves no files behind.
         first = _all_at_once(scorer, blocks) if scorer.needs_whole_run else list(itertools.islice(blocks, 1))
         summary = RunningSummary(scorer, n_worst)
         with self._folder() as folder:
@@ -133,16 +133,16 @@ class ScoreRun:
         return summary
 
     def rehearse(self) -> None:
-        """Hand the items to the scorer and forget the rows; a model that counts then knows what a run would ask it."""
+        """Score the items and discard the rows; a model that counts requests then knows those of a real run."""
         for block in _blocks(self.source, self.scorer, self.shard):
             score_block(self.scorer, block.items)
 
     def items(self) -> Iterator[Item]:
-        """Read what is scored."""
+        """Yield the items to score."""
         return (placed.item for placed in self.source.items(self.scorer.level, self.shard))
 
     def stored(self, remedy: str = "add --overwrite to replace it") -> Mapping[str, Any] | None:
-        """Return what belongs to all rows of the output where it has the scores of this very run; None where nothing is there.
+        """Return the output's metadata if it has the scores of this very run; None if there is no output.
 
         Raises:
             InputError: it holds something else.
@@ -155,7 +155,7 @@ class ScoreRun:
 
     @contextlib.contextmanager
     def _folder(self) -> Iterator[Path | None]:
-        """The folder of the finished blocks, which no other process writes; None where no row is kept."""
+        """Yield the folder of the finished blocks, locked against other processes; None if no row is kept."""
         if self.output is None:
             yield None
         elif is_stream(self.output):
@@ -163,14 +163,14 @@ class ScoreRun:
                 yield Path(folder) / "blocks"
         else:
             with sole_process(self.output):
-                if not self.overwrite:  # another process may have ended since
+                if not self.overwrite:  # another process may have finished since
                     stored_meta(self.output, self._about())
                 yield self.output.with_name(self.output.name + ".blocks")
 
     def _scored(
         self, blocks: Iterable[_Block], store: _BlockFolder | None, advance: Callable[[int], object]
     ) -> Iterator[Scores]:
-        """The final scores, a block's at a time, or those of all where the scorer looks at all; their rows are stored."""
+        """Yield the final scores block by block, or all at once if the scorer needs all items; store their rows."""
         scorer = self.scorer
         items: list[Item] = []
         rows: list[Row] = []
@@ -191,7 +191,7 @@ class ScoreRun:
             yield scores
 
     def _about(self) -> dict[str, Any]:
-        """Metadata that the rows of one run have in common, whatever its source holds."""
+        """Return the metadata common to all rows of a run, whatever its source holds."""
         percentiles, scope = self.scorer.percentiles, self.scorer.scope
         return {
             "schema_version": SCHEMA_VERSION,
@@ -205,7 +205,7 @@ class ScoreRun:
         }
 
     def meta(self, summary: RunningSummary) -> dict[str, Any]:
-        """Return what belongs to all rows of the run whose scores `summary` has."""
+        """Return the metadata of the run whose scores `summary` has."""
         n_unscored = summary.n_total - summary.n_scored
         return {
             **self._about(),
@@ -226,7 +226,7 @@ class ScoreRun:
 
 
 def run_identity(scorer: Scorer) -> str:
-    """Return what tells scores of one scorer from those of another: its signature, its table of percentiles, and its scope."""
+    """Return the identity of a scorer's scores: its signature, its table of percentiles, and its scope."""
     tables = {"percentiles": scorer.percentiles, "scope": scorer.scope}
     return "|".join([str(run_signature(scorer)), *(f"{name}:{table.digest}" for name, table in tables.items() if table)])
 
@@ -264,7 +264,7 @@ def _all_at_once(scorer: Scorer, blocks: Iterator[_Block]) -> list[_Block]:
 
 
 def _rows_of(block: _Block, scorer: Scorer, store: _BlockFolder | None, advance: Callable[[int], object]) -> list[Row]:
-    """The rows of a block before the run is normalised: those that are kept, but for failures of an API, or new ones."""
+    """Return the rows of a block before normalisation: the stored ones, except for failures of an API, or new ones."""
     rows = store.rows(block) if store is not None else None
     if rows is None:
         return score_block(scorer, block.items, advance)
@@ -277,9 +277,9 @@ def _rows_of(block: _Block, scorer: Scorer, store: _BlockFolder | None, advance:
 
 
 class _BlockFolder:
-    """The finished blocks of a run, each a file of JSON lines whose name no block of other items, or of another scorer, has.
+    """The finished blocks of a run, each a JSON-lines file whose name is specific to its items and scorer.
 
-    What is stored of a row besides its scores is made anew from its item, so a run may go on with more, or fewer, fields.
+    Everything stored for a row except its scores is rebuilt from its item, so a run may resume with more, or fewer, fields.
     """
 
     def __init__(self, folder: Path, run: ScoreRun, *, progress: bool) -> None:
@@ -295,10 +295,10 @@ class _BlockFolder:
             say(f"{folder}: resuming from {(n := len(self._files))} finished block{'s' if n > 1 else ''}")
 
     def rows(self, block: _Block) -> list[Row] | None:
-        """Return the rows of a finished block; None where it is not finished.
+        """Return the rows of a finished block; None if it is not finished.
 
         Raises:
-            InputError: the folder has this block of another run, which `overwrite` removes, or its file is damaged.
+            InputError: the folder has this block from another run, which `overwrite` removes, or its file is damaged.
         """
         self._stored, path = [], self._path(block)
         for other in self._files.get(path.name.partition("-")[0], ()):

@@ -1,4 +1,4 @@
-"""A summary of scores, kept while they pass: numbers, a distribution, an interval and the worst rows, never all of them."""
+"""Running summary of scores: numbers, a distribution, an interval and the worst rows, without keeping all rows."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from dialeval_plugin.statistics.bootstrap import Estimate, Interval
 
 MOST_CLUSTERS = 10_000
-"""Conversations whose sums are kept apart; further ones are added to these, so that memory and time stay bounded."""
+"""Conversations with separate sums; further ones are added to these, so that memory and time stay bounded."""
 
 
 class RunningSummary:
     """Sums over the blocks of a run.
 
     Args:
-        scorer: whose scores they are. Where an end of its range is infinite, that of the first block's scores stands for it in
-            `bars`.
-        n_worst: so many of the worst rows are kept.
+        scorer: scorer of the rows. If an end of its range is infinite, the first block's scores give that end of `bars`.
+        n_worst: number of worst rows to keep.
     """
 
     def __init__(self, scorer: Scorer, n_worst: int = 0) -> None:
@@ -41,7 +40,7 @@ class RunningSummary:
         self._unscored: Counter[str] = Counter()
         self.cut: Counter[str] = Counter()
         self.out_of_scope: Counter[str] = Counter()
-        """Rows by the kind of reason."""
+        """Number of rows by kind of reason."""
         self._worst: list[tuple[float, int, WorstRow]] = []
         self.bars: Bars | None = None
         self._sums: list[float] = []
@@ -51,7 +50,7 @@ class RunningSummary:
         self._of_clusters = np.zeros((MOST_CLUSTERS, 2))
 
     def add(self, scores: Scores) -> None:
-        """Count the next rows."""
+        """Add the next rows."""
         sign = -1 if scores.orientation == "lower" else 1
         percentiles = scores.columns.get(PERCENTILE)
         values = []
@@ -78,12 +77,12 @@ class RunningSummary:
             title = scores.main if percentiles is None else PERCENTILE
             self.bars = Bars(title, np.zeros(N_BINS, dtype=np.int64), edges)
         if shown and self.bars is not None:
-            # What later blocks have beyond the ends of the first is counted in the bar at that end.
+            # Values beyond the first block's ends are counted in the bar at that end.
             kept = np.clip(shown, self.bars.edges[0], self.bars.edges[-1])
             self.bars.counts[:] += np.histogram(kept, bins=self.bars.edges)[0]
 
     def _cluster(self, item: Item) -> int:
-        """The place of the sums of an item's conversation, or, of a response without one, of its context."""
+        """Return the index of the sums of an item's conversation or, for a response without one, of its context."""
         said = [turn.text for turn in item.context] if isinstance(item, Example) else []
         of = conversation_id(item) or said or item.id
         key = hashlib.sha256(repr(of).encode()).digest()[:8]
@@ -94,17 +93,17 @@ class RunningSummary:
 
     @property
     def worst(self) -> list[WorstRow]:
-        """The worst rows, the worst first, those with equal scores in their order."""
+        """The worst rows, the worst first; ties keep their order."""
         return [row for _, _, row in self._worst]
 
     @property
     def n_clusters(self) -> int:
-        """Conversations, or contexts of responses without one, that have a score; at most `MOST_CLUSTERS`."""
+        """Number of conversations, or contexts of responses without one, that have a score; at most `MOST_CLUSTERS`."""
         return len(self._clusters)
 
     @property
     def interval(self) -> Interval:
-        """The 95 % interval of the mean, over conversations; without ends where there are too few."""
+        """The 95 % interval of the mean, over conversations; without ends if there are too few."""
         from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Resampled
 
         mean = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], self._of_clusters[: self.n_clusters])
@@ -121,21 +120,21 @@ class RunningSummary:
 
     @property
     def unscored_by_reason(self) -> dict[str, int]:
-        """Reason to number of rows, reasons in alphabetical order."""
+        """Number of rows by reason, reasons in alphabetical order."""
         return dict(sorted(self._unscored.items()))
 
     @property
     def n_scored(self) -> int:
-        """Rows with a score."""
+        """Number of rows with a score."""
         return self.n_total - sum(self._unscored.values())
 
     def mean(self) -> float | None:
-        """Return the mean of the main column; None without a score, and where scores of several judges have no common scale."""
+        """Mean of the main column; None without a score, or if the scores of several judges have no common scale."""
         return math.fsum(self._sums) / self.n_scored if self.n_scored and self._scorer.has_one_scale else None
 
     @property
     def judges(self) -> dict[str, dict[str, float]]:
-        """The number and mean of the scores of each judge of a scorer that is made of several, of those that have any."""
+        """Number and mean of the scores of each judge of a combined scorer, for judges with any score."""
         return {
             name: {"n_scored": self._n_judged[name], "mean": self._sum_judged[name] / self._n_judged[name]}
             for name in self._scorer.judges
