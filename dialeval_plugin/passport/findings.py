@@ -126,7 +126,7 @@ def _second_person(of: Evaluated) -> Answer:
 def _alternative_annotator(of: Evaluated) -> Answer:
     is_on_scale = of.judged.scale is not None or np.isin(of.scores, of.labels.labels).all()
     if not is_on_scale and of.labels.scale.kind == "nominal":
-        return "not tested", "Its numbers cannot be set beside categories that have no order."
+        return "not tested", "Its numbers cannot be compared with categories that have no order."
     try:
         test = alternative_annotator_test(of.judged, calibration="none" if is_on_scale else "quantiles", bootstrap=of.bootstrap)
     except InputError:

@@ -92,7 +92,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {**ONE, "references": []},
         "dbdc: the columns 'predictions' and 'references' have 1 and 0 rows. Pass one row of each for every turn.",
     ),
-    ({**ONE, "labels": ["B"]}, "dbdc: labels[0] is 'B'. Give 'O', 'T' or 'X', or None beside a prediction of None."),
+    ({**ONE, "labels": ["B"]}, "dbdc: labels[0] is 'B'. Give 'O', 'T' or 'X', or None if the prediction is None."),
     (
         {**ONE, "predictions": [[1, 1, 0]]},
         "breakdown_metrics: distributions[0] is [1, 1, 0]. Give P(NB), P(PB), P(B), which sum to 1, or None.",

@@ -100,7 +100,7 @@ def _deepeval(value: Value) -> Iterator[Logged]:
 LAYOUTS = [
     Layout(
         "lm-eval-samples", "samples of lm-evaluation-harness", "doc_id arguments resps", _lm_eval,
-        open_question="is a sample of lm-evaluation-harness, whose prompt may hold examples and instructions beside the "
+        open_question="is a sample of lm-evaluation-harness, whose prompt may hold examples and instructions next to the "
         "question. Read it by --layout lm-eval-samples: the answer is scored after the prompt",
     ),
     Layout("inspect", "samples of inspect_ai", "epoch messages input", messages_at("messages")),

@@ -113,5 +113,5 @@ def _place(label: Any, index: int) -> int | None:
     if label is None:
         return None
     if label not in LABELS:
-        raise InputError(f"{NAME}: labels[{index}] is {label!r}. Give 'O', 'T' or 'X', or None beside a prediction of None.")
+        raise InputError(f"{NAME}: labels[{index}] is {label!r}. Give 'O', 'T' or 'X', or None if the prediction is None.")
     return LABELS.index(label)

@@ -132,7 +132,7 @@ class DreScorer(language_model.PromptingScorer):
     def __init__(self, options: DreOptions) -> None:
         if options.ablation and options.variant != "dre":
             raise InputError(
-                f"dre: ablation gives every variant beside 'dre', and variant is {options.variant!r}. Leave one of them out."
+                f"dre: ablation adds every variant to 'dre', and variant is {options.variant!r}. Leave one of them out."
             )
         self.refinement = Refinement(options.eq26, read_clamp(options.clamp))
         self.llm = language_model.require_language_model(options.llm, self.name)

@@ -162,7 +162,7 @@ def test_the_range_is_that_of_the_products(tiny_slm: Path, llm: ScriptedLanguage
         ({"variant": "big"}, "variant is 'big'. Give one of dre, in_dre, ex_dre, non_dre."),
         (
             {"ablation": True, "variant": "ex_dre"},
-            "ablation gives every variant beside 'dre', and variant is 'ex_dre'. Leave one of them out.",
+            "ablation adds every variant to 'dre', and variant is 'ex_dre'. Leave one of them out.",
         ),
         ({"clamp": 5}, "clamp is 5. Give true (0 to 5), false, or the lowest and the highest score."),
     ],
