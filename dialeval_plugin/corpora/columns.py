@@ -1,7 +1,7 @@
-"""Columns of a user's own table: labels of its rows, numbers that somebody gave them, or neither.
+"""Columns of a user's own table: labels of its rows, ratings or scores, or neither.
 
-A name decides first, in any spelling (`WorkerId`, `worker_id`, `Worker ID`): identifiers, times and texts are no numbers to
-compare. Of the other columns all cells decide, never the first one alone.
+A name decides first, in any spelling (`WorkerId`, `worker_id`, `Worker ID`): identifiers, times and texts are not read as
+numbers. Any other column is classified by all of its cells.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LABELS = {
     "level": ("level",),
     "rater": ("rater", "rater_id", "worker", "worker_id", "annotator", "annotator_id", "completed_by"),
 }
-"""Spellings of the labels, the first that is there counts."""
+"""Spellings of each label; the first one in the table is used."""
 _TEXT = re.compile("context|response|references?|facts|text|prompt|history|comments?|notes?|feedback|unscored|detail")
 _NO_NUMBERS = re.compile(
     rf"|(.+_)?(id|ids|uuid|guid)|hitid|index|.+_idx|idx|level_\d|unnamed_\d+(_\d+)*|row(_(number|nr|no))?|{_TEXT.pattern}"
@@ -38,27 +38,27 @@ _NO_NUMBERS = re.compile(
 _PEOPLE = "rater|annotator|worker|coder|turker|human|person|participant"
 _PERSON = re.compile(rf"((?P<before>.+)_)?({_PEOPLE})_?(\d+|[a-z])(_(?P<behind>.+))?")
 _UNCLEAR = re.compile(r"(rating|score|annotation|label|vote|judge|evaluator|expert)_?\d+")
-"""Names that may be of people or of qualities."""
+"""Names that may belong to people or to qualities."""
 
 
 class Columns(NamedTuple):
-    """The columns of a table by what they are."""
+    """The columns of a table by their contents."""
 
     labels: Mapping[str, str]
-    """`id`, `cluster`, `item`, `system`, `level` and `rater`, as far as they are there, with the name of the column."""
+    """Column name of each label in the table: `id`, `cluster`, `item`, `system`, `level` and `rater`."""
     numbers: list[str]
     raters: dict[str, list[str]]
     """Columns of single raters by quality; they are not among `numbers`."""
     unclear: list[str]
-    """Columns among `numbers` that may be raters of one quality or qualities."""
+    """Columns among `numbers` that may be several raters of one quality, or several qualities."""
     left_out: list[str]
-    """Empty, or mostly texts: their name does not say that they hold no scores."""
+    """Columns that are empty or mostly text, although their names allow scores."""
 
     @classmethod
     def of(cls, rows: Sequence[Line], source: str, known: Collection[str] = ()) -> Columns:
-        """Tell them apart; those in `known` are named by the user and left out here.
+        """Classify columns; those in `known` are named by the user and left out here.
 
-        InputError: two columns say in different ways which rows are of one dialogue.
+        InputError: two columns group the rows into dialogues differently.
         """
         names = list(dict.fromkeys(name for row in rows for name in row.value))
         spelled = {name: _spelled(name) for name in names}
@@ -78,13 +78,13 @@ class Columns(NamedTuple):
         return cls(labels, numbers, raters, unclear if len(unclear) > 1 else [], left_out)
 
     def warn(self, source: str, *others: str) -> None:
-        """Say which columns are left out for what they hold, and `others`."""
+        """Warn of columns that are left out because of their contents, and of `others`."""
         if names := [*self.left_out, *others]:
             shown = ", ".join(map(repr, names))
             logger.warning("%s: not read as scores or ratings: %s. To use one, name it by --column or --quality", source, shown)
 
     def label(self, row: Line, name: str) -> str | None:
-        """Return the label of a row, by its name among `labels`; None where it has none."""
+        """Return the label of a row, by its name among `labels`; None if it has none."""
         return label_field(row, self.labels.get(name, name))
 
 
@@ -93,13 +93,13 @@ def _spelled(name: str) -> str:
 
 
 def _labels(rows: Sequence[Line], source: str, label: str, spelled: Mapping[str, str]) -> list[str]:
-    """The columns of a label, the one that counts first."""
+    """Return the columns of a label, the one to use first."""
     if label == "id":
         return [label] if label in spelled else []
     found = [name for spelling in _LABELS[label] for name in spelled if spelled[name] == spelling]
     if label != "cluster" or {"cluster", "dialogue"} & {*found}:
         return found
-    # What is called after a dialogue may be its turns.
+    # A column named after dialogues may hold their turns.
     found = [name for name in found if all(isinstance(row.value.get(name), (str, int, NoneType)) for row in rows)]
     for other in found[1:]:
         pairs = {(str(row.value.get(found[0])), str(row.value.get(other))) for row in rows}

@@ -1,7 +1,6 @@
-"""`Corpus`, the declaration of a reader: what a corpus is, who published it, how it is read, where it is and is fetched from.
+"""`Corpus`, the declaration of a corpus: its publication, its readers, its folder and its download.
 
-A corpus is looked for in the folder that `DIALEVAL_DATA_DIR` names if it is set, and in the user's cache otherwise; the two are
-never mixed.
+A corpus is in the folder named by `DIALEVAL_DATA_DIR` if that is set, and otherwise in the user's cache; never in both.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ DATA_DIR_VARIABLE = "DIALEVAL_DATA_DIR"
 
 
 class GroundedDialogue(NamedTuple):
-    """A dialogue with what its speakers were given to talk about."""
+    """A dialogue with the facts given to its speakers."""
 
     dialogue: Dialogue
     facts: Mapping[str, tuple[str, ...]] = {}
-    """Persona lines or the situation, by the speaker whom they describe, as the dialogue's turns name him or her."""
+    """Persona lines or the situation, by the speaker whom they describe, named as in the dialogue's turns."""
     misleading: tuple[str, ...] = ()
-    """Responses that people wrote to look right in the last turn's place; few layouts have them."""
+    """Responses written by people to look right in place of the last turn; few layouts have them."""
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -38,24 +37,24 @@ class GroundedDialogue(NamedTuple):
 
 
 class RatedDialogue(NamedTuple):
-    """A dialogue, rated as a whole or not, and those of its responses that were rated."""
+    """A dialogue, with or without a rating of the whole, and its rated responses."""
 
     whole: Dialogue
     responses: tuple[Example, ...]
-    """Responses in the order of the dialogue, each with all turns before it as its context."""
+    """Responses in the order of the dialogue, each with all previous turns as its context."""
 
 
 _FIRST = 1 << 22
-"""Bytes that tell a layout."""
+"""Number of bytes by which a layout is recognised."""
 
 
 class FileHead(NamedTuple):
-    """The beginning of a file, which tells its layout."""
+    """The beginning of a file, by which its layout is recognised."""
 
     text: str
     """The file's text from its first visible character on."""
     value: Any
-    """The first JSON object; in an array its first element; None where the file begins with neither."""
+    """The first JSON object, or the first element of an array; None if the file begins with neither."""
 
     @classmethod
     def of(cls, path: Path) -> FileHead:
@@ -63,7 +62,7 @@ class FileHead(NamedTuple):
         start = read_text(path, _FIRST).lstrip()
         value = None
         if start.startswith(("{", "[")):
-            # What is malformed is named by the layout's own reader.
+            # Errors of a malformed file are reported by the layout's own reader.
             with contextlib.suppress(InputError):
                 value, _ = parse_json_prefix(start.removeprefix("[").lstrip(), 0, "")
         return cls(start, value)
@@ -79,7 +78,7 @@ class FileHead(NamedTuple):
 
 
 class RemoteFile(NamedTuple):
-    """A file that can be downloaded and checked, with its place inside the corpus' folder."""
+    """A file that can be downloaded and checked, with its path inside the corpus' folder."""
 
     path: str
     url: str
@@ -87,14 +86,14 @@ class RemoteFile(NamedTuple):
 
 
 class ManualDownload(NamedTuple):
-    """A file that nobody but the user can get, and how."""
+    """A file that only the user can download, and how."""
 
     path: str
     how: str
 
 
 class DownloadResult(NamedTuple):
-    """A corpus' folder, the files in it that have the right checksum, and those that are still to be got by hand."""
+    """A corpus' folder, its files with the right checksum, and those still to be downloaded by hand."""
 
     folder: Path
     files: tuple[str, ...]
@@ -103,7 +102,7 @@ class DownloadResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Who published a corpus, and where its files are: its entry in `catalogue.json`."""
+    """Publishers of a corpus and locations of its files: its entry in `catalogue.json`."""
 
     name: str
     title: str
@@ -111,17 +110,17 @@ class Publication:
     homepage: str | None
     sources: tuple[str, ...]
     licence: str
-    """The licence that its publishers state, or "not stated"."""
+    """The licence stated by the publishers, or "not stated"."""
     files: tuple[RemoteFile, ...] = ()
     by_hand: tuple[ManualDownload, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that the corpus' folder should have."""
+        """Paths of the files that the corpus' folder should have."""
         return (*(file.path for file in self.files), *(file.path for file in self.by_hand))
 
     def download(self, folder: Path) -> DownloadResult:
-        """Download the files into `folder`, each checked before it takes its place."""
+        """Download the files into `folder`; each is checked before it replaces an earlier one."""
         import pooch
 
         pooch.get_logger().setLevel(logging.WARNING)
@@ -140,7 +139,7 @@ class Publication:
                     f"Check the connection, or get the file another way and put it at {target}."
                 ) from error
             finally:
-                # An empty folder would pass for a corpus.
+                # An empty folder would look like a corpus.
                 for emptied in dict.fromkeys((target.parent, folder)):
                     with contextlib.suppress(OSError):
                         emptied.rmdir()
@@ -150,41 +149,41 @@ class Publication:
 
 @functools.cache
 def publications() -> Mapping[str, Publication]:
-    """Return the catalogue by name of the corpus."""
+    """Return the catalogue, by corpus name."""
     path = Path(__file__).with_name("catalogue.json")
     return {entry.name: entry for entry in checked(read_json(path), list[Publication], path.name, advice="Mend it.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """A published corpus, as its reader declares it. What reads it is None where it has nothing of the kind."""
+    """A published corpus, as its reader declares it. A reader is None if the corpus has no data for it."""
 
     name: str
-    """Also of its folder, and of its entry in the catalogue."""
+    """Name of the corpus, its folder, and its entry in the catalogue."""
     packaged: Path | None = None
-    """Its folder, where it is a part of this package."""
+    """Folder of a corpus inside this package."""
     layout: str
     recognises: Callable[[FileHead], bool] = lambda _: False
-    """Whether a file is of its layout; no file is of two."""
+    """Whether a file has this layout; no file has two."""
     qualities: Mapping[Level, tuple[str, ...]] = field(default_factory=dict)
     overall: Mapping[Level, str] = field(default_factory=dict)
-    """The quality that stands for overall quality, by level."""
+    """The quality used as overall quality, by level."""
     read_items: Callable[[Path], Sequence[Item]] | None = None
-    """Reads what a file has to score, with its ratings."""
+    """Reads the items to score from a file, with their ratings."""
     read_dialogues: Callable[[Path], Sequence[Dialogue | GroundedDialogue]] | None = None
     """Reads a file as dialogues without ratings."""
     sets: Mapping[str, Callable[[], Sequence[Item]]] = field(default_factory=dict)
-    """Its rated sets by name, each read from the corpus' folder."""
+    """Rated sets by name, each read from the corpus' folder."""
     is_chat: bool = False
-    """Hundreds of its dialogues open with the same greetings: each is resampled by itself."""
+    """Whether hundreds of its dialogues open with the same greetings, so that each is resampled separately."""
 
     @property
     def published(self) -> Publication:
-        """Who published it, and where its files are."""
+        """Publishers and locations of its files."""
         return publications()[self.name]
 
     def folder(self) -> Path:
-        """Return the corpus' folder: below the one that `DIALEVAL_DATA_DIR` names where it is set, else in the user's cache."""
+        """Return the corpus' folder: below the one named by `DIALEVAL_DATA_DIR` if it is set, otherwise in the user's cache."""
         if self.packaged is not None:
             return self.packaged
         if value := os.environ.get(DATA_DIR_VARIABLE):
@@ -204,14 +203,14 @@ class Corpus:
         return folder
 
     def file(self, name: str) -> Path:
-        """Return one of its files."""
+        """Return the path of one of its files."""
         path = self.folder() / name
         if not path.is_file():
             raise MissingPrerequisite(f"{path.parent}: has no {path.name}. Type `dialeval data fetch {self.name}`.")
         return path
 
     def fetch(self) -> DownloadResult:
-        """Download it into the user's cache; files that are there already and have the right checksum stay."""
+        """Download the corpus into the user's cache; existing files with the right checksum stay."""
         if self.packaged is not None:
             return DownloadResult(self.packaged, (), ())
         if value := os.environ.get(DATA_DIR_VARIABLE):
@@ -223,7 +222,7 @@ class Corpus:
 
 
 def cache_folder() -> Path:
-    """Return the folder of this user's cache that holds one folder a corpus."""
+    """Return the folder of the user's cache that holds one folder per corpus."""
     import pooch
 
     return Path(pooch.os_cache("dialeval"))

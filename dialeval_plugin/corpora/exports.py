@@ -1,10 +1,10 @@
-"""Exports of tools for labelling, as rows of ours: one person's answers about one response, see `rated_items`.
+"""Exports of labelling tools, read as rows of ours, one per person and response; see `rated_items`.
 
-- A batch of Amazon Mechanical Turk: `Input.id` (or `HITId`) is the id, `WorkerId` the rater, `Answer.NAME` a quality; of radio
-  buttons that `Answer.NAME.VALUE` which is true. `Answer.taskAnswers` is read too. Rejected rows are left out.
+- A batch of Amazon Mechanical Turk: `Input.id` (or `HITId`) is the id, `WorkerId` the rater, `Answer.NAME` a quality; for radio
+  buttons, `Answer.NAME.VALUE` that is true. `Answer.taskAnswers` is read too. Rejected rows are left out.
 - Label Studio, as JSON, JSON-MIN or CSV: the id is that of the data, or the task's; cancelled annotations are left out.
-- Argilla, as records or as a table of `datasets`: what was discarded or is a draft is left out.
-- Scores of Langfuse: those that people gave (source ANNOTATION), of an observation or a trace.
+- Argilla, as records or as a table of `datasets`: discarded answers and drafts are left out.
+- Scores of Langfuse: those given by people (source ANNOTATION), for an observation or a trace.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _NOT_READ = {".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow", ".pkl", 
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a file that its name says is neither JSON nor a table of text."""
+    """Raise an error for a file whose name ends neither like JSON nor like a table of text."""
     if path.suffix.lower() in _NOT_READ:
         raise InputError(f"{path}: a file of this kind is not read here. Save it as CSV (UTF-8), or as JSON lines.")
 
 
 def user_rows(path: Path) -> list[Line]:
-    """Return the rows of a user's table or JSON file; of what a tool for labelling exports, a row a person."""
+    """Return the rows of a user's table or JSON file; for a labelling tool's export, one row per person."""
     return person_rows(file_rows(path), str(path))
 
 
 def person_rows(rows: list[Line], source: str, *, is_logged: bool = True) -> list[Line]:
-    """Return the rows as they are, or, where a tool for labelling has written them, as a row a person.
+    """Return the rows unchanged or, if they are a labelling tool's export, one row per person.
 
-    With `is_logged`, how many answers do not count is logged.
+    With `is_logged`, the number of answers that do not count is logged.
     """
     if rows[0].value.keys() == {"data", "meta"}:  # pages of Langfuse's API
         rows = [row for page in rows for row in objects_field(page, "data")] or rows
@@ -58,7 +58,7 @@ def person_rows(rows: list[Line], source: str, *, is_logged: bool = True) -> lis
 
 
 def check_layout(path: Path, value: object) -> None:
-    """Refuse by its first row what is no row a response: an export of Label Studio or Argilla, or an object of columns."""
+    """Raise an error if the first row is not one response: an export of Label Studio or Argilla, or an object of columns."""
     if not isinstance(value, dict) or not value:
         return
     if (tool := export_of(value)) is not None and tool.name in {"Label Studio", "Argilla"}:
@@ -70,7 +70,7 @@ def check_layout(path: Path, value: object) -> None:
 
 
 class Export(NamedTuple):
-    """How the rows of a tool are read."""
+    """Reader of a labelling tool's rows."""
 
     name: str
     read: Callable[[Line], Iterator[dict[str, Any] | None]]
@@ -80,7 +80,7 @@ class Export(NamedTuple):
 
 
 def export_of(value: object) -> Export | None:
-    """Return which tool has written a row; None where none has."""
+    """Return the labelling tool that wrote a row; None if there is none."""
     if not isinstance(value, dict):
         return None
     names = value.keys()
@@ -109,7 +109,7 @@ def _of_label_studio(row: Line) -> Iterator[dict[str, Any] | None]:
 
 
 def _answer(cell: Any, where: str) -> Any:
-    """The choice in a cell of Label Studio or Argilla; anything else as it is, or as text."""
+    """Return the choice in a cell of Label Studio or Argilla; other values unchanged, or as text."""
     value = parse_json(cell, where) if isinstance(cell, str) and cell.startswith(("[{", '{"choices"')) else cell
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         (value,) = value
@@ -136,7 +136,7 @@ def _of_argilla(row: Line) -> Iterator[dict[str, Any] | None]:
 
 
 def _argilla_answers(value: dict[str, Any]) -> Iterator[tuple[Any, Any, str, Any]]:
-    """Who said what of which quality, and whether it was handed in."""
+    """Yield rater, status, quality and answer of each answer."""
     given = value.get("responses")
     if isinstance(given, list):
         for place, one in enumerate(given, start=1):
@@ -185,7 +185,7 @@ def _of_mturk(row: Line) -> Iterator[dict[str, Any] | None]:
 
 
 def _chosen(value: Any, where: str) -> Any:
-    """The name of the button that was chosen, None where none was; anything else as it is."""
+    """Return the name of the chosen button, None if none was chosen; other values unchanged."""
     if not isinstance(value, dict):
         return value
     chosen = [name for name, is_chosen in value.items() if str(is_chosen).lower() == "true"]

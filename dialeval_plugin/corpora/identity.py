@@ -1,16 +1,16 @@
-"""When two dialogues are the same: what keeps copies on one side of a split, and reported dialogues out of training.
+"""Identity of dialogues: keeps copies on one side of a split, and evaluation dialogues out of training.
 
-Published copies of a dialogue differ in white space and case, so the *key* of a dialogue leaves both aside, and so that parts
-of a dialogue have one key it is made of the opening, the first three turns. (Rows that are resampled together have a stricter
-one, `items.context_key`: two pairs of FED's dialogues open alike but for their case.)
+Published copies of a dialogue differ in white space and case, so the *key* of a dialogue ignores both; and it uses only the
+opening, the first three turns, so that parts of a dialogue share one key. (Rows that are resampled together have a stricter
+key, `items.context_key`: two pairs of FED's dialogues have openings that differ only in case.)
 
-*A training dialogue leaks a reported one where both have a run of consecutive utterances in common: at least two utterances,
-with at least `MIN_WORDS` different words among them; or where both open alike, however short they are.* The run may lie
-anywhere in either, so that a context is found in the dialogue that it was cut from. Of an utterance only the letters and digits
-count, in lower case: white space, punctuation, case, invisible characters and the way in which an accent is written do not, and
-neither do the name of the speaker before it and persona lines. A line is an utterance, because DSTC10 writes a context as
-lines. Greetings and thanks, which many dialogues share by chance ("Hi!", "Hello, how are you doing today?"), have fewer words.
-A response and each reference is taken as the utterance that follows its context.
+*A training dialogue leaks a reported one if both share a run of consecutive utterances: at least two utterances, with at least
+`MIN_WORDS` different words among them; or if both have the same opening, however short they are.* The run may be anywhere in
+either, so a context is recognised in the dialogue that it comes from. Only the letters and digits of an utterance count, in
+lower case: white space, punctuation, case, invisible characters, different encodings of accents, the name of the speaker before
+it and persona lines do not. A line is an utterance, because DSTC10 writes a context as lines. Greetings and thanks, which many
+dialogues share by chance ("Hi!", "Hello, how are you doing today?"), have fewer words. A response and each reference count as
+the utterance after their context.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 LEAK_RULE = 1
-"""Version of what this module decides; every trained model records it."""
+"""Version of this module's rules; every trained model records it."""
 MIN_WORDS = 8
-"""Fewest different words of a run. Between corpora that are no copies of each other, 13 runs in common have 8 words or more and
-1,093 have fewer: greetings and thanks (`docs/corpora.md`)."""
+"""Minimum number of different words in a run. Between corpora that are no copies of each other, 13 shared runs have 8 words or
+more and 1,093 have fewer: greetings and thanks (`docs/corpora.md`).
+"""
 
 _WORD = re.compile(r"\w+")
 _NO_WORD = re.compile(r"[\W_]+")
@@ -48,12 +49,12 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 
 
 def dialogue_key(texts: Iterable[str]) -> str:
-    """Return a short hash that copies of a dialogue, or of a context, share: all turns, white space and case aside."""
+    """Return a short hash shared by copies of a dialogue or context: of all turns, ignoring white space and case."""
     return text_hash(*("".join(text.split()).lower() for text in texts))
 
 
 def opening_key(texts: Iterable[str]) -> str:
-    """Return the key of the first three turns that are not blank, which copies and beginnings of a dialogue share.
+    """Return the key of the first three turns that are not blank, shared by copies and beginnings of a dialogue.
 
     Example:
         >>> opening_key(["Hi !", "Hello.", "Tea?", "No."]) == opening_key(["hi!", "hello.", "tea?"])
@@ -63,12 +64,12 @@ def opening_key(texts: Iterable[str]) -> str:
 
 
 def turns_key(turns: Iterable[Turn]) -> str:
-    """Return the opening's key of turns with speakers, which do not count."""
+    """Return the opening's key of turns with speakers, which are ignored."""
     return opening_key(turn.text for turn in turns)
 
 
 def set_aside(keys: Iterable[str], *, fraction: float, seed: int | str) -> frozenset[str]:
-    """Choose the dialogues of validation: a fraction of the keys, at least one, but never all."""
+    """Choose the validation dialogues: a fraction of the keys, at least one, but never all."""
     if not 0 < fraction < 1:
         raise InputError(f"validation_fraction: expected a number between 0 and 1, got {fraction!r}.")
     distinct = sorted(set(keys))
@@ -77,7 +78,7 @@ def set_aside(keys: Iterable[str], *, fraction: float, seed: int | str) -> froze
 
 
 def leave_out_openings(items: Sequence[T], validated: frozenset[str], key: Callable[[T], str], name: str) -> list[T]:
-    """Return the items that open like no validation dialogue, by their keys; the others are counted in a warning."""
+    """Return the items whose opening differs from every validation dialogue's, by their keys; warn of the number of others."""
     kept = [item for item in items if key(item) not in validated]
     if n_left_out := len(items) - len(kept):
         logger.warning("%d of %d %s open like a validation dialogue and are left out", n_left_out, len(items), name)
@@ -93,10 +94,10 @@ def split_by_dialogue(
     seed: int,
     corpus: Callable[[T], str] | None = None,
 ) -> tuple[list[T], list[T]]:
-    """Return items to train on and to validate on; no dialogue, by its `key`, is in both.
+    """Return training and validation items; no dialogue, by its `key`, is in both.
 
-    Without `validation` a share of the dialogues is set aside, of each `corpus` by itself. What opens like a given validation
-    dialogue is left out of training and counted in a warning.
+    Without `validation` a share of the dialogues is set aside, separately for each `corpus`. Items with the opening of a given
+    validation dialogue are left out of training and counted in a warning.
     """
     if validation is not None:
         measured = list(validation)
@@ -125,29 +126,29 @@ class _Utterance(NamedTuple):
 
 
 class ReportedDialogue(NamedTuple):
-    """A context or a dialogue of a reported set, however many responses to it were rated, with the id of its first item."""
+    """A context or a dialogue of a reported set, with all rated responses to it, and the id of its first item."""
 
     set_name: str
     id: str
 
 
 class Leak(NamedTuple):
-    """A reported dialogue that a training dialogue has."""
+    """A reported dialogue that a training dialogue contains."""
 
     reported: ReportedDialogue
     utterances: tuple[str, ...]
-    """The longest run in common, or the opening, as the training dialogue has it."""
+    """The longest shared run, or the opening, as in the training dialogue."""
 
 
 class LeakCount(NamedTuple):
-    """How many training dialogues leak a reported set, and how many of its dialogues they leak."""
+    """Number of training dialogues that leak a reported set, and of its leaked dialogues."""
 
     n_dialogues: int
     n_reported: int
 
 
 class LeakIndex:
-    """Index of the dialogues of sets that will be reported on, by their openings and pairs of consecutive utterances.
+    """Index of the dialogues of evaluation sets, by their openings and pairs of consecutive utterances.
 
     Items with the same context are one reported dialogue.
 
@@ -161,10 +162,11 @@ class LeakIndex:
 
     def __init__(self, sets: Mapping[str, Sequence[Item]]) -> None:
         self.sizes: dict[str, int] = {}
-        """Reported dialogues of each set."""
+        """Number of reported dialogues per set."""
         self.too_short: dict[str, int] = {}
-        """Those among them of which neither the context nor the context with a reference is such a run, so that only a rated
-        response that a person gave may tell."""
+        """Number of them with neither the context nor the context with a reference long enough for a run, so that only a rated
+        human response can show a leak.
+        """
         self._owners: list[ReportedDialogue] = []
         self._places: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
         self._openings: dict[tuple[str, ...], dict[ReportedDialogue, None]] = defaultdict(dict)
@@ -192,9 +194,9 @@ class LeakIndex:
         self.too_short[name] = len(owners) - len(findable)
 
     def find(self, texts: Sequence[str]) -> list[Leak]:
-        """Return the reported dialogues that a training dialogue, its turns given oldest first, has: each once."""
+        """Return the reported dialogues, each once, that a training dialogue contains; its turns are given oldest first."""
         utterances = _utterances(texts)
-        # A run in common lies on one diagonal: the same sequence, shifted by the same number of utterances.
+        # A shared run is on one diagonal: the same sequence, shifted by the same number of utterances.
         diagonals: dict[tuple[int, int], list[int]] = defaultdict(list)
         for place, pair in enumerate(pairwise(_keys(utterances))):
             for number, other in self._places.get(pair, ()):
@@ -211,7 +213,7 @@ class LeakIndex:
         return [Leak(owner, run) for owner, run in found.items()]
 
     def count(self, found: Iterable[Sequence[Leak]]) -> dict[str, LeakCount]:
-        """Count what `find` returned of each training dialogue, by name of the reported set; sets without a leak are there."""
+        """Count the results of `find` for all training dialogues, by reported set; sets without a leak are included."""
         n_dialogues = dict.fromkeys(self.sizes, 0)
         owners: dict[str, set[ReportedDialogue]] = {name: set() for name in self.sizes}
         for leaks in found:
@@ -225,14 +227,14 @@ class LeakIndex:
 def leave_out_leaks(
     items: Sequence[T], evaluation: LeakIndex | Iterable[Item], texts: Callable[[T], Sequence[Sequence[str]]], name: str
 ) -> list[T]:
-    """Return the items, each some sequences of turns, that leak nothing; the others are counted in a warning.
+    """Return the items, each with sequences of turns, that leak nothing; warn of the number of others.
 
-    What is looked up of an item are its `texts`: its dialogue, or its context and its context with each response.
+    `texts` returns the sequences to check for an item: its dialogue, or its context and its context with each response.
     """
     index = evaluation if isinstance(evaluation, LeakIndex) else LeakIndex({"evaluation": list(evaluation)})
     if not index.sizes:
         return list(items)
-    # A minute of silence is long.
+    # The index takes a minute, so the user is told.
     bar = Progress(items, desc=f"leaks of {name}")
     leaking = {place for place, item in enumerate(bar) if any(map(index.find, texts(item)))}
     if leaking:
@@ -247,9 +249,9 @@ def leave_out_leaks(
 
 
 def _sequences(item: Item) -> tuple[list[list[_Utterance]], list[list[_Utterance]]]:
-    """The context, or the whole dialogue, and the context with each reference; and the context with the rated response.
+    """Return the context, or the whole dialogue, and the context with each reference; and the context with the rated response.
 
-    The source of the data has the latter too where a person gave the response.
+    The source of the data contains the latter too if a person gave the response.
     """
     context = _utterances(turn.text for turn in context_turns(item))
     if isinstance(item, Dialogue):
@@ -259,10 +261,10 @@ def _sequences(item: Item) -> tuple[list[list[_Utterance]], list[list[_Utterance
 
 
 def _utterances(texts: Iterable[str]) -> list[_Utterance]:
-    """The utterances that have a letter or digit, without persona lines."""
+    """Return the utterances with a letter or digit, without persona lines."""
     utterances = []
     for text in texts:
-        # Copies differ in line ends: DSTC10 writes a context as lines, so that a message of two lines became two turns.
+        # Copies differ in line ends: DSTC10 writes a context as lines, so a message of two lines became two turns.
         for line in text.splitlines():
             speaker, spoken = split_speaker(line)
             plain = _plain(spoken)
@@ -272,7 +274,7 @@ def _utterances(texts: Iterable[str]) -> list[_Utterance]:
 
 
 def _plain(text: str) -> str:
-    """A text in lower case, with one way to write each letter and nothing between letters that cannot be seen."""
+    """Return a text in lower case, with one encoding of each letter and without invisible characters."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
     return text.casefold()
@@ -288,7 +290,7 @@ def _is_distinctive(run: Sequence[_Utterance]) -> bool:
 
 
 def _runs(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of consecutive numbers: [0, 1, 2, 5] gives (0, 2) and (5, 5)."""
+    """Yield first and last of each run of consecutive numbers: [0, 1, 2, 5] gives (0, 2) and (5, 5)."""
     for _, run in groupby(enumerate(places), key=lambda indexed: indexed[1] - indexed[0]):
         numbers = [place for _, place in run]
         yield numbers[0], numbers[-1]

@@ -1,4 +1,4 @@
-"""The mean rating of an item of any corpus, and keys of its dialogue and its text."""
+"""Mean ratings of items of any corpus, and keys of their dialogues and texts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ OPENING_TURNS = 3
 
 
 def mean_rating(item: Item, quality: str) -> float | None:
-    """Return the mean of the raters' values of `quality`; None where no rater answered.
+    """Return the mean of the raters' values of `quality`; None if no rater answered.
 
-    Only what is there is averaged: a rater who answered "not applicable" is not in the list.
+    "Not applicable" answers are not in the list of values, so they do not count.
     """
     if quality not in item.ratings:
         raise InputError(f"{item.id!r}: has no quality {quality!r}. It has: {', '.join(item.ratings) or 'none'}.")
@@ -23,12 +23,12 @@ def mean_rating(item: Item, quality: str) -> float | None:
 
 
 def context_key(item: Item) -> str:
-    """Return a short hash that all items of one dialogue share: its first three turns, white space and speakers aside.
+    """Return a short hash shared by all items of one dialogue: of its first three turns, ignoring white space and speakers.
 
     It serves to resample whole dialogues, and to keep the dialogue under test out of few-shot examples. The rest of a long
-    context does not count, because several responses of one dialogue may be rated, each after the turns up to it: FED's 375
-    contexts belong to 125 dialogues, of which two open alike. A shorter context is its own key, as the turns that followed
-    are not known, and an item without any context is alone.
+    context is ignored, because several responses of one dialogue may be rated, each after the turns up to it: FED's 375
+    contexts belong to 125 dialogues, of which two have the same opening. A shorter context is its own key, as the turns after
+    it are unknown, and an item without any context has its own key.
     """
     turns = context_turns(item)
     if not turns:
@@ -37,6 +37,6 @@ def context_key(item: Item) -> str:
 
 
 def text_key(item: Item) -> str:
-    """Return a short hash of what raters and judges of an item read, white space, speakers and facts aside."""
+    """Return a short hash of an item's text for raters and judges, ignoring white space, speakers and facts."""
     turns = (*item.context, item.response) if isinstance(item, Example) else item.turns
     return text_hash(*(" ".join(turn.text.split()) for turn in turns))

@@ -1,7 +1,7 @@
 """The embedded corpus: dialogues written for this project, so that everything runs without a network.
 
-Its labels are by construction: a response is written to fit its context, or to mislead by sharing words with it. Nobody
-rated them, so nothing here is a human rating.
+Its labels are set by construction: a response is written to fit its context, or to mislead by sharing words with it. Nobody
+rated the responses.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Split: TypeAlias = Literal["train", "validation", "test"]
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 QUALITY = "fits"
-"""Name of the label of `read_examples`: 1 where the response is written to fit, 0 where it is not."""
+"""Label of `read_examples`: 1 if the response is written to fit, otherwise 0."""
 RANDOM_NEGATIVES = 5
 CALIBRATION_TEXTS = 120
-"""Number of texts that show how large a model's numbers get."""
+"""Number of texts that show the typical size of a model's numbers."""
 _SEED = 0
 
 
@@ -39,8 +39,8 @@ def folder() -> Path:
 def read_response_sets(split: Split | None = None) -> list[ResponseSet]:
     """Return the contexts of a split (None: of all) in the DailyDialog++ layout.
 
-    The file holds no random negatives. Each context gets five positives of five other contexts of its split, drawn with a
-    seed of its own, so that the draw is the same with and without `split` and in every release.
+    The file holds no random negatives. Each context gets five positives of five other contexts of its split, drawn with a fixed
+    seed, so that the draw is the same with and without `split` and in every release.
     """
     if split is not None and split not in SPLITS:
         raise unknown_name(f"mini: there is no split {split!r}", split, SPLITS)
@@ -52,7 +52,7 @@ def read_response_sets(split: Split | None = None) -> list[ResponseSet]:
 
 
 def read_examples(split: Split | None = None) -> list[Example]:
-    """Return the same corpus as DSTC10-like examples: one a response, rated by construction 1.0 or 0.0 in "fits".
+    """Return the same corpus as DSTC10-like examples: one per response, rated by construction 1.0 or 0.0 in "fits".
 
     `system` names the kind of response ("positive", "random", "adversarial"), as DSTC10's names the chatbot.
     """

@@ -1,11 +1,11 @@
-"""Reads how people rated responses or dialogues, whoever published it: what scores are set beside.
+"""Reader of human ratings of responses or dialogues, from any publisher.
 
-A file of ours has one JSON object, or row of a table, a response: `id`, and its rating. In JSON that may be `rating` or
-`ratings`: a number, the list of the raters' numbers, or an object of either by quality. Else every column of numbers is a
-quality, and columns that are called after people (`rater1`, `rater2`) are the raters of one. Labels that may be there too:
-`cluster` (or `dialogue`, `dialogue_id`, ...), `item` (the context that several systems answered), `system`, `level`, and
-`rater`, with which an id may have a row a person. Where `context` and `response` are there, `dialeval score` reads them alike.
-What tools for labelling export: see `exports`.
+A file of ours has one JSON object, or row of a table, per response: `id`, and its rating. In JSON that may be `rating` or
+`ratings`: a number, the list of the raters' numbers, or an object of either by quality. Otherwise every column of numbers is a
+quality, and columns named after people (`rater1`, `rater2`) are the raters of one. Further optional labels: `cluster` (or
+`dialogue`, `dialogue_id`, ...), `item` (the context that several systems answered), `system`, `level`, and `rater`, with which
+an id may have one row per person. Files with `context` and `response` can also be scored by `dialeval score`. Exports of
+labelling tools: see `exports`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from .rows import finite_numbers, is_table, number_cell
 logger = logging.getLogger(__name__)
 
 ALL = "all"
-"""Instead of the name of a quality: every one that is rated."""
+"""In place of a quality's name: every rated quality."""
 
 _FIELDS = ("ratings", "rating")
-"""Names of the ratings in a row of JSON."""
+"""Field names of the ratings in a JSON row."""
 
 _LEVELS: tuple[Level, ...] = ("turn", "dialogue")
 
 
 @dataclass(frozen=True, slots=True)
 class RatedItem:
-    """The ratings of one response or dialogue, and the labels of what is resampled or averaged with it.
+    """The ratings of one response or dialogue, and the labels for resampling and averaging.
 
-    `cluster` is a label of its dialogue, `item` one of its context, the same for all systems' responses to it, `words` the
-    length of the response, or of the whole dialogue, and `text` a hash of what the raters read, white space aside; None where
-    the file does not say. `people` are those who gave the ratings of a quality, in the same order; without a quality where the
-    file does not name them. `turns` are what they read, the response at the end; none where the file has no texts.
+    `cluster` is a label of its dialogue; `item` a label of its context, the same for all systems' responses to it; `words` the
+    length of the response, or of the whole dialogue; and `text` a hash of the rated text, ignoring white space; None if the
+    file does not give them. `people` are the raters of a quality, in the order of its ratings; a quality is missing if the file
+    does not name them. `turns` are the rated text, the response at the end; empty if the file has no texts.
     """
 
     id: str
@@ -64,7 +64,7 @@ class RatedItem:
 
     @classmethod
     def of(cls, item: Item) -> RatedItem:
-        """Make it of an `Example` or a `Dialogue`."""
+        """Make it from an `Example` or a `Dialogue`."""
         if isinstance(item, Dialogue):
             words = sum(len(turn.text.split()) for turn in item.turns)
             level: Level = "dialogue"
@@ -79,8 +79,8 @@ class RatedItem:
 def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
     """Read the ratings of a file in any layout that this package reads, or of a set by its name, see `read_set`.
 
-    A text that was rated again under another id counts again, as its raters were others; how many there are is logged. `asked`
-    and `raters`: see `rated_rows`.
+    A text that was rated again under another id counts again, as its raters were different; the number of these is logged.
+    `asked` and `raters`: see `rated_rows`.
     """
     path = Path(source)
     if not path.exists():
@@ -98,7 +98,7 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
     if "id" not in rows[0].value:
         rows = [Line(row.where, {"id": str(number), **row.value}) for number, row in enumerate(rows)]
     rated = rated_rows(rows, source, asked, raters)
-    # One row of each, where an id has a row a rater.
+    # One row per item, if an id has one row per rater.
     examples = read_rows({str(row.value["id"]): row for row in rows}.values(), Reading(), names=RowNames(), is_table=True)
     texts = (RatedItem.of(cast("Example", example)) for example in examples)
     return [
@@ -108,10 +108,10 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
 
 
 def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
-    """Return the ratings in rows of ours, one an id, see the module.
+    """Return the ratings in rows of ours, one per id, see the module.
 
-    `asked` are qualities of which the columns are read, and no others; `ALL`, or names that are no columns, ask for all.
-    `raters` are columns of single raters of one quality, which is called `rating`.
+    `asked` are the qualities whose columns are read; `ALL`, or names that are not columns, select all. `raters` are columns of
+    single raters of one quality, which is called `rating`.
     InputError: a row has no id or no rating, or it is unclear whose ratings its columns hold.
     """
     names = {name for row in rows for name in row.value}
@@ -154,7 +154,7 @@ def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), rat
 
 
 def _warn_of_marks(items: Collection[RatedItem], source: str) -> None:
-    """Say where a number apart from the others may stand for "no rating"."""
+    """Warn if an outlying number may mean "no rating"."""
     for quality in qualities(list(items)):
         counts = Counter(value for item in items for value in item.ratings.get(quality, ()))
         for mark in (0.0, -1.0, 99.0, 999.0):
@@ -170,7 +170,7 @@ def _warn_of_marks(items: Collection[RatedItem], source: str) -> None:
 
 
 def qualities(items: Sequence[RatedItem]) -> list[str]:
-    """Names of the qualities that some item has, in the order in which they appear."""
+    """Return the names of the items' qualities, in order of first appearance."""
     return list(dict.fromkeys(quality for item in items for quality in item.ratings))
 
 
@@ -198,7 +198,7 @@ def _bare(row: Line, columns: Columns, ratings: Ratings, people: Mapping[str, tu
 def _answers(
     row: Line, by_quality: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, tuple[str, ...] | None, tuple[float, ...]]]:
-    """Each quality of a row, its raters where columns name them, and their numbers.
+    """Yield each quality of a row, its raters if columns name them, and their numbers.
 
     They are in `rating` or `ratings`, a number, a list of numbers, or an object of either by quality; or in columns.
     """

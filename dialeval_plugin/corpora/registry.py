@@ -1,7 +1,7 @@
-"""The corpora that this package reads: which one a file is of, and reading whatever file or set a user names.
+"""The corpora that this package reads: recognition of a file's corpus, and reading of any file or set that a user names.
 
-A corpus is what a module of `readers` declares as a `Corpus`; nothing else has to be told of it. A file of no corpus is the
-user's: conversations in any layout of `conversations`, or responses `{"context": ["turn", ...], "response": "...", "id"?,
+A corpus is a `Corpus` declared by a module of `readers`; no other registration is needed. A file of no corpus is the user's:
+conversations in any layout of `conversations`, or responses `{"context": ["turn", ...], "response": "...", "id"?,
 "references"?: [...], "facts"?: [...]}`, as JSON lines, a JSON array, one object, or a table (.csv, .tsv).
 """
 
@@ -39,11 +39,11 @@ CORPORA: Mapping[str, Corpus] = _declared()
 SETS: Mapping[str, Callable[[], Sequence[Item]]] = {
     name: read for corpus in CORPORA.values() for name, read in corpus.sets.items()
 }
-"""The readers of the rated sets, by name."""
+"""Readers of the rated sets, by name."""
 
 
 class SetDescription(NamedTuple):
-    """Title, description and page of a rated set; a set that this package does not know has its name as the title."""
+    """Title, description and page of a rated set; the title of an unknown set is its name."""
 
     title: str
     about: str = ""
@@ -51,7 +51,7 @@ class SetDescription(NamedTuple):
 
 
 def describe_set(name: str) -> SetDescription:
-    """Describe the set of a name, DSTC10's by their codes too.
+    """Describe a set by its name or, for DSTC10's, its code.
 
     Example:
         >>> describe_set("tu").title, describe_set("of others").title
@@ -63,7 +63,7 @@ def describe_set(name: str) -> SetDescription:
     if name not in publications():
         return SetDescription(name)
     published = publications()[name]
-    # "FED: rated responses ..."; what has no name of its own is known by that of the catalogue.
+    # "FED: rated responses ..."; a set without a title of its own uses the catalogue's.
     title, colon, about = published.title.partition(": ")
     title, about = (title, f"{about[:1].upper()}{about[1:]}.") if colon else (name, f"{title}.")
     return SetDescription(title, about, published.homepage or "")
@@ -77,7 +77,7 @@ def find_corpus(name: str) -> Corpus:
 
 
 def identify(path: Path) -> Corpus | None:
-    """Return the corpus whose layout a file has; None where it is the user's."""
+    """Return the corpus whose layout a file has; None if it is the user's."""
     return _corpus_of(FileHead.of(path))
 
 
@@ -86,12 +86,12 @@ def _corpus_of(head: FileHead) -> Corpus | None:
     if isinstance(messages, Mapping):
         messages = next((messages[name] for name in ("messages", "conversations") if name in messages), None)
     if isinstance(messages, list) and messages and is_message(messages[0]):
-        return None  # chat messages, whatever is next to them: no corpus is published so
+        return None  # chat messages with any other fields: no corpus is published in this form
     return next((corpus for corpus in CORPORA.values() if corpus.recognises(head)), None)
 
 
 def read_items(path: Path) -> list[Item]:
-    """Read what a file has to score, with its ratings where it has any; of a conversation every turn of the assistant.
+    """Read the items to score from a file, with any ratings; from a conversation, every turn of the assistant.
 
     Raises:
         InputError: the file is malformed, or holds no responses; the message names the line.
@@ -100,7 +100,7 @@ def read_items(path: Path) -> list[Item]:
 
 
 def _read(path: Path) -> Sequence[Item | Conversation]:
-    """The items of a file, conversations as they are."""
+    """Return the items of a file, conversations unchanged."""
     if (items := published_items(path, AS_IT_IS)) is not None:
         return items
     rows, is_table = open_rows(str(path))
@@ -109,13 +109,13 @@ def _read(path: Path) -> Sequence[Item | Conversation]:
 
 
 def published_items(path: Path, options: ReadingOptions) -> Sequence[Item] | None:
-    """Return what a file of a published corpus has to score; None where the file is the user's, or said to be so."""
+    """Return the items to score from a file of a published corpus; None if the file is the user's, or the options say so."""
     if options.columns or options.layout:
         return None
     try:
         corpus = identify(path)
     except InputError:
-        return None  # packed, or no text of UTF-8: what reads it as a log knows the first and names the second
+        return None  # compressed, or not UTF-8 text: the reader of logs handles the former and reports the latter
     if corpus is None or corpus.read_items is None:
         return None
     if options.choice is not None:
@@ -131,8 +131,8 @@ def read_dialogues(path: Path) -> list[Dialogue]:
 def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedDialogue]:
     """Read the dialogues of a file with their facts, and never with human ratings.
 
-    Of CGDIALOG+ each context with its response is a dialogue, of DailyDialog++ each context with its first positive response,
-    or, with `every_response`, with each of them, beside the adversarial ones.
+    In CGDIALOG+ each context with its response is a dialogue, in DailyDialog++ each context with its first positive response
+    or, with `every_response`, with each of them, including the adversarial ones.
 
     Raises:
         InputError: the file is malformed, or its layout holds no plain dialogues; the message names the line.
@@ -153,18 +153,18 @@ def read_grounded(path: Path, *, every_response: bool = False) -> list[GroundedD
 
 
 class ReportedSets(NamedTuple):
-    """Sets by their names, a code or a file as it was written, and those of a named corpus that are not on this machine."""
+    """Sets by their names (a code or a file as given), and sets of a named corpus that are not on this machine."""
 
     sets: dict[str, list[Item]]
     absent: tuple[str, ...]
 
 
 def read_reported(sources: Iterable[str]) -> ReportedSets:
-    """Read the sets that are reported on: files in any layout, names of sets as "usr" or "tu", or "dstc10" for all of its sets.
+    """Read evaluation sets: files in any layout, names of sets, for example "usr" or "tu", or "dstc10" for all of its sets.
 
     Raises:
         InputError: there is no such file or name, or a file is malformed; the message names the line.
-        MissingPrerequisite: a set that is named is not on this machine, or none of a corpus' is.
+        MissingPrerequisite: a named set, or every set of a corpus, is missing on this machine.
     """
     sets: dict[str, list[Item]] = {}
     absent: list[str] = []
@@ -200,7 +200,7 @@ def _read_reported_file(path: Path) -> list[Item]:
 
 
 def read_set(name: str) -> dict[str, list[Item]]:
-    """Read a rated set by its name, below the name that the tables use.
+    """Read a rated set by its name; the key of the result is its name in tables.
 
     Raises:
         InputError: there is none; the message lists all.

@@ -16,9 +16,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_text
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""Python's `float` reads more: 4_0 as 40, and infinity."""
+"""Pattern of a number; Python's `float` accepts more: 4_0 as 40, and infinity."""
 MISSING = frozenset({"n/a", "na", "#n/a", "nan", "none", "null", "nil", "-", "--", "?", "inf", "-inf", "infinity"})
-"""Words that stand in the place of a number; they are refused where they stand."""
+"""Words used in place of a number; they raise an error in a column of numbers."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
 _SPEAKER = re.compile(r"(?!\d+:\d)([^:]{1,40}):\s*")
@@ -36,9 +36,9 @@ def read_array(path: Path) -> list[Line]:
 
 
 def read_csv(path: Path, delimiter: str = ",") -> list[Line]:
-    """Return the rows of a table, see `table_rows`; a column of numbers with decimal commas gets points.
+    """Return the rows of a table, see `table_rows`; numbers with decimal commas get points.
 
-    That is where cells are not separated by commas.
+    Decimal commas are possible only if cells are not separated by commas.
     """
     text = read_text(path)
     rows = list(table_rows(io.StringIO(text, newline=""), str(path), delimiter))
@@ -48,7 +48,7 @@ def read_csv(path: Path, delimiter: str = ",") -> list[Line]:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file is a table, as its name says, packed or not."""
+    """Whether a file is a table, by its name, compressed or not."""
     return Path(path.name.lower().removesuffix(".gz")).suffix in (".csv", ".tsv")
 
 
@@ -73,14 +73,14 @@ def _set_decimal_points(rows: Sequence[Line]) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of JSON, or the text of a cell, is a number."""
+    """Whether a JSON value, or the text of a cell, is a number."""
     if isinstance(value, str):
         return _NUMBER.fullmatch(value.strip()) is not None
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def number_or_none(text: str, where: str) -> float | None:
-    """Return the number that a cell holds; None for an empty one."""
+    """Return the number in a cell; None for an empty one."""
     if not text.strip():
         return None
     number = float(text) if is_number(text) else math.nan
@@ -90,7 +90,7 @@ def number_or_none(text: str, where: str) -> float | None:
 
 
 def number_cell(row: Line, name: str) -> float | None:
-    """Return the number in field `name`, a value of JSON or a cell; None where there is none."""
+    """Return the number in field `name`, a JSON value or a cell; None if there is none."""
     value, where = row.value.get(name), f"{row.where}: {name}"
     if isinstance(value, str):
         return number_or_none(value, where)
@@ -98,7 +98,7 @@ def number_cell(row: Line, name: str) -> float | None:
 
 
 def require(row: Line, *names: str, advice: str = "Is this another file's layout?") -> None:
-    """Check that the row has the fields `names`, whatever is in them."""
+    """Check that the row has the fields `names`, whatever their values."""
     for name in names:
         if name not in row.value:
             raise InputError(f"{row.where}: has no {name!r}. {advice}")
@@ -110,7 +110,7 @@ def text_field(row: Line, name: str) -> str:
 
 
 def texts_field(row: Line, name: str) -> tuple[str, ...]:
-    """Return the strings of the list in field `name`; () where the row has no such field."""
+    """Return the strings of the list in field `name`; () if the row has no such field."""
     values = row.value.get(name, [])
     if not isinstance(values, list):
         raise InputError(f"{row.where}: {name}: expected a list of strings, got {values!r} ({type(values).__name__}).")
@@ -118,7 +118,7 @@ def texts_field(row: Line, name: str) -> tuple[str, ...]:
 
 
 def objects_field(row: Line, name: str) -> list[Line]:
-    """Return the objects of the list in field `name`, each with its place."""
+    """Return the objects of the list in field `name`, each with its location."""
     values = row.value.get(name)
     if not isinstance(values, list):
         raise InputError(f"{row.where}: {name}: expected a list of objects, got {values!r:.80}. Is this another file's layout?")
@@ -126,24 +126,24 @@ def objects_field(row: Line, name: str) -> list[Line]:
 
 
 def as_object(value: Any, where: str) -> Line:
-    """Return a JSON object with its place."""
+    """Return a JSON object with its location."""
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected an object, got {value!r:.80}.")
     return Line(where, value)
 
 
 def turns_field(row: Line, name: str, *, speaker: str = "speaker", text: str = "text") -> list[Turn]:
-    """Return the turns of the list in field `name`, blank ones too; the other names are those of a turn's own fields."""
+    """Return the turns of the list in field `name`, including blank ones; `speaker` and `text` are field names of a turn."""
     return [Turn(text_field(turn, text).strip(), text_field(turn, speaker)) for turn in objects_field(row, name)]
 
 
 def visible_turns(turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """Return the turns that have a visible character."""
+    """Return the turns with a visible character."""
     return tuple(turn for turn in turns if not is_blank(turn.text))
 
 
 def id_field(row: Line, *names: str) -> str | None:
-    """Return the row's identifier as a string, from the first of `names` that it has; None where it has none."""
+    """Return the row's identifier as a string, from the first of `names` that it has; None if it has none."""
     for name in names:
         if name in row.value:
             value = row.value[name]
@@ -154,18 +154,18 @@ def id_field(row: Line, *names: str) -> str | None:
 
 
 def row_ids(rows: Sequence[Line], stem: str, *names: str) -> list[str]:
-    """Return an id a row, no two alike: of a row without one, `stem` and its place, as `humod_00012`."""
+    """Return one id per row, all different: for a row without one, `stem` and its number, for example `humod_00012`."""
     given = [id_field(row, *names) for row in rows]
     return unique_ids([f"{stem}_{index:05d}" if id is None else id for index, id in enumerate(given)])
 
 
 def label_field(row: Line, name: str) -> str | None:
-    """Return the label in field `name` as a string; None where the row has none, or an empty one."""
+    """Return the label in field `name` as a string; None if it is missing or empty."""
     return id_field(row, name) or None if row.value.get(name) is not None else None
 
 
 def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
-    """Return quality name to rater values from the object of lists in field `name`; an empty list stays empty."""
+    """Return the rater values by quality from the object of lists in field `name`; an empty list stays empty."""
     annotations = _field(row, name)
     if not isinstance(annotations, dict):
         raise InputError(f"{row.where}: {name}: expected an object of quality names and lists, got {annotations!r}.")
@@ -179,20 +179,20 @@ def ratings_field(row: Line, name: str) -> dict[str, tuple[float, ...]]:
 
 
 def finite_numbers(values: Sequence[Any], where: str) -> tuple[float, ...]:
-    """Return the numbers of a quality's raters."""
+    """Return the numbers of a quality's raters; an InputError names one that is not finite."""
     advice = "Leave out what a rater did not answer."
     return tuple(finite(value, f"{where}[{rater}]", advice) for rater, value in enumerate(values))
 
 
 def finite(value: Any, where: str, advice: str) -> float:
-    """Return the number."""
+    """Return a finite number; any other value is an InputError."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise InputError(f"{where}: expected a finite number, got {value!r}. {advice}")
     return float(value)
 
 
 def split_speaker(text: str) -> tuple[str | None, str]:
-    """Return speaker and text of a turn that is published as `W: text`; the speaker is None where there is none.
+    """Return speaker and text of a turn that is published as `W: text`; the speaker is None if there is none.
 
     Example:
         >>> split_speaker("W: At 10:15, I think."), split_speaker("10:15 is too late.")
@@ -204,25 +204,25 @@ def split_speaker(text: str) -> tuple[str | None, str]:
 
 
 def spoken_turn(text: str) -> Turn:
-    """Return the turn that is published as `W: text`, or as a text alone."""
+    """Return the turn published as `W: text`, or as a text alone."""
     speaker, spoken = split_speaker(text)
     return Turn(spoken, speaker)
 
 
 def tagged_turn(text: str) -> Turn | None:
-    """Return the turn that is published as `User: text` or `System: text`; None where neither stands before it."""
+    """Return the turn published as `User: text` or `System: text`; None if it has neither prefix."""
     stripped = text.strip()
     match = _TAG.match(stripped)
     return Turn(stripped[match.end() :].strip(), match[1]) if match else None
 
 
 def context_lines(context: str) -> tuple[str, ...]:
-    """Return the turns of a context that is published as one text, a turn a line; () where it is blank."""
+    """Return the turns of a context that is published as one text, one turn per line; () if it is blank."""
     return tuple(line.strip() for line in context.strip().split("\n")) if context.strip() else ()
 
 
 def facts_of(text: str) -> tuple[str, ...]:
-    """Return each persona line of a text of facts, any other text whole, and () of none or of `_nofact`.
+    """Return each persona line of a text of facts, any other text whole, and () for an empty text or `_nofact`.
 
     Example:
         >>> facts_of("your persona: I walk. "), facts_of("Tea is a plant."), facts_of("_nofact")
@@ -236,7 +236,7 @@ def facts_of(text: str) -> tuple[str, ...]:
 
 
 def as_path(source: str | Path) -> Path | None:
-    """Return the path that a source is; None where it is the name of a set, which has neither a dot nor a slash."""
+    """Return a source as a path; None if it is the name of a set, which has neither a dot nor a slash."""
     return Path(source) if isinstance(source, Path) or any(mark in source for mark in "./\\") else None
 
 
@@ -250,7 +250,7 @@ def distinct_ids(rows: Sequence[Line], ids: Sequence[str], advice: str) -> None:
 
 
 def unique_ids(ids: Sequence[str]) -> list[str]:
-    """Return `ids` with the second and later occurrences of one marked `#2`, `#3`, ... in the order given."""
+    """Return `ids` with repeated ones marked `#2`, `#3`, ... in the order given."""
     taken = set(ids)
     seen: Counter[str] = Counter()
     unique = []

@@ -1,13 +1,13 @@
-"""Reads the scores of evaluators: what `dialeval score` writes, any JSON or CSV with ids, and what authors published.
+"""Reader of evaluators' scores: output of `dialeval score`, any JSON or CSV with ids, and scores published by authors.
 
-- JSON lines or an array of objects, or CSV, with `id` and one column of numbers an evaluator. Where `dialeval score` has left
-  `FILE.meta.json` beside the file, only its main column is read unless others are asked for.
+- JSON lines or an array of objects, or CSV, with `id` and one column of numbers per evaluator. If `dialeval score` has left
+  `FILE.meta.json` next to the file, only its main column is read unless others are requested.
 - An object of id to number.
 
-`read_scored_rows` reads the first of these, and Parquet, with everything that a row holds beside its score.
+`read_scored_rows` reads the first of these, and Parquet, with all other fields of a row.
 
-Scores that authors published beside their data, so that the agreement that they print can be computed again, bring ratings of
-their own or are in the order of the file that was rated:
+Scores that authors published with their data, so that the agreement that they print can be computed again, include ratings or
+are in the order of the rated file:
 
 - FED's replication, and GPT-4 on FED: an object of name to list of numbers, in the order of the rated file.
 - P(yes) of language models on FED and USR: `{"dialogues": [{dialogue_id, human_annotation, predicted_annotation}], ...}`.
@@ -40,7 +40,7 @@ from .rows import distinct_ids, file_rows, finite, is_table, label_field, number
 logger = logging.getLogger(__name__)
 
 UNKNOWN = "unknown"
-"""Reason of an unscored row where the file gives none."""
+"""Reason of an unscored row if the file gives none."""
 
 _NULL = "Give null where a row is unscored."
 RANDOM = "appropriate, random negatives"
@@ -48,12 +48,12 @@ ADVERSARIAL = "appropriate, adversarial negatives"
 """Qualities of DailyDialog++: 1 for the positive responses, 0 for those negatives, and no rating for the others."""
 
 NO_SCORES = frozenset({"message", "percentile", IN_SCOPE, "place"})
-"""Columns of numbers that `dialeval score` writes beside the scores."""
+"""Columns of numbers that `dialeval score` writes in addition to the scores."""
 _SPEECH = frozenset(
     {"messages", "conversations", "turns", "dialogue", "dialog", "context", "response", "content", "text", "value", "prompt"}
     | {"chosen", "rejected", "question", "answer", "conversation_a", "input", "output"}
 )
-"""Fields of what is to be scored."""
+"""Fields of a file to be scored."""
 _MEND = "Mend the file."
 _DAILYDIALOG_KEY = re.compile(r"(\d+)([pra])\d+")
 _RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
@@ -65,17 +65,17 @@ _RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumn:
-    """The scores of one evaluator, by id; None where a row is unscored, and `unscored` says why."""
+    """The scores of one evaluator, by id; None if a row is unscored, with the reason in `unscored`."""
 
     evaluator: str
     scores: Mapping[str, float | None]
     unscored: Mapping[str, str]
     source: str
     quality: str | None = None
-    """The quality that the scores are meant for; None where they are for any."""
+    """The quality that the scores measure; None if any."""
     orientation: Orientation = "higher"
     is_in_file_order: bool = False
-    """Whether the ids are numbers that say a place in the rated file, from 0."""
+    """Whether the ids are positions in the rated file, from 0."""
     signature: str | None = None
 
 
@@ -83,11 +83,11 @@ class ScoredRow(NamedTuple):
     """A row of a file of scores.
 
     Attributes:
-        conversation: what tells the conversation from others, see `conversation_of`.
-        score: the one that counts, None where the row is unscored.
-        before: texts that were said since the last row of the conversation, or before a single response; None where the file
-            does not have them (`dialeval score --with-text`).
-        fields: all that the row holds, as the file has it.
+        conversation: key of the conversation, see `conversation_of`.
+        score: the main score, None if the row is unscored.
+        before: turns since the last row of the conversation, or all turns before a single response; None if the file does not
+            have them (`dialeval score --with-text`).
+        fields: all fields of the row, as in the file.
     """
 
     id: str
@@ -99,7 +99,7 @@ class ScoredRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """The rows of a file of scores with one column of them; `signature` is None where the file is not of `dialeval score`."""
+    """The rows of a file of scores with one column of them; `signature` is None if `dialeval score` did not write the file."""
 
     name: str
     column: str
@@ -109,7 +109,7 @@ class ScoredRows:
 
 
 class ScoreFile(NamedTuple):
-    """The evaluators of a file, with the ratings where it has them too."""
+    """The evaluators of a file, with any ratings in it."""
 
     columns: list[ScoreColumn]
     ratings: list[RatedItem] | None = None
@@ -118,9 +118,9 @@ class ScoreFile(NamedTuple):
 def read_score_file(
     path: Path, columns: Sequence[str] = (), rating_column: str | None = None, raters: Sequence[str] = ()
 ) -> ScoreFile:
-    """Read the named columns of a file of scores: by default the main one of `dialeval score`, else all that hold numbers.
+    """Read the named columns of a file of scores: by default the main one of `dialeval score`, otherwise all with numbers.
 
-    `rating_column` names the column that holds the human rating, where the file has one; `raters` those of single raters.
+    `rating_column` names the column of the human rating, if the file has one; `raters` those of single raters.
     """
     check_suffix(path)
     if is_table(path):
@@ -141,29 +141,29 @@ def read_score_file(
 
 
 def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
-    """Read the rows of a file of scores (.jsonl, .json, .csv, .tsv, .parquet), with the named column or else the main one.
+    """Read the rows of a file of scores (.jsonl, .json, .csv, .tsv, .parquet), with the named column or the main one.
 
     Raises:
-        InputError: the file is malformed, or has no such column, or several of which nobody says which one counts.
+        InputError: the file is malformed, has no such column, or has several without a choice of one.
     """
     return _scored_rows(path, file_rows(path), column)
 
 
 def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
-    """Read as `read_scored_rows`; None where the file holds what is to be scored: it has no ids, or texts beside them."""
+    """Read as `read_scored_rows`; return None for a file to be scored: it has no ids, or has texts with them."""
     if read_meta(path):
         return read_scored_rows(path, column)
     try:
         rows = file_rows(path)
     except InputError:
-        return None  # who reads logs says what is wrong with it
+        return None  # the reader of logs reports the error
     head = rows[0].value
     is_said = not head.keys().isdisjoint(_SPEECH) and "preceding" not in head
     return None if is_said or "id" not in head else _scored_rows(path, rows, column)
 
 
 def check_matched(source: str, extra: Sequence[str], missing: Sequence[str], judged: str, *, is_partial: bool) -> None:
-    """Refuse ids on one side only, or count them where `is_partial`: `extra` are scored and not `judged`, such as "rated"."""
+    """Raise an error for ids on one side only; with `is_partial` count them. `judged` names the other side, as "rated"."""
     if is_partial and (extra or missing):
         left_out = "%s: %d scored ids are not %s, %d %s ids are not scored; all are left out"
         logger.warning(left_out, source, len(extra), judged, len(missing), judged)
@@ -206,7 +206,7 @@ def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> Scored
 
 
 def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool = True) -> str:
-    r"""Return what tells the conversation of a row that names none from others: what its id begins with, or its context.
+    r"""Return a key of the conversation of a row that names none: the beginning of its id, or its context.
 
     Example:
         >>> conversation_of("monday:4", ("Hi.",)), conversation_of("0", ("Hi.", "Hello.")), conversation_of("0", None)
@@ -216,7 +216,7 @@ def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool 
 
 
 def texts_before(row: Line) -> tuple[str, ...] | None:
-    """Return the texts in `preceding`, which `dialeval score --with-text` writes; None where a row has none."""
+    """Return the texts in `preceding`, which `dialeval score --with-text` writes; None if a row has none."""
     value = row.value.get("preceding")
     if isinstance(value, str):
         value = parse_json(value, f"{row.where}: preceding") if value.strip() else None
@@ -226,11 +226,11 @@ def texts_before(row: Line) -> tuple[str, ...] | None:
 
 
 def _is_one_object(text: str) -> bool:
-    """Whether a JSON file is one object that is not a row of its own."""
+    """Whether a JSON file is one object that is not a row."""
     try:
         value, end = parse_json_prefix(text, 0, "")
     except InputError:
-        # The one object of a damaged file ends nowhere; a damaged line is named by the reader of lines.
+        # A damaged file's single object has no end; a damaged line is reported by the reader of lines.
         return "\n" in text.strip() and text.strip().split("\n")[0].rstrip() in {"{", "{}"}
     return isinstance(value, dict) and "id" not in value and not text[end:].strip()
 
@@ -288,7 +288,7 @@ def _ids(rows: Sequence[Line]) -> list[str]:
 
 
 def read_meta(path: Path) -> Mapping[str, Any]:
-    """Return what `dialeval score` wrote beside the scores; nothing where the file is from elsewhere."""
+    """Return the metadata that `dialeval score` wrote next to the scores; empty for other files."""
     beside = meta_file(path)
     if not beside.is_file():
         return {}

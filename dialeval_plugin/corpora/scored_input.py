@@ -36,12 +36,12 @@ from .registry import published_items
 
 _PUBLISHED = ("", ".json", ".jsonl", ".csv", ".txt", ".gz")
 LARGE = 100_000_000
-"""Bytes from which on a file is none of a published corpus."""
+"""Size in bytes from which a file is not checked for a published corpus."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Part `number`, from 1, `of` several; what answers one context, and what is of one conversation, is in one of them."""
+    """Part `number`, from 1, of `of` parts; responses to one context, and rows of one conversation, are in the same part."""
 
     number: int
     of: int
@@ -56,7 +56,7 @@ class Shard:
 
     @classmethod
     def of_process(cls) -> Shard | None:
-        """Return the part of this process where `accelerate launch` or torchrun has started several; else None."""
+        """Return the part of this process if `accelerate launch` or torchrun has started several; otherwise None."""
         rank, n_processes = os.environ.get("RANK"), os.environ.get("WORLD_SIZE", "1")
         if rank is None or n_processes == "1":
             return None
@@ -71,19 +71,19 @@ class Shard:
         return f"{self.number}/{self.of}"
 
     def has(self, context: object) -> bool:
-        """Whether a row is of this part, by a value whose `repr` says what was said before its response."""
+        """Whether a row is in this part, by a value whose `repr` identifies the turns before its response."""
         return int.from_bytes(hashlib.sha256(repr(context).encode()).digest()[:8], "big") % self.of == self.number - 1
 
 
 class PlacedItem(NamedTuple):
-    """An item, and its place among all items of the source, those of other shards too."""
+    """An item, and its position among all items of the source, including other shards'."""
 
     place: int
     item: Item
 
 
 def is_streamed(source: str) -> bool:
-    """Whether a source is read row by row: by its name, or, of JSON lines, by its size."""
+    """Whether a source is read row by row: by its name or, for JSON lines, by its size."""
     if "://" in source or source.endswith((".parquet", ".arrow")) or (Path(source).is_dir() and is_data_set(Path(source))):
         return True
     path = Path(source)
@@ -92,14 +92,14 @@ def is_streamed(source: str) -> bool:
 
 @dataclass
 class Source:
-    """An input: a file, a folder of them, a data set, a URL, `-`, or a Python object; read anew by each iteration.
+    """An input: a file, a folder of them, a data set, a URL, `-`, or a Python object; each iteration reads it again.
 
     Attributes:
-        name: a path or a URL; of an object, how it is called in errors.
-        options: what the user says of it.
-        given: the object; None where the source is named.
-        reading: what the last iteration left out; `passed_over` are files of the folder that hold no conversations, and
-            `n_items` is how many items it had.
+        name: a path or a URL; for an object, its name in errors.
+        options: the user's reading options.
+        given: the object; None if the source is named.
+        reading: counts of the last iteration; `passed_over` are files of the folder that hold no conversations, and `n_items`
+            is the number of items.
     """
 
     name: str
@@ -115,25 +115,25 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """Hash of all rows of the last iteration, those of other shards among them, and of how they are read."""
+        """Hash of all rows of the last iteration, including other shards', and of the reading options."""
         return self._digest.hexdigest()[:16]
 
     @property
     def left_out(self) -> Counter[str]:
-        """Messages, and parts of them, that are no turns, by kind."""
+        """Number of messages, and parts of them, that are no turns, by kind."""
         return self.reading.left_out
 
     @property
     def malformed(self) -> list[str]:
-        """Errors of the first conversations that a message makes unreadable."""
+        """Errors of the first conversations with an unreadable message."""
         return self.reading.malformed or []
 
     def remarks(self) -> str:
-        """Say in a line each what the last iteration left out; "" where it left out nothing."""
+        """Report what the last iteration left out, one line each; "" if it left out nothing."""
         return "".join(f"no conversations, left out: {path}\n" for path in self.passed_over) + self.reading.remarks()
 
     def conversations(self, is_wanted: Callable[[object], bool] | None = None) -> Iterator[Conversation | Item | None]:
-        """Yield what the source holds; None for a response that is not wanted, see `read_rows`.
+        """Yield the conversations or items of the source; None for a response that is not wanted, see `read_rows`.
 
         Raises:
             InputError: a row is malformed; the message names it. A malformed message is an error of its conversation alone,
@@ -159,13 +159,12 @@ class Source:
             raise InputError(f"{self.name}: {self.remarks().strip()}. Without --strict the rest is read.")
 
     def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem]:
-        """Yield what a scorer of this level takes, of the shard alone where one is given.
+        """Yield the items for a scorer of this level, only those of the shard if one is given.
 
-        A row without an id is called after the file and its place. Of a response of another shard no more is read than its
-        context.
+        A row without an id is named after the file and its position. For a response of another shard only the context is read.
 
         Raises:
-            InputError: as `conversations`, or nothing is there to score.
+            InputError: as `conversations`, or there is nothing to score.
         """
         self.n_items = 0
         for one in self.conversations(None if shard is None else shard.has):
@@ -184,7 +183,7 @@ class Source:
             )
 
     def read(self, level: Level) -> list[Item]:
-        """Return all that a scorer of this level takes, in the order of the files; raises as `items`."""
+        """Return all items for a scorer of this level, in the order of the files; raises as `items`."""
         return [placed.item for placed in self.items(level)]
 
     def _all(self, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
@@ -205,7 +204,7 @@ class Source:
         yield from self._read(rows, RowNames(stem), is_wanted)
 
     def _spooled(self) -> str:
-        """The file to read: of standard input and of pipes, which can be read once, a copy that goes with this object."""
+        """The file to read: for standard input and pipes, which can be read only once, a temporary copy."""
         is_pipe = self.name == "-" or Path(self.name).is_fifo()
         if is_pipe and self._copy is None:
             self._copy = tempfile.NamedTemporaryFile()  # noqa: SIM115 # it lasts as long as the source
@@ -225,7 +224,7 @@ class Source:
         return read_rows(hashed(), self.reading, self.options, names=names, is_table=rows.is_table, is_wanted=is_wanted)
 
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
-        """The items of the files below a folder, called after file and conversation."""
+        """Yield the items of the files below a folder, named after file and conversation."""
         n_read = 0
         for file in sorted(one for one in folder.rglob("*") if one.is_file()):
             name = file.relative_to(folder)
@@ -237,7 +236,7 @@ class Source:
                 continue
             n_read += 1
             self._digest.update(name.as_posix().encode())
-            self.reading.places = FirstPlaces()  # ids have the file before them
+            self.reading.places = FirstPlaces()  # ids begin with the file
             for one in self._read(rows, RowNames(), is_wanted):
                 yield None if one is None else _below(name.as_posix(), one)
         if not n_read:
@@ -248,7 +247,7 @@ class Source:
 
 
 def _below(file: str, one: Conversation | Example) -> Conversation | Example:
-    """The same, called after its file too."""
+    """Return the same item with its file in its name."""
     if isinstance(one, Conversation) or one.origin is None:
         return replace(one, id=f"{file}/{one.id}")
     origin = one.origin._replace(conversation=f"{file}/{one.origin.conversation}")
@@ -256,7 +255,7 @@ def _below(file: str, one: Conversation | Example) -> Conversation | Example:
 
 
 def _may_be_published(path: Path) -> bool:
-    """Whether a file may be one of a published corpus, which is not large, and JSON, CSV or text, packed by gzip or not."""
+    """Whether a file may belong to a published corpus: not large, and JSON, CSV or text, gzipped or not."""
     if not path.is_file() or path.stat().st_size >= LARGE or path.suffix.lower() not in _PUBLISHED:
         return False
     with path.open("rb") as file:
@@ -264,7 +263,7 @@ def _may_be_published(path: Path) -> bool:
 
 
 def _rows_of_log(file: Path, options: ReadingOptions) -> Rows | None:
-    """The rows of a file of a folder; None where it begins with something else. An error further on is one."""
+    """Return the rows of a file in a folder; None if its beginning is of another kind. An error further on is raised."""
     rows = open_rows(str(file), layout=options.layout)
     try:
         first = next(rows.lines)

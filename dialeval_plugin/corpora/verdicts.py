@@ -1,13 +1,13 @@
-"""Reads stored verdicts of language models: what a judge said of an item, which is known by its text.
+"""Reader of stored verdicts of language models: a judge's scores of items, which are identified by their text.
 
-Two layouts. What `dialeval score --record FILE.jsonl` writes has one verdict a line (`RecordedVerdict`), those of one item in
-the order of the runs. A collection is one JSON object: `sets` has by name how many rows a rated set has, `columns` what one
-judge said of a set's rows in their order, null where it gave no readable number, with `judge`, `source`, `criterion`, `level`,
-`range` ("1-5"), and the `file` that the column was taken from. A criterion is a quality, and what tells apart the ways in which
-one source asked about it: "coherence, prompt geval".
+There are two layouts. `dialeval score --record FILE.jsonl` writes one verdict per line (`RecordedVerdict`), those of one item
+in the order of the runs. A collection is one JSON object: `sets` gives each rated set's number of rows by name, `columns` one
+judge's scores of a set's rows in order, null without a readable number, with `judge`, `source`, `criterion`, `level`, `range`
+("1-5"), and the `file` of origin. A criterion is a quality and, if one source prompted for it in several ways, the way:
+"coherence, prompt geval".
 
-`published_verdicts.json` is a collection whose columns say, instead of `scores`, where these stand in the published files that
-`dialeval data fetch llm_judgements` gets: in which `fields`, each a run, and in which of the `orders`.
+`published_verdicts.json` is a collection whose columns give, instead of `scores`, their location in the published files that
+`dialeval data fetch llm_judgements` downloads: the `fields`, one per run, and one of the `orders`.
 
 A judge is named by `judge/source` or `judge/source/way`, in any case: `gpt-4/g-eval_persona-chat`.
 """
@@ -35,7 +35,7 @@ from .readers import conture, convai, dstc10
 
 CORPUS = Corpus(name="llm_judgements", layout="verdicts of language models on some of these sets")
 PROBABILITY = "P(yes)"
-"""A way to ask that is not named: what the number is shows in its range."""
+"""A prompting method that is not part of names: the number's range shows it."""
 
 SET_READERS: Mapping[str, Callable[[], Sequence[Item]]] = {
     **{name: partial(dstc10.read, name) for name in ("topical-usr", "persona-usr", "dailydialog-zhao", "persona-zhao")},
@@ -44,7 +44,7 @@ SET_READERS: Mapping[str, Callable[[], Sequence[Item]]] = {
     "conture-dial": conture.read_dialogues,
     "convai2": lambda: convai.read_convai2([convai.CONVAI2.file("export_2018-07-07_train.json")]),
 }
-"""Items of a collection's sets in the order of its rows; columns of other sets are passed over."""
+"""Items of a collection's sets in the order of its rows; columns of other sets are skipped."""
 _CRITERION = re.compile(r"(?P<quality>[^:,]+?)(?:[:,] | (?=with ))(?P<way>.+)")
 _DIGITS = 12
 """Length of a commit or a hash in a signature."""
@@ -96,7 +96,7 @@ class ItemKey(NamedTuple):
 class StoredVerdicts:
     """A judge's answers about one quality, by item, with the lowest and highest possible answer.
 
-    An item has several answers where the judge was asked more than once, or items have one text.
+    An item has several answers if the judge was run more than once, or if items share a text.
     """
 
     scale: tuple[float, float]
@@ -105,7 +105,7 @@ class StoredVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A judge's scores of one quality of the rows of one set, in their order; None where it gave no readable number."""
+    """A judge's scores of one quality for the rows of one set, in order; None without a readable number."""
 
     judge: str
     """Name as in `StoredJudge`."""
@@ -122,9 +122,9 @@ class StoredJudge:
     """A judge whose verdicts are stored.
 
     Attributes:
-        name: of the judge, where its verdicts are from, and how it was asked.
-        origin: the commits of the files that the verdicts were published in, or a hash of the recording.
-        readers: what reads the verdicts about each quality, with the sets that they are about.
+        name: the judge, the source of its verdicts, and the prompting method.
+        origin: commits of the published files of verdicts, or a hash of the recording.
+        readers: readers of the verdicts about each quality, with their sets.
     """
 
     name: str
@@ -136,7 +136,7 @@ class StoredJudge:
 
         Raises:
             InputError: there are none; the message lists the qualities.
-            MissingPrerequisite: none of the sets that they are about is on this machine.
+            MissingPrerequisite: none of their sets is on this machine.
         """
         if quality not in self.readers:
             raise unknown_name(f"{self.name}: was not asked about {quality!r}", quality, self.readers)
@@ -144,10 +144,10 @@ class StoredJudge:
 
 
 def find_judge(source: str, path: Path | None = None) -> StoredJudge:
-    """Return the judge `source` of a file; without a `path` of what `dialeval data fetch llm_judgements` got.
+    """Return the judge `source` of a file; by default of the files that `dialeval data fetch llm_judgements` downloaded.
 
     Raises:
-        InputError: the file is none of stored verdicts, or does not have that judge; the message lists those that it has.
+        InputError: the file holds no stored verdicts, or does not have that judge; the message lists its judges.
         MissingPrerequisite: there is no file.
     """
     path = _collection() if path is None else path
@@ -159,7 +159,7 @@ def find_judge(source: str, path: Path | None = None) -> StoredJudge:
 
 
 def _collection() -> Path:
-    """The collection in the corpus' folder, or where its published files are."""
+    """Return the path of the collection: in the corpus' folder, or the packaged index of its published files."""
     own = CORPUS.folder() / "replay.json"
     return own if own.is_file() else Path(__file__).with_name("published_verdicts.json")
 
@@ -216,15 +216,16 @@ def read_collection(path: Path | None = None) -> list[StoredColumn]:
 
 
 def _published(name: str, column: _Column, order: Sequence[int | None], n_rows: int) -> list[float | None]:
-    """Verdicts as they were published, the mean of the runs, in the order of the set's rows.
+    """Return published verdicts, the mean of the runs, in the order of the set's rows.
 
-    `order` has the place in the file of each row. Where it is shorter than the set, it repeats, its places as many further on.
+    `order` gives each row's position in the file. If it is shorter than the set, it repeats, with positions shifted by its
+    length.
     """
     content = read_json(path := CORPUS.file(name))
     try:
         runs = [_entries(content, field) for field in column["fields"]]
         verdicts = [[number for answer in answers for number in _numbers(answer)] for answers in zip(*runs, strict=True)]
-        # The last digits of a mean depend on the order of the runs, and would part what is tied.
+        # The last digits of a mean depend on the order of the runs, and would separate ties.
         means = [None if not given else given[0] if len(given) == 1 else round(fmean(given), 11) for given in verdicts]
         places = [place if place is None else start + place for start in range(0, n_rows, len(order)) for place in order]
         return [place if place is None else means[place] for place in places]
@@ -233,7 +234,7 @@ def _published(name: str, column: _Column, order: Sequence[int | None], n_rows: 
 
 
 def _entries(content: Any, field: str) -> list[Any]:
-    """The values of a field of a published file, by item."""
+    """Return the values of a field of a published file, by item."""
     if isinstance(content, dict) and field in content:
         return list(content[field])
     parts = [part for part in content.values() if isinstance(part, list)] if isinstance(content, dict) else [content]
@@ -241,7 +242,7 @@ def _entries(content: Any, field: str) -> list[Any]:
 
 
 def _numbers(answer: Any) -> list[float]:
-    """The first number of each of a judge's answers; some have none."""
+    """Return the first number of each of a judge's answers; some have none."""
     matches = (re.search(r"\d+(\.\d+)?(e-?\d+)?", str(one)) for one in (answer if isinstance(answer, list) else [answer]))
     return [float(match[0]) for match in matches if match]
 
@@ -259,7 +260,7 @@ def _of_collection(path: Path) -> list[StoredJudge]:
 
 
 def _joined(path: Path, columns: Sequence[StoredColumn]) -> StoredVerdicts:
-    """The columns of one judge about several sets, of which those count that can be read here."""
+    """Join the columns of one judge about several sets; only sets that can be read here count."""
     answers: list[tuple[ItemKey, float]] = []
     scales = []
     for column in columns:
@@ -293,7 +294,7 @@ def _by_item(answers: Iterable[tuple[ItemKey, float]]) -> dict[ItemKey, tuple[fl
 
 
 def _scale(text: str, where: str) -> tuple[float, float]:
-    """The ends of "1-5", or of "1-5 (seen 0-9)": the scale that was asked for."""
+    """Return the ends of "1-5", or of "1-5 (seen 0-9)": the scale given in the prompt."""
     match = re.match(r"(\d+)-(\d+)", text)
     if match is None or not int(match[1]) < int(match[2]):
         raise InputError(f"{where}: the range is {text!r}, expected two numbers as '1-5'.")

@@ -1,7 +1,7 @@
-"""Reader of CGDIALOG+ and of the human preferences of CausalScore (Feng et al. 2024), in the layout as published.
+"""Reader of CGDIALOG+ and of the human preferences of CausalScore (Feng et al. 2024), in the published layout.
 
-`<corpus>_response_cause_<split>.json` is a JSON array of `{history, response, entities}`, where `entities` are the spans of
-the history that an annotator marked as direct causes of the response. `<corpus>_responses_pairwise.json` is a JSON array of
+`<corpus>_response_cause_<split>.json` is a JSON array of `{history, response, entities}`; `entities` are the spans of the
+history that an annotator marked as direct causes of the response. `<corpus>_responses_pairwise.json` is a JSON array of
 dialogues, each with the responses of four systems, compared two at a time by three annotators on five criteria.
 """
 
@@ -35,11 +35,11 @@ logger = logging.getLogger(__name__)
 CRITERIA = ("relevance", "specificity", "consistency", "empathy", "overall")
 """Criteria of the annotators, in the order of the files."""
 OPTIONS = ("A is better.", "B is better.", "Both are good.", "Both are bad.")
-"""Their possible answers. A is the first system of the comparison's name."""
+"""Possible answers. A is the first system of the comparison's name."""
 _FINDS_GOOD = {"first": (OPTIONS[0], OPTIONS[2]), "second": (OPTIONS[1], OPTIONS[2])}
-"""The answers that find A, and B, good."""
+"""Answers that rate A, and B, good."""
 HUMAN = "human"
-"""The system whose responses are a person's: the paper's reference-based metrics compare all four systems' with them."""
+"""System name of the human responses: the paper's reference-based metrics compare all four systems' with them."""
 PREFERENCE_FILES = {
     "dream": "DREAM_responses_pairwise.json",
     "esconv": "ESConv_responses_pairwise.json",
@@ -53,37 +53,37 @@ _EVALUATION = "human_evaluation_"
 
 @dataclass(frozen=True, slots=True)
 class CausePair:
-    """A response with the visible turns before it, and those that an annotator marked as its direct causes."""
+    """A response with the visible turns before it, and the turns that an annotator marked as its direct causes."""
 
     id: str
     context: tuple[Turn, ...]
     response: Turn
     causes: tuple[int, ...]
-    """Indices into `context`, ascending; empty where nothing was marked."""
+    """Indices into `context`, ascending; empty if nothing was marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatedComparison:
-    """The responses of two systems, A and B, to one context, and what each annotator answered."""
+    """The responses of two systems, A and B, to one context, and each annotator's answers."""
 
     first: str
     second: str
     votes: Mapping[str, tuple[str, ...]]
-    """Criterion to one of `OPTIONS` an annotator, in the order of the file."""
+    """By criterion one of `OPTIONS` per annotator, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceDialogue:
-    """A context, the responses of several systems to it, and how annotators compared them."""
+    """A context, the responses of several systems to it, and the annotators' comparisons of them."""
 
     id: str
     context: tuple[Turn, ...]
     responses: Mapping[str, Turn]
-    """System to response; a response may be blank."""
+    """Response by system; a response may be blank."""
     comparisons: tuple[RatedComparison, ...]
 
     def points(self, system: str, criterion: str) -> tuple[int, ...]:
-        """Return how many annotators found the system's response good, in each of its comparisons."""
+        """Return the number of annotators who rated the system's response good, for each of its comparisons."""
         return tuple(
             sum(vote in good for vote in row.votes[criterion])
             for row in self.comparisons
@@ -92,7 +92,7 @@ class PreferenceDialogue:
         )
 
     def examples(self) -> Iterator[Example]:
-        """Yield an example a response, with the id `<dialogue>/<system>` and the human's response as its reference.
+        """Yield one example per response, with the id `<dialogue>/<system>` and the human's response as its reference.
 
         Its ratings are its `points`: the votes on one comparison are not independent of each other, so their sum is one rating.
         """
@@ -106,12 +106,12 @@ class PreferenceDialogue:
 def read_causes(path: Path) -> list[CausePair]:
     """Read a file of responses with their causes.
 
-    What the reader changes: a turn `W: text` becomes speaker and text; blank turns, with which every published history ends,
-    are left out; a response loses its speaker where all responses of the file have one (DREAM's do, ESConv's and MSC's do
-    not) or where it begins with one that the file's histories know. A cause is every turn that the marked span lies in, or
-    all turns that it runs across, where an annotator marked more than one; white space does not count. Spans that are
-    nowhere in the history are counted and logged. Other fields (`HITId`, `WorkerId`) are ignored. A pair is called after the
-    file and its position, as `DREAM_train_00012`.
+    Changes by the reader: a turn `W: text` becomes speaker and text; blank turns, with which every published history ends, are
+    left out; a response loses its speaker if all responses of the file have one (DREAM's do, ESConv's and MSC's do not) or if
+    it begins with one that the file's histories know. A cause is every turn that contains the marked span, or all turns that it
+    crosses, if an annotator marked more than one; white space is ignored. Spans that are nowhere in the history are counted and
+    logged. Other fields (`HITId`, `WorkerId`) are ignored. A pair is named after the file and its position, for example
+    `DREAM_train_00012`.
     """
     rows = read_array(path)
     for row in rows:
@@ -140,8 +140,8 @@ def read_causes(path: Path) -> list[CausePair]:
 def read_preferences(source: str | Path, *, folder: Path | None = None) -> list[PreferenceDialogue]:
     """Read the human preferences of a corpus by its name ("dream", "esconv" or "msc"), or any file of the layout by its path.
 
-    What the reader changes: texts lose the white space around them; blank turns are left out. `first` and `second` are the
-    systems' names without `_response`. `folder` is where the named files lie; without it the corpus' own.
+    Changes by the reader: texts lose the white space around them; blank turns are left out. `first` and `second` are the
+    systems' names without `_response`. `folder` holds the named files; by default the corpus' own.
     """
     path = as_path(source)
     if path is None:
@@ -163,7 +163,7 @@ def _preference_file(name: str, folder: Path | None) -> Path:
 
 
 def _find_span(span: str, history: Sequence[Turn]) -> list[int]:
-    """Indices of the turns that hold the span, or that it runs across."""
+    """Return indices of the turns that contain the span, or that it crosses."""
     sought = " ".join(span.split())
     texts = [" ".join(turn.text.split()) for turn in history]
     if inside := [index for index, text in enumerate(texts) if sought in text]:
@@ -217,7 +217,7 @@ def _vote(answers: object, criterion: str, where: str) -> str:
 
 
 def _has_utterances(history: object) -> bool:
-    """Whether a history is of objects, as no other file's is that has one: Alpaca's is of pairs, a chat's of roles."""
+    """Whether a history is a list of objects; other files' histories are not: Alpaca's has pairs, a chat's has roles."""
     return not isinstance(history, list) or all(isinstance(one, dict) and "role" not in one for one in history)
 
 
@@ -227,7 +227,7 @@ def has_causes(path: Path) -> bool:
 
 
 def _read_items(path: Path) -> Sequence[Item]:
-    """The compared responses; of a file of causes each response with its context, as a dialogue."""
+    """Return the compared responses; from a file of causes, each response with its context, as a dialogue."""
     if has_causes(path):
         return _read_dialogues(path)
     return [example for dialogue in read_preferences(path) for example in dialogue.examples()]

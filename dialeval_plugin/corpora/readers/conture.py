@@ -1,8 +1,8 @@
-"""Reader of ConTurE (Ghazarian et al. 2022): people with DSTC9's chatbots, rated by turn and as a whole, as published.
+"""Reader of ConTurE (Ghazarian et al. 2022) as published: people with DSTC9's chatbots, rated by turn and as a whole.
 
 The file is a JSON array of `{dialog_id, turns: [{user, chatbot, "overall impression"}], dialog_ratings: [{quality: number}]}`.
-Each text begins with `User:` or `Chatbot:`. A turn has one rating; a dialogue has two or three raters' objects of ratings, in
-which "N/A" stands for what a rater did not answer.
+Each text begins with `User:` or `Chatbot:`. A turn has one rating; a dialogue has two or three raters' objects of ratings, with
+"N/A" for missing answers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ NOT_APPLICABLE = "N/A"
 def read(path: Path | None = None) -> list[RatedDialogue]:
     """Read all dialogues with their rated responses, in file order; without a path, those of the corpus' own file.
 
-    What the reader changes: texts lose `User:`, `Chatbot:` and the white space around them, which is how the speakers are
-    told. Dialogues are called `conture_0`, ... after their `dialog_id`, responses `conture_0_1`, ... The file names no systems.
+    Changes by the reader: texts lose `User:`, `Chatbot:` and the white space around them, and get speakers from these marks.
+    Dialogues are named `conture_0`, ... after their `dialog_id`, responses `conture_0_1`, ... The file names no systems.
     """
     return [_dialogue(row) for row in read_array(CORPUS.file(FILE) if path is None else path)]
 

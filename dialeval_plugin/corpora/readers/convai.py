@@ -1,12 +1,12 @@
-"""Readers of the ConvAI challenges: dialogues of people with bots, each rated as a whole, in the layouts as published.
+"""Readers of the ConvAI challenges: dialogues of people with bots, each rated as a whole, in the published layouts.
 
 ConvAI1 (2017) is a JSON array of `{dialogId, context, users[{id, userType}], thread[{userId, text, evaluation, time?}],
-evaluation[{userId, quality, breadth, engagement}]}`. An evaluation is about the user whose id it has, so that in a dialogue
-with a bot the person's rating stands under the bot's id, and under the person's a 0, which no bot gave.
-ConvAI2 (2018) is a JSON array of `{dialog[{sender, text}], eval_score, profile_match}`, some with `dialog_id`, profiles or
-participants; a dialogue that nobody rated has `eval_score` null, and a profile that nobody chose is "".
+evaluation[{userId, quality, breadth, engagement}]}`. An evaluation is about the user with its id. So in a dialogue with a bot,
+the person's rating has the bot's id; the person's id has a 0, which no bot gave. ConvAI2 (2018) is a JSON array of
+`{dialog[{sender, text}], eval_score, profile_match}`, some with `dialog_id`, profiles or participants; in an unrated dialogue
+`eval_score` is null, and a profile that nobody chose is "".
 
-Turns are kept as published, blank ones and empty dialogues included: the thesis counts utterances before it drops any.
+Turns are kept as published, including blank ones and empty dialogues: the thesis counts utterances before it drops any.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ BOT, HUMAN = "Bot", "Human"
 def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings = "left_out") -> list[Dialogue]:
     """Read ConvAI1's dialogues, in file order.
 
-    The qualities `quality`, `breadth` and `engagement` run from 0 to 5. `system` is "Bot" where one took part, else "Human".
+    The qualities `quality`, `breadth` and `engagement` have values from 0 to 5. `system` is "Bot" if one took part, otherwise
+    "Human".
 
     Args:
-        paths: files of the layout; without them the corpus' own.
-        bot_ratings: the file has a 0 for each person who talked with a bot, which no bot gave: "left_out" keeps the people's
-            ratings only; "as_zero" keeps the zeros, so that the mean is that of the thesis' notebook, half of the person's
-            rating.
+        paths: files of the layout; by default the corpus' own.
+        bot_ratings: how to treat the 0 that the file has for each person who talked with a bot: "left_out" keeps only people's
+            ratings; "as_zero" keeps the zeros, so that the mean is that of the thesis' notebook, half of the person's rating.
     """
     check_choice("convai1", "bot_ratings", bot_ratings, get_args(BotRatings))
     return _read(CONVAI1, paths, CONVAI1_FILES, lambda row, id: _convai1(row, id, bot_ratings))
@@ -54,8 +54,8 @@ def read_convai1(paths: Sequence[Path] | None = None, *, bot_ratings: BotRatings
 def read_convai2(paths: Sequence[Path] | None = None) -> list[Dialogue]:
     """Read ConvAI2's dialogues, in file order; without paths those of the corpus' four exports.
 
-    The qualities are `eval_score`, 1 to 5, and `profile_match`, 0 or 1; one that nobody rated has an empty tuple. `system` is
-    the bot's name where the file has it. A dialogue without an id is called after its file and place.
+    The qualities are `eval_score`, 1 to 5, and `profile_match`, 0 or 1; an unrated one has an empty tuple. `system` is the
+    bot's name if the file has it. A dialogue without an id is named after its file and position.
     """
     return _read(CONVAI2, paths, CONVAI2_FILES, _convai2)
 
@@ -70,7 +70,7 @@ def _read(
 
 
 def _as_text(dialogues: Iterable[Dialogue]) -> list[Dialogue]:
-    """Without ratings, blank turns, and dialogues in which nothing was said."""
+    """Return the dialogues without ratings and blank turns; those without any text are left out."""
     visible = (replace(one, turns=visible_turns(one.turns), ratings={}) for one in dialogues)
     return [dialogue for dialogue in visible if dialogue.turns]
 
@@ -103,7 +103,7 @@ def _convai2(row: Line, id: str) -> Dialogue:
 
 
 def _bot(row: Line) -> str | None:
-    """Name of the bot; the exports name nobody."""
+    """Return the name of the bot; None for the exports, which name nobody."""
     for name in ("participant1_id", "participant2_id"):
         participant = row.value.get(name)
         if isinstance(participant, dict) and participant.get("class") == BOT:

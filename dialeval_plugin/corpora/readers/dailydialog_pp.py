@@ -1,4 +1,4 @@
-"""Reader of DailyDialog++ (Sai et al. 2020): one context a line, with five responses of each kind."""
+"""Reader of DailyDialog++ (Sai et al. 2020): one context per line, with five responses of each kind."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dialeval_plugin.corpora.corpus import Corpus, GroundedDialogue
 from dialeval_plugin.corpora.rows import distinct_ids, id_field, require, texts_field, visible_turns
 
 QUALITY = "appropriate"
-"""Name of the label of `ResponseSet.examples`: 1 for a positive response, 0 for a negative one."""
+"""Label of `ResponseSet.examples`: 1 for a positive response, 0 for a negative one."""
 KINDS = ("positive", "random", "adversarial")
 """Kinds of responses, in the order of `ResponseSet.examples`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseSet:
-    """A context, oldest turn first, with responses that fit, that only share words with it, and that fit another context."""
+    """A context, oldest turn first, with responses: positive, adversarial (share words), random (of another context)."""
 
     id: str
     context: tuple[str, ...]
@@ -29,7 +29,7 @@ class ResponseSet:
     random: tuple[str, ...] = ()
 
     def examples(self, quality: str = QUALITY) -> Iterator[Example]:
-        """Yield an example a response, rated 1.0 (positive) or 0.0 (negative) in `quality`.
+        """Yield one example per response, rated 1.0 (positive) or 0.0 (negative) in `quality`.
 
         The ids are the keys of the published predictions: `<id>p0` positive, `<id>r0` random, `<id>a0` adversarial.
         """
@@ -41,15 +41,15 @@ class ResponseSet:
 
     @property
     def kinds(self) -> list[str]:
-        """The kind of each of the `examples`."""
+        """Return the kind of each of the `examples`."""
         return [kind for kind in KINDS for _ in getattr(self, kind)]
 
 
 def read(path: Path) -> list[ResponseSet]:
     """Read a file of DailyDialog++ lines.
 
-    Texts stay as published, with their mixed spacing. The file of further contexts says `dialog_id` instead of `id` and has
-    no negatives. Fields that others added (`bm25_sampled`, ...) are ignored.
+    Texts stay as published, with their mixed spacing. The file of further contexts has `dialog_id` instead of `id` and no
+    negatives. Fields added by others (`bm25_sampled`, ...) are ignored.
     """
     rows = read_json_lines(path)
     for row in rows:
@@ -60,7 +60,7 @@ def read(path: Path) -> list[ResponseSet]:
 
 
 def read_grounded(path: Path) -> list[GroundedDialogue]:
-    """Read each positive response as the end of a dialogue, with the adversarial ones as what misleads in its place."""
+    """Read each positive response as the end of a dialogue, with the adversarial ones as misleading alternatives."""
     return [
         GroundedDialogue(Dialogue(f"{item.id}p{number}", tuple(map(Turn, (*item.context, text)))), misleading=item.adversarial)
         for item in read(path)
@@ -71,7 +71,7 @@ def read_grounded(path: Path) -> list[GroundedDialogue]:
 def read_contexts(path: Path) -> list[ResponseSet]:
     """Read the contexts of a file to write responses to: DailyDialog++ lines, or any with `context`, a list of turns.
 
-    Responses are read where there are any. A row without `id` or `dialog_id` has its number, from 0, as its id.
+    Responses are read if there are any. A row without `id` or `dialog_id` gets its number, from 0, as its id.
     """
     rows = read_json_lines(path)
     for row in rows:
@@ -100,7 +100,7 @@ def _read_items(path: Path) -> list[Item]:
 
 
 def _read_dialogues(path: Path) -> list[Dialogue]:
-    """Each context with its first positive response."""
+    """Return each context with its first positive response."""
     return [Dialogue(item.id, visible_turns(map(Turn, (*item.context, *item.positive[:1])))) for item in read(path)]
 
 

@@ -1,8 +1,8 @@
-"""Reader of the logs of the Dialogue Breakdown Detection Challenges 3 and 4 (Higashinaka et al. 2017, 2019), out of their zip.
+"""Reader of the logs of the Dialogue Breakdown Detection Challenges 3 and 4 (Higashinaka et al. 2017, 2019), from their zip.
 
 A log `<name>.log.json` is one dialogue: `{dialogue-id, turns: [{turn-index, speaker, utterance, annotations}]}`. Speakers are
-`U` (user) and `S` (system). A system turn has one annotation a rater, whose `breakdown` is `O` (not a breakdown), `T` (possible
-breakdown) or `X` (breakdown); user turns, and the opening greeting of some systems, have none.
+`U` (user) and `S` (system). A system turn has one annotation per rater, whose `breakdown` is `O` (not a breakdown), `T`
+(possible breakdown) or `X` (breakdown); user turns, and the opening greeting of some systems, have none.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Annotations: TypeAlias = Literal["revised", "original"]
 
 FILE = "DBDC3.zip"
 SYSTEMS = ("cic", "iris", "tktk", "yi")
-"""Systems of the English DBDC3, in small letters; the folders add the number of dialogues, as `CIC_115`."""
+"""Systems of the English DBDC3, in lower case; the folders add the number of dialogues, for example `CIC_115`."""
 QUALITY = "breakdown"
-"""Name of the rating: the place of a rater's label in `LABELS`, so 0 is good and 2 is bad."""
+"""Name of the rating: the index of a rater's label in `LABELS`, so 0 is good and 2 is bad."""
 LABELS = ("O", "T", "X")
 
 _SUFFIX = ".log.json"
 _ENCRYPTED = 0x1
-"""A flag of a zip's member."""
+"""Flag of an encrypted zip member."""
 _SPEAKERS = {"U": "User", "S": "System"}
 _FOLDERS = {"revised": "dbdc3_revised", "original": "dbdc3"}
 
@@ -58,14 +58,14 @@ def read(
 
 
 def read_logs(path: Path, *, inside: str = "") -> list[RatedDialogue]:
-    """Read every log in a zip, of which no file is unpacked, or below a folder, in the order of the names.
+    """Read every log in a zip, without unpacking files, or below a folder, in the order of the names.
 
-    What the reader changes: utterances lose the white space around them; an utterance may then be empty, as some of YI's
-    are, and is kept because it was annotated. A rater's label becomes its place in `LABELS`, under `QUALITY`; comments and
-    marks of bad grammar are left out. A response is called after its dialogue and its turn, as `YIT0039_02`. Its system is
-    the folder that holds the log, without the number of dialogues.
+    Changes by the reader: utterances lose the white space around them; an utterance may then be empty, as some of YI's are, and
+    is kept because it was annotated. A rater's label becomes its index in `LABELS`, under `QUALITY`; comments and marks of bad
+    grammar are left out. A response is named after its dialogue and its turn, for example `YIT0039_02`. Its system is the log's
+    folder, without the number of dialogues.
 
-    `inside` is what the names of the logs begin with, as `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
+    `inside` is a prefix of the logs' names, for example `DBDC3/dbdc3_revised/en/eval/`; by default all are read.
     """
     texts = _zip_texts(path, inside) if path.is_file() else _folder_texts(path, inside)
     found: dict[str, tuple[str, RatedDialogue]] = {}
@@ -83,13 +83,13 @@ def read_logs(path: Path, *, inside: str = "") -> list[RatedDialogue]:
 
 
 def counts(response: Example) -> tuple[int, int, int]:
-    """Return how many raters said O, T and X of a response that `read` returned."""
+    """Return the numbers of raters with the labels O, T and X for a response that `read` returned."""
     values = response.ratings[QUALITY]
     return values.count(0.0), values.count(1.0), values.count(2.0)
 
 
 def _zip_texts(path: Path, inside: str) -> Iterator[tuple[str, str, str]]:
-    """The place of each log, its system and its text."""
+    """Yield the location of each log, its system and its text."""
     try:
         with zipfile.ZipFile(path) as archive:
             logs = sorted(
@@ -106,7 +106,7 @@ def _zip_texts(path: Path, inside: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _unpacked(archive: zipfile.ZipFile, log: zipfile.ZipInfo, where: str) -> str:
-    # The other methods unpack any amount at once, whatever the size that the zip names.
+    # The other methods unpack any amount at once, whatever size the zip states.
     if log.flag_bits & _ENCRYPTED or log.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         how = "encrypted" if log.flag_bits & _ENCRYPTED else f"packed by the method {log.compress_type}"
         raise InputError(f"{where}: is {how}. Pack it anew, as an ordinary zip.")

@@ -1,8 +1,8 @@
-"""Reader of the development sets of DSTC10 Track 5 (Zhang et al. 2021): `<name>_eval.json`, in the layout as published.
+"""Reader of the development sets of DSTC10 Track 5 (Zhang et al. 2021): `<name>_eval.json`, in the published layout.
 
-A turn-level file is a JSON array of `{dialogue_id, model, context, response, reference, annotations}`, a dialogue-level
-one of `{dialogue_id, model, dialog, annotations}`. `dstc10_sets.json` lists the 14 sets with the quality that stands for
-overall quality in each, and why.
+A turn-level file is a JSON array of `{dialogue_id, model, context, response, reference, annotations}`, a dialogue-level one of
+`{dialogue_id, model, dialog, annotations}`. `dstc10_sets.json` lists the 14 sets with each set's quality for overall quality,
+and the reason.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from dialeval_plugin.corpora.rows import (
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
-    """One of the 14 sets, with its short name of the tables, as "tu", and that of its file, as "topical-usr"."""
+    """One of the 14 sets, with its short name in tables, for example "tu", and that of its file, for example "topical-usr"."""
 
     code: str
     name: str
     title: str
-    """For people."""
+    """Title for readers."""
     url: str
     """Page of the paper or of the data."""
     about: str
-    """A sentence on what was rated."""
+    """One sentence on the rated material."""
     files: tuple[str, ...]
-    """Files in the data folder that may hold the set; the first that exists is read."""
+    """Possible files of the set in the data folder; the first that exists is read."""
     level: Level
     overall: str | None
-    """The quality that stands for overall quality; None where it has to be looked up in the file."""
+    """The quality used as overall quality; None if it is looked up in the file."""
     scale: tuple[float, float] | None
     """Lowest and highest rating of the overall quality."""
     qualities: tuple[str, ...]
     reason: str
-    """Why `overall` is what it is."""
+    """Reason for the choice of `overall`."""
 
 
 _FILE = Path(__file__).with_name("dstc10_sets.json")
@@ -72,9 +72,9 @@ def find_set(code_or_name: str) -> EvaluationSet:
 
 
 def overall_quality(items: Sequence[Item], entry: EvaluationSet | None = None) -> str:
-    """Return the quality that stands for overall quality in `items`.
+    """Return the quality used as overall quality in `items`.
 
-    It is the one that `entry` names; else the one called "overall" in any spelling; else the only one.
+    It is the one that `entry` names; otherwise the one called "overall" in any spelling; otherwise the only one.
     """
     qualities = list(dict.fromkeys(quality for item in items for quality in item.ratings))
     if entry is not None and entry.overall in qualities:
@@ -93,15 +93,15 @@ def overall_quality(items: Sequence[Item], entry: EvaluationSet | None = None) -
 def read(source: str | Path, *, folder: Path | None = None) -> list[Item]:
     """Read a set by its code or name, or any file of the layout by its path.
 
-    What the readers change: each turn and response loses the white space around it; `User: ` and `System: ` become the
-    speaker where every turn and response of the file has one (fed-turn); persona lines become one fact each, without
-    `your persona:`; `_nofact` is no fact. An id that occurs again gets `#2`, `#3`, ...; a row without one is called after
-    the file and its position, as `humod_00012`.
+    Changes by the readers: each turn and response loses the white space around it; `User: ` and `System: ` become the speaker
+    if every turn and response of the file has one (fed-turn); persona lines become one fact each, without `your persona:`;
+    `_nofact` is no fact. A repeated id gets `#2`, `#3`, ...; a row without one is named after the file and its position, for
+    example `humod_00012`.
 
     Args:
-        source: a code or name of `SETS`, or a path. A set's overall ratings must lie on its published scale; a path may be
-            any file of the layout, so its ratings are not compared with a scale.
-        folder: where the sets lie; without it the corpus' own.
+        source: a code or name of `SETS`, or a path. A set's overall ratings must be on its published scale; a path may be any
+            file of the layout, so its ratings are not compared with a scale.
+        folder: folder of the sets; by default the corpus' own.
     """
     path = as_path(source)
     if path is not None:

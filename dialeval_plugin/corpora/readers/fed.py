@@ -1,10 +1,9 @@
-"""Reader of FED (Mehri and Eskenazi 2020): `fed_data.json`, in the layout as published.
+"""Reader of FED (Mehri and Eskenazi 2020): `fed_data.json`, in the published layout.
 
-The file is a JSON array of `{context, response, system, annotations}` for a rated response and `{context, system,
-annotations}` for a whole dialogue. A whole dialogue follows the responses that were rated in it (three in the published
-file). Every line of a context, and every response, starts with `User: ` or `System: `. An annotation is a whole number or,
-where a rater did not answer, a text that starts with `N/A`. DSTC10's fed-turn and fed-dial hold the same data in another
-layout, without those texts (`dstc10.py`).
+The file is a JSON array of `{context, response, system, annotations}` for a rated response and `{context, system, annotations}`
+for a whole dialogue. A whole dialogue follows its rated responses (three in the published file). Every line of a context, and
+every response, starts with `User: ` or `System: `. An annotation is a whole number or, for a missing answer, a text that starts
+with `N/A`. DSTC10's fed-turn and fed-dial hold the same data in another layout, without those texts (`dstc10.py`).
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ HIGHEST: Mapping[Level, Mapping[str, int]] = {
         "Overall": 4,
     },
 }
-"""Qualities of each level with the top of their scale, counted in the published file; the bottom is 0."""
+"""Qualities of each level with the top of their scale, taken from the published file; the bottom is 0."""
 
 
 def read(path: Path | None = None) -> list[RatedDialogue]:
     """Read all dialogues with their rated responses, in file order; without a path, those of the corpus' own file.
 
-    What the reader changes: texts lose the white space around them; `User: ` and `System: ` become the speaker; what a rater
-    did not answer is left out, so a quality that nobody answered has an empty tuple. The file has no ids: the dialogues are
-    called `fed_000`, `fed_001`, ... and the responses in one `fed_000_1`, `fed_000_2`, ...
+    Changes by the reader: texts lose the white space around them; `User: ` and `System: ` become the speaker; missing answers
+    are left out, so a quality without any answer has an empty tuple. The file has no ids: the dialogues are named `fed_000`,
+    `fed_001`, ... and the responses in one `fed_000_1`, `fed_000_2`, ...
     """
     dialogues: list[RatedDialogue] = []
     waiting: list[tuple[Line, Example]] = []
@@ -77,7 +76,7 @@ def read_dialogues(path: Path | None = None) -> list[Dialogue]:
 
 def _rated_dialogue(responses: Sequence[tuple[Line, Example]], whole: Dialogue, index: int) -> RatedDialogue:
     for row, response in responses:
-        # A response of another dialogue would be shown as an example beside the dialogue that it is part of.
+        # A response of another dialogue would be shown as an example next to its own dialogue.
         if context_key(response) != context_key(whole):
             raise InputError(
                 f"{row.where}: its first turns are not those of item {index}, the next whole dialogue. "

@@ -1,24 +1,24 @@
 """Readers of the corpora that are published without ratings of responses or dialogues, as unlabelled text.
 
-DailyDialog (Li et al. 2017) has one dialogue a line, `__eou__` after each utterance, and no speakers. Its acts and emotions are
-in files of their own, which are not read.
+DailyDialog (Li et al. 2017) has one dialogue per line, `__eou__` after each utterance, and no speakers. Its acts and emotions
+are in separate files, which are not read.
 
 DREAM (Sun et al. 2019), dialogues of English exams, is an array of `[[turns], [questions], id]`.
 
-EmpatheticDialogues (Rashkin et al. 2019) is here one CSV file an emotion: `Dialog_ID,Type,Actor,Text`. The first row of a
+EmpatheticDialogues (Rashkin et al. 2019) is here one CSV file per emotion: `Dialog_ID,Type,Actor,Text`. The first row of a
 conversation has the type `situation` and tells what happened to the speaker; the others have the type `utterance` and the actor
 `speaker` or `listener`. Texts with commas are quoted.
 
-ESConv (Liu et al. 2021) has emotional support dialogues, one JSON object a line.
+ESConv (Liu et al. 2021) has emotional support dialogues, one JSON object per line.
 
 PersonaChat (Zhang et al. 2018) is read in ParlAI's text layout, as ConvAI2 (Dinan et al. 2020) published it. A line is a
 number, a blank and a text; the number 1 begins a dialogue. The first lines are `your persona: ...` (and, in the files of both
-sides, `partner's persona: ...`). The others hold two turns with a tab between: the partner's, and the one of the speaker whom
+sides, `partner's persona: ...`). The others hold two turns with a tab between: the partner's, and that of the speaker whom
 `your persona` describes. Some files have a reward and candidates in further columns.
 
 Topical-Chat (Gopalakrishnan et al. 2019), conversations about given articles, is a JSON object of `{id: {article_url, config,
-content: [{message, agent, sentiment, knowledge_source, turn_rating}], conversation_rating}}`. The articles and facts that the
-speakers read are in other files, which are not read.
+content: [{message, agent, sentiment, knowledge_source, turn_rating}], conversation_rating}}`. The speakers' articles and facts
+are in other files, which are not read.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ COLUMNS = ("Dialog_ID", "Type", "Actor", "Text")
 SPEAKER, LISTENER = "speaker", "listener"
 """Speakers of EmpatheticDialogues."""
 YOU, PARTNER = "you", "partner"
-"""The speakers of PersonaChat, whom the file tells apart by place only; named as in its persona lines."""
+"""Speakers of PersonaChat, whom the file distinguishes only by position; named as in its persona lines."""
 SILENCE = "__SILENCE__"
-"""Stands for the partner's turn where the other one begins."""
+"""Placeholder for the partner's turn if the other speaker begins."""
 
 _OF_ESCONV = {"usr": "seeker", "sys": "supporter"}
-"""The names that CGDIALOG+ gives its speakers."""
+"""CGDIALOG+'s names of the speakers."""
 _NUMBERED = re.compile(r"([1-9]\d{0,8}) (.*)")
 _FIRST_LINE = re.compile(r"1 (your persona:|partner's persona:|[^\n]*\t)")
 _PERSONA = re.compile(r"(?:(your)|partner's) persona:(.*)")
@@ -89,7 +89,7 @@ def read_dream(path: Path) -> list[Dialogue]:
 
 
 def read_empathetic_dialogues(path: Path) -> list[GroundedDialogue]:
-    """Read the conversations of a file; the situation is the speaker's fact and no turn.
+    """Read the conversations of a file; the situation is the speaker's fact and not a turn.
 
     Texts lose the white space around them; blank turns are left out.
     """
@@ -119,7 +119,7 @@ def _conversation(id: str, rows: Sequence[Line]) -> GroundedDialogue:
 def read_esconv(path: Path) -> list[Dialogue]:
     """Read a file of ESConv; strategies and survey scores, which may be missing, are left out, and so are blank turns.
 
-    A dialogue is called after the file and its line, as `train_00012`: the file has no ids.
+    A dialogue is named after the file and its line, for example `train_00012`: the file has no ids.
     """
     dialogues = []
     for index, line in enumerate(read_json_lines(path)):
@@ -133,14 +133,14 @@ def read_personachat(path: Path) -> list[GroundedDialogue]:
     """Read a file of PersonaChat; the persona lines are the facts of the speaker whom they describe.
 
     Texts stay as published, in lower case with blanks before punctuation; blank turns, `__SILENCE__`, rewards and candidates
-    are left out. A dialogue is called after the file and its place, as `valid_self_original_no_cands_00012`.
+    are left out. A dialogue is named after the file and its position, for example `valid_self_original_no_cands_00012`.
     """
     dialogues: list[GroundedDialogue] = []
     for lines in _numbered_lines(path):
         facts: dict[str, list[str]] = {}
         turns: list[Turn] = []
         for where, text in lines:
-            # A persona line has no tab; "... your own persona: ..." may be said in a turn.
+            # A persona line has no tab; a turn may say "... your own persona: ...".
             if (persona := _PERSONA.fullmatch(text)) and "\t" not in text:
                 facts.setdefault(YOU if persona[1] else PARTNER, []).append(persona[2].strip())
             else:
@@ -185,8 +185,8 @@ def _exchange(where: str, text: str) -> Iterator[Turn]:
 def read_topical_chat(path: Path) -> list[Dialogue]:
     """Read a file of Topical-Chat; the agents' names are the speakers.
 
-    Texts lose the white space around them; blank messages are left out. Ratings and sentiments, of which some are blank, are
-    never looked at: what is trained on these dialogues uses no human rating.
+    Texts lose the white space around them; blank messages are left out. Ratings and sentiments, some of them blank, are not
+    read: training on these dialogues uses no human rating.
     """
     conversations = read_json(path)
     if not isinstance(conversations, dict) or not conversations:

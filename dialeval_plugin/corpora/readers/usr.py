@@ -1,8 +1,8 @@
-"""Reader of the USR ratings (Mehri and Eskenazi 2020): responses on TopicalChat and PersonaChat, in the layout as published.
+"""Reader of the USR ratings (Mehri and Eskenazi 2020): responses on TopicalChat and PersonaChat, in the published layout.
 
 The file is a JSON array of `{context, fact, annotators, responses: [{response, model, <quality>: [numbers]}]}`: several systems
 answer one context, and the raters named in `annotators` rate each answer. Nedelchev et al. (2021) published the same with one
-number a response from every GLUE classifier (`eval_usr_topical_chat.json`), which `read_scored` returns as well. DSTC10's
+number per response from every GLUE classifier (`eval_usr_topical_chat.json`), which `read_scored` returns as well. DSTC10's
 topical-usr and persona-usr hold the same ratings in another layout (`dstc10.py`).
 """
 
@@ -24,7 +24,7 @@ FILES = {
     "persona_chat": "usr_percona_chat.json",
     "topical_chat_glue": "eval_usr_topical_chat.json",
 }
-"""The published files by name; the second one's is misspelt there."""
+"""The published files by name; the second file's name is misspelt by its publishers."""
 SCALES = {
     "Understandable": (0, 1),
     **dict.fromkeys(("Natural", "Maintains Context", "Engaging"), (1, 3)),
@@ -35,7 +35,7 @@ SCALES = {
 
 
 class ScoredExamples(NamedTuple):
-    """Rated responses, and the numbers that were published beside them: by name, one an example."""
+    """Rated responses, and the scores published with them: by name, one per example."""
 
     examples: tuple[Example, ...]
     scores: Mapping[str, tuple[float, ...]]
@@ -49,9 +49,9 @@ def read_examples(source: str | Path) -> list[Example]:
 def read_scored(source: str | Path) -> ScoredExamples:
     """Read the rated responses of a file, by its path or a name of `FILES`, in its order, with the numbers of each.
 
-    What the reader changes: the context is split into turns at its line ends, and turns and responses lose the white space
-    around them; persona lines become one fact each, without `your persona:`; `_nofact` is no fact. The file has no ids: the
-    responses to its first context are called after the file `..._000_1`, `..._000_2`, ...
+    Changes by the reader: the context is split into turns at its line ends, and turns and responses lose the white space around
+    them; persona lines become one fact each, without `your persona:`; `_nofact` is no fact. The file has no ids: the responses
+    to its first context are named after the file `..._000_1`, `..._000_2`, ...
     """
     path = as_path(source)
     if path is None:
@@ -102,7 +102,7 @@ def _ratings(response: Line, quality: str, n_raters: int) -> tuple[float, ...]:
 
 
 def _scores(response: Line, first: Mapping[str, float] | None) -> dict[str, float]:
-    """The response's numbers, which are those of the first response."""
+    """Return the response's numbers, which must have the names of the first response's."""
     found = {
         name: float(value)
         for name, value in response.value.items()
