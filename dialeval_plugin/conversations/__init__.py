@@ -1,1 +1,1 @@
-"""Conversations as people have them, made into what is scored: one record, whatever wrote the file."""
+"""Conversations: their files and layouts, all read into one type of record to be scored."""

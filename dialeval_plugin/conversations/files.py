@@ -1,4 +1,4 @@
-"""Files of rows, opened once and read row by row: JSON, tables, Parquet and Arrow, packed or not, here or behind a URL."""
+"""Files of rows, opened once and read row by row: JSON, tables, Parquet and Arrow, compressed or not, local or behind a URL."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from .layouts import text_layouts
 from .layouts.layout import Layout
 
 LARGEST_ROW = 100_000_000
-"""Characters of the longest row that is read."""
+"""Maximum length of a row in characters."""
 _ROWS_UNPACKED = 64
-"""Rows of Parquet that are unpacked together, of whatever size."""
+"""Rows of Parquet that are decoded together, whatever their size."""
 _ARROW_FILES = ("state.json", "dataset_dict.json")
-"""Files in a folder that `datasets` has saved: of one data set, or of several."""
+"""Marker files in a folder saved by `datasets`: for one data set, or for several."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _ARCHIVES = (".zip", ".eval")
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".arrow")
-"""Endings of the names of files of conversations, packed or not."""
+"""Suffixes of conversation files; a compressed file adds its own."""
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class Rows(NamedTuple):
-    """The rows of a file, read as they are asked for."""
+    """The rows of a file, read one by one on request."""
 
     lines: Iterator[Line]
     is_table: bool
 
 
 def has_known_suffix(name: str, layout: str | None = None) -> bool:
-    """Whether a file may hold conversations by its name, in this layout where the user names one."""
+    """Whether a file's name allows conversations, in the given layout if the user names one."""
     if layout in text_layouts():
         return _bare(name).suffix == ".txt"
     return _bare(name).suffix in SUFFIXES or name.lower().endswith(_ARCHIVES)
@@ -58,22 +58,22 @@ def _bare(name: str) -> PurePosixPath:
 
 
 def is_data_set(path: Path) -> bool:
-    """Whether a folder is one that `datasets` has saved."""
+    """Whether a folder was saved by `datasets`."""
     return any((path / name).is_file() for name in _ARROW_FILES)
 
 
 def files_of(name: str) -> tuple[Any, str]:
-    """Return the file system of fsspec that has a source, and its path there; `::` in the name of a local file is no sign."""
+    """Return the fsspec file system of a source, and its path there; `::` in a local file's name has no special meaning."""
     import fsspec
 
     return (fsspec.filesystem("file"), name) if Path(name).exists() else fsspec.core.url_to_fs(name)
 
 
 def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layout: str | None = None) -> Rows:
-    """Open a file, a URL, or a folder that `datasets` has saved.
+    """Open a file, a URL, or a folder saved by `datasets`.
 
-    A file that is no JSON has rows where its first line is one of a layout of such files, or `layout` names one. Errors and
-    rows call it `called`, by default `path`; `is_log` reads JSON with the indulgence that logs need, see `parse_json_prefix`.
+    A file that is not JSON has rows if its first line fits a text layout, or if `layout` names one. Errors and rows call it
+    `called`, by default `path`; `is_log` reads JSON as leniently as logs need, see `parse_json_prefix`.
 
     Raises:
         InputError: there is no such file, or, when its rows are read, one is malformed; the message names it.
@@ -90,7 +90,7 @@ def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layo
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Say which source it is that cannot be read."""
+    """Add the name of the source to errors of reading."""
     try:
         yield
     except DialevalError:
@@ -114,7 +114,7 @@ def reading(name: str) -> Iterator[None]:
             "a log of inspect_ai becomes JSON by `inspect log convert --to json --output-dir FOLDER FILE`."
         ) from error
     except Exception as error:
-        # What is behind a URL, or in a damaged file, fails in as many ways as there are libraries.
+        # Each library raises different errors for a URL or a damaged file.
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise InputError(f"{name}: cannot be read ({first}). Check that it is there and complete.") from error
 
@@ -144,12 +144,12 @@ def _text_rows(path: str, name: str, delimiter: str | None, layout: str | None, 
 
 
 def is_packed(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a packed one."""
+    """Whether the first bytes of a file are those of a compressed one."""
     return head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"))
 
 
 def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes]:
-    """A file as it was before it was packed, which its first bytes tell."""
+    """Return the decompressed file, by the format that its first bytes show."""
     if head.startswith(b"\x1f\x8b"):
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     if head.startswith(b"BZh"):
@@ -171,7 +171,7 @@ def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
         members = [one for one in archive.namelist() if has_known_suffix(one, layout) and not one.startswith("__MACOSX")]
         if not members:
             raise InputError(f"{name}: holds no file of conversations ({', '.join(SUFFIXES)}). Unpack it and name the file.")
-        if "header.json" in members:  # of inspect_ai: beside its samples are summaries of them
+        if "header.json" in members:  # inspect_ai's, with summaries next to its samples
             members = [one for one in members if one.startswith("samples/")] or members
         for member in members:
             with archive.open(member) as inner:
@@ -230,29 +230,29 @@ def _rows_of_lines(layout: Layout, lines: Iterable[str], name: str, n_before: in
 
 
 def _is_whole(line: str, name: str) -> bool:
-    """Whether a line is all of one value of JSON, or several."""
+    """Whether a line consists of one or several complete JSON values."""
     try:
         parse_json_prefix(line, len(line) - len(line.lstrip()), name, is_log=True)
     except InputError:
-        # A line of an object that ends it is malformed, and read no further.
+        # A line that ends an object begun earlier is malformed and is not read further.
         return line.lstrip().startswith("{") and line.rstrip() not in ("{",) and line.rstrip()[-1:] == "}"
     return True
 
 
 def _json_lines(first: Iterable[str], file: io.TextIOWrapper, name: str, n_before: int, *, is_log: bool) -> Iterator[Line]:
-    # Only "\n" ends a record: other ends of lines may be inside of a text.
+    # Only "\n" ends a record: other line ends may be inside a text.
     for number, text in enumerate(itertools.chain(first, iter(partial(file.readline, LARGEST_ROW), "")), start=n_before + 1):
         where, position = f"{name}:{number}", _skip(text, 0)
         if len(text) >= LARGEST_ROW:
             raise InputError(f"{where}: holds more than {LARGEST_ROW // 10**6} MB, the limit of a row. Split it.")
-        while position < len(text):  # one value, or several that somebody joined
+        while position < len(text):  # one value, or several joined ones
             value, position = parse_json_prefix(text, position, where, is_log=is_log)
             yield _row(value, where)
             position = _skip(text, position)
 
 
 def _row(value: Any, where: str) -> Line:
-    if isinstance(value, list):  # a conversation that is a list of messages
+    if isinstance(value, list):  # a conversation given as a list of messages
         return Line(where, {"messages": value})
     if not isinstance(value, dict):
         raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
@@ -265,7 +265,7 @@ def _skip(text: str, position: int) -> int:
 
 
 def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) -> Iterator[Line]:
-    """The elements of an array, each with the line on which it starts; or the objects of a text, one after another."""
+    """Yield the elements of an array, each with the line on which it starts; or the consecutive objects of a text."""
     position = _skip(text, 0)
     is_array = text[position : position + 1] == "["
     counted, line, n_rows = 0, 1 + n_before, 0
@@ -307,16 +307,16 @@ def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) 
 def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]:
     """Yield the rows of a table as objects of column name to text.
 
-    A header without the delimiter, but with semicolons, tabs or commas, has those instead.
+    If the header lacks the delimiter but has semicolons, tabs or commas, that is the delimiter.
     """
-    # The limit that the module begins with, 131,072 characters, is less than some conversations have.
+    # The csv module's default limit, 131,072 characters, is less than the length of some conversations.
     csv.field_size_limit(MAX_FILE_BYTES)
     lines = iter(file)
     first = next(lines, "")
     while first and not first.strip():
         first = next(lines, "")
     skipped = 0
-    if first.startswith("sep="):  # Excel's own line
+    if first.startswith("sep="):  # a line that Excel adds
         delimiter, first, skipped = first[4:5], next(lines, ""), 1
     delimiter = delimiter_of(first, delimiter)
     names: list[str] = []
@@ -351,7 +351,7 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
 
 
 def delimiter_of(header: str, usual: str) -> str:
-    """Return what separates the names of a table's columns: the usual sign, a semicolon, a tab, or a comma."""
+    """Return the delimiter of a table's header: the usual one, a semicolon, a tab, or a comma."""
     bare = re.sub(r'"[^"]*"', "", header)
     return next((one for one in (usual, *";\t,") if one in bare), usual)
 

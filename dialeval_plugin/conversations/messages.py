@@ -1,7 +1,7 @@
-"""One message of a log, whatever wrote it: who said it, what was said, and what is not speech, which is counted by kind.
+"""One message of any log: its speaker, its text, and its parts that are not speech, which are counted by kind.
 
-What a user and an assistant said are turns. What the system, a developer or a tool put in is no turn, and neither is what has
-no text, an image say. Of an assistant's text the reasoning before its answer, calls of tools and end tokens are left out.
+Texts of a user and an assistant are turns. Texts of the system, a developer or a tool are not, and neither are messages without
+a text, such as an image. From an assistant's text, the reasoning before its answer, tool calls and end tokens are removed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SPEAKER_FIELDS = ("role", "speaker", "from", "sender", "author", "sender_type",
 _TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "parts", "mes")
 _IS_USER = ("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user")
 _NAMES_OF_PEOPLE = ("user", "username", "user_name", "name", "actor", "participant", "who", "author_name", "sender_id", "nick")
-"""Fields that may say who speaks and may say something else: a message that has no other is refused."""
+"""Fields that may name the speaker or mean something else: a message with no other such field is an error."""
 _OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer", "output", "sentence", "line", "caption")
-"""The same of what was said."""
+"""Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "markdown", "paragraph", "audio_transcription"})
@@ -58,7 +58,7 @@ _MARKED = tuple(
         ),
     )
 )
-"""Marks of who speaks next, of templates of chats."""
+"""Marks of the next speaker in chat templates."""
 _INSTRUCTED = {"INST": "user", "/INST": "assistant"}
 _UNSPOKEN = re.compile(
     r"<\|(?:im_end|eot_id|end|endoftext|begin_of_text)\|>|<end_of_turn>|</?s>|<bos>|<eos>|<<SYS>>.*?<</SYS>>", re.DOTALL
@@ -66,7 +66,7 @@ _UNSPOKEN = re.compile(
 
 
 class Fields(NamedTuple):
-    """Names of a message's fields, where a layout or the user says so."""
+    """Names of a message's fields, given by a layout or the user."""
 
     speaker: str | None = None
     text: str | None = None
@@ -85,13 +85,13 @@ def is_message(value: object) -> bool:
 
 
 def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = USUAL) -> Turn | None:
-    """Return a string or a chat message as a turn; None where it is none, which `left_out` then counts.
+    """Return a string or a chat message as a turn; None if it is none, which is counted in `left_out`.
 
     Raises:
-        InputError: `value` is neither, or a part of it has another type, or has a text whose meaning is not known; the message
-            begins with `where`.
+        InputError: `value` is neither, a part of it has another type, or a text has an unknown meaning; the message begins with
+            `where`.
     """
-    # Whether it is a text is asked first: the other question takes ten times as long.
+    # Text is checked first: the other check takes ten times as long.
     if isinstance(value, str):
         return _plain_turn(check_text(value, where))
     if not isinstance(value, Mapping):
@@ -117,7 +117,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
             f"{where}: it is not known who said it; {unknown[0]!r} may be the speaker. "
             f"Say so by --columns speaker={unknown[0]}, or call the field 'role'."
         )
-    # Many servers write "" beside a call.
+    # Many servers write "" with a tool call.
     if text is None or (not text.strip() and any(map(value.get, _CALLS))):
         left_out[TEXTLESS] += 1
         return None
@@ -130,9 +130,9 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
 
 
 def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> str | None:
-    """The kind of a message that was said to nobody, "" of one that is not counted; None of any other."""
+    """Return the kind of a message that was addressed to nobody, "" for one that is not counted; None for any other."""
     if given is not None and is_silent(given):
-        return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # of a tree, nobody's message
+        return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # the root of a tree is nobody's message
     is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
@@ -141,11 +141,11 @@ def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> s
 
 
 _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
-"""A file has a context once for each of its responses."""
+"""Cached `Turn`: a file repeats a context for each of its responses."""
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message itself, where an object holds it beside an envelope of its own; LangChain's by the names of their classes."""
+    """Return the message inside an envelope; LangChain's are known by their class names."""
     if any(name.startswith("message.") for name in value):
         value = {name.removeprefix("message."): one for name, one in value.items()}
     for name in _WRAPPERS:
@@ -160,7 +160,7 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str | None, bool]:
-    """Who said it, and whether the message has a field that says so."""
+    """Return the speaker, and whether the message has a field for it."""
     for name in _IS_USER:
         if isinstance(value.get(name), bool):
             return (USER if value[name] else ASSISTANT), True
@@ -182,7 +182,7 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
 
 
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
-    """The text that was said; None where the message has none."""
+    """Return the text; None if the message has none."""
     if fields.text is not None:
         return _content(value.get(fields.text), f"{where}: {fields.text}", left_out)
     names = [name for name in _TEXT_FIELDS if name in value]
@@ -218,14 +218,14 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
 
 
 def _spoken_elsewhere(value: Mapping[str, Any], where: str) -> str | None:
-    """A refusal or a transcript that a message has instead of a content."""
+    """Return the refusal or transcript of a message that has one instead of a content."""
     refusal, audio = value.get("refusal"), value.get("audio")
     given = refusal or (audio.get("transcript") if isinstance(audio, Mapping) else None)
     return None if given is None else check_text(given, f"{where}: {'refusal' if refusal else 'audio'}")
 
 
 def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
-    """The text of a content, its parts joined by line breaks; None where it has none."""
+    """Return the text of a content, its parts joined by line breaks; None if it has none."""
     if content is None or isinstance(content, str):
         return content if content is None else check_text(content, where)
     if hasattr(content, "tolist"):
@@ -263,9 +263,9 @@ def _kind_of(part: Mapping[str, Any]) -> str:
 
 
 def _answer(text: str, left_out: Counter[str]) -> str | None:
-    """The text that the user read; "" where it was cut off during the reasoning, None where it only calls a tool."""
+    """Return the text shown to the user; "" if it was truncated during the reasoning, None if it only calls a tool."""
     if not any(mark in text for mark in "<[◁") and not text.lstrip().startswith("analysis"):
-        return text  # without a mark of any kind
+        return text  # no marks of any kind
     rest = _TOOL_TEXT.sub("", text)
     if rest != text:
         left_out["tool call"] += 1
@@ -282,7 +282,7 @@ def _answer(text: str, left_out: Counter[str]) -> str | None:
 def numbered_turns(
     messages: Iterable[tuple[str, object]], left_out: Counter[str], fields: Fields = USUAL
 ) -> list[tuple[int, Turn]]:
-    """Return the turns of messages, given with the place that an error names, each with the number of its message, from 1."""
+    """Return the turns of messages, each with its message's number, from 1; messages come with their location for errors."""
     read = [(number, turn_of(value, where, left_out, fields)) for number, (where, value) in enumerate(messages, start=1)]
     numbers = [number for number, turn in read if turn is not None]
     turns = _speakers_told_apart([turn for _, turn in read if turn is not None], left_out)
@@ -290,10 +290,10 @@ def numbered_turns(
 
 
 def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn | None]:
-    """Return turns with the speakers that the whole conversation tells; None for what is no turn.
+    """Return turns with speakers inferred from the whole conversation; None for each that is no turn.
 
-    Texts that all begin with a role ("User: ") have it as their speaker. A `system` that answers, and the only one who talks
-    with a user, are the assistant; any other `system` is a prompt.
+    If all texts begin with a role ("User: "), that is their speaker. A `system` that answers is the assistant, and so is the
+    only partner of a user; any other `system` is a prompt.
     """
     if turns and (prefixes := _prefixes(turns)):
         left_out["speaker tag"] += len(prefixes)
@@ -303,7 +303,7 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn
         ]
     speakers = {turn.speaker for turn in turns}
     answers = SYSTEM in speakers and ASSISTANT not in speakers and len(speakers) > 1
-    if answers and turns[0].speaker == SYSTEM:  # a prompt, unless it says something again
+    if answers and turns[0].speaker == SYSTEM:  # a prompt, unless the system speaks again
         answers = sum(turn.speaker == SYSTEM for turn in turns) > 1 or USER not in speakers
     if SYSTEM in speakers and not answers:
         left_out["system message"] += sum(turn.speaker == SYSTEM for turn in turns)
@@ -317,7 +317,7 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn
 
 
 def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
-    """The roles before the texts, where each text begins with one: that of its message, or, without one, any."""
+    """Return the matched roles at the start of the texts, if each begins with its message's role or, without one, with any."""
     matches = [match for turn in turns if (match := _PREFIX.match(turn.text)) is not None]
     if len(matches) < len(turns) or len(turns) < 2:
         return []
@@ -327,7 +327,7 @@ def _prefixes(turns: Sequence[Turn]) -> list[re.Match[str]]:
 
 
 def split_dialogue(text: str) -> list[dict[str, str]] | None:
-    r"""Return the messages of a text that is written as HH-RLHF or a template of chats writes one; None where it is not.
+    r"""Return the messages of a text written like HH-RLHF or a chat template; None if it is not.
 
     Example:
         >>> split_dialogue("\n\nHuman: Hi.\n\nAssistant: Hello!")
@@ -335,7 +335,7 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
     """
     for pattern in _MARKED if any(mark in text for mark in ("[|", "###", "<|", "<start", "INST")) else ():
         marks = list(pattern.finditer(text))
-        # Before the first mark is nothing, but in Baize a line that says what follows.
+        # Nothing precedes the first mark, except in Baize an introductory line.
         if marks and (marks[0][0].startswith("[|") or not _UNSPOKEN.sub("", text[: marks[0].start()]).strip()):
             ends = [*(mark.start() for mark in marks[1:]), len(text)]
             texts = (_UNSPOKEN.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True))
@@ -350,12 +350,12 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
 
 
 def alternating(texts: Iterable[Any], speakers: tuple[str, str] = (USER, ASSISTANT)) -> list[dict[str, Any]]:
-    """Return the messages of two who take turns."""
+    """Return the messages of two speakers who take turns."""
     return [{"role": speakers[place % 2], "content": text} for place, text in enumerate(texts)]
 
 
 def parsed_cell(value: Any) -> Any:
-    """Return what a cell of a table holds as JSON: messages, parts, or a text with escapes; any other cell as it is."""
+    """Return a table cell's JSON value: messages, parts, or a text with escapes; other cells unchanged."""
     if not isinstance(value, str):
         return value
     ends = value.strip()[:1] + value.strip()[-1:]
@@ -369,7 +369,7 @@ def parsed_cell(value: Any) -> Any:
 
 
 def left_out_text(left_out: Mapping[str, int]) -> str:
-    """Say what was left out.
+    """Return the counts of parts left out as text.
 
     Example:
         >>> left_out_text({"system message": 2, "image_url part": 1})

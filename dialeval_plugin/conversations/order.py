@@ -1,4 +1,4 @@
-"""The order in which the messages of a log were said: along the branch that was shown, by their numbers, or by their times."""
+"""Order of a log's messages: along the branch that was shown, by their numbers, or by their times."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 from dialeval_plugin.core.errors import InputError
 
 Branches: TypeAlias = Literal["shown", "all"]
-"""The branch of a conversation that was shown, or each answer once, after the messages that led to it."""
+"""Which branches to read: the one that was shown, or all, with each answer once after the messages before it."""
 Order: TypeAlias = Literal["listed", "time"]
-"""Whether messages were said as they are listed, or as their times say."""
+"""Whether messages are ordered as listed, or by their times."""
 
 _IDS = ("id", "uuid", "message_id", "messageId", "_id", "node_id")
 _PARENTS = (
@@ -28,7 +28,7 @@ _TIMES = ("timestamp", "created_at", "createdAt", "create_time", "time", "date",
 
 
 def current_of(row: Mapping[str, Any]) -> object:
-    """Return the id of the message that a conversation says is the last one shown; None where it says none."""
+    """Return the id of the last message shown, as stated by a conversation; None if it states none."""
     return next((row[name] for name in _CURRENT if row.get(name) is not None), None)
 
 
@@ -40,24 +40,24 @@ def paths(
     branches: Branches | None = None,
     order: Order | None = None,
 ) -> list[list[int]]:
-    """Return the places of the messages in the order in which they were said: one list, or one a branch.
+    """Return the positions of the messages in conversation order: one list, or one per branch.
 
     Args:
-        messages: as they are listed.
-        where: begins the message of an error.
-        current: id of the last message that was shown.
-        branches: None: as the conversation itself says, and an error where it does not.
-        order: None: as listed, unless numbers or times of all messages agree on another.
+        messages: the messages as listed.
+        where: beginning of an error message.
+        current: id of the last message shown.
+        branches: None: as stated by the conversation, and an error if it states nothing.
+        order: None: as listed, unless numbers or times of all messages agree on another order.
 
     Raises:
-        InputError: the messages branch, and nothing says which branch was shown; or their times contradict their order.
+        InputError: the messages branch, and the branch shown is unknown; or their times contradict their order.
     """
     in_branches = _branches(messages, where, current, branches)
     return [_ordered(messages, where, order)] if in_branches is None else in_branches
 
 
 def _first(message: object, names: Sequence[str]) -> Any:
-    """The first of these fields that a message has."""
+    """Return the first of these fields that a message has."""
     fields = message if isinstance(message, Mapping) else {}
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
@@ -77,7 +77,7 @@ def _branches(messages: Sequence[object], where: str, current: object, branches:
         children.setdefault(parent, []).append(place)
 
     def path(leaf: int) -> list[int]:
-        way: dict[int, None] = {}  # in order, and quick to ask
+        way: dict[int, None] = {}  # a dict keeps order and is fast to look up
         at: int | None = leaf
         while at is not None and at not in way:
             way[at] = None
@@ -105,7 +105,7 @@ def _branches(messages: Sequence[object], where: str, current: object, branches:
 
 
 def _candidates(messages: Sequence[object], where: str, branches: Branches | None) -> list[list[int]]:
-    """The answers of several models to each message, of which the user chose one to go on with."""
+    """Return the branches of messages that several models answered, of which the user chose one to continue with."""
     if branches is None:
         raise InputError(
             f"{where}: has answers that were not chosen. Read the chosen ones by --branches shown, or each by --branches all."
@@ -150,7 +150,7 @@ def _number(value: Any) -> Any:
 
 
 def _time(value: Any) -> Any:
-    """A number, or a time that ISO 8601 writes, as something that can be compared with its like."""
+    """Return a number, or an ISO 8601 time, as a comparable value."""
     if isinstance(value, str):
         try:
             return float(value)

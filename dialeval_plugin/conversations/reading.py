@@ -1,7 +1,7 @@
-"""Rows of a file, a table or a data set, made into conversations, or into single responses where a row is one.
+"""Reader of rows of a file, a table or a data set, as conversations, or as single responses if a row is one.
 
-A row is a whole conversation in one of `layouts`; or one message, with its role, its text, and the id of its conversation; or
-a response, with `context` and `response`. What else is in a row is left alone.
+A row is a whole conversation in one of `layouts`; or one message, with its role, its text, and the id of its conversation; or a
+response, with `context` and `response`. Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ logger = logging.getLogger(__name__)
 
 _OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
 COLUMNS = tuple(dict.fromkeys((*_OF_AN_EXAMPLE, "conversation", "speaker", "text", *WHOLE)))
-"""Names of fields that `columns` can give to the columns of a table."""
+"""Field names that `columns` can map to the columns of a table."""
 _CONVERSATIONS = (
     "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
     "chatId", "dialogue_id", "dialog_id", "convId", "conv_id", "message_tree_id", "trace_id",
 )  # fmt: skip
-"""Names of the id of a message's conversation; `id` is that of the message, unless several have it."""
+"""Names of the id of a message's conversation; `id` is the message's own, unless several messages share it."""
 _QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
 _MESSAGE_ROWS = "message rows"
-"""Name of the layout of rows that are one message each, in no layout of a product."""
+"""Name of the layout of rows that are one message each, in no product's layout."""
 _N_NAMED = 20
 _TAG = re.compile(r"(User|System):(?: |$)")
 
 
 class RowNames(NamedTuple):
-    """How rows without an id are called, the first by its number `first`; a conversation as `chats_00012` after its `stem`."""
+    """Names of rows without an id: numbers from `first`; for conversations after a `stem`, for example `chats_00012`."""
 
     stem: str | None = None
     first: int = 0
@@ -63,13 +63,13 @@ class ReadingOptions:
     """Options of reading an input.
 
     Attributes:
-        choice: which turns of a conversation are to be scored.
-        columns: our name of a field to the rows' own, for every field that is read.
-        layout: name of the layout; None: the one that each row is recognised as.
-        branches: of a conversation that branches; None: the one that it says was shown.
-        order: of messages; None: as they are listed, unless their numbers or times say otherwise.
+        choice: which turns of a conversation are scored.
+        columns: maps our field names to the rows' own, for every field that is read.
+        layout: name of the layout; None: each row's layout is recognised.
+        branches: which branches to read; None: the one that the conversation marks as shown.
+        order: order of messages; None: as listed, unless their numbers or times differ.
         keep: fields of a message, or of its conversation, that are kept next to the score.
-        strict: whether it is an error that something is left out.
+        strict: whether leaving something out is an error.
     """
 
     choice: TurnChoice | None = None
@@ -85,7 +85,7 @@ AS_IT_IS = ReadingOptions()
 
 
 class FirstPlaces:
-    """First place of each id of a source of any length; on the disk beyond some megabytes, and gone with this object."""
+    """First location of each id of a source of any length; beyond some megabytes on disk, deleted with this object."""
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
@@ -94,13 +94,13 @@ class FirstPlaces:
         self._database.execute("BEGIN")
 
     def other(self, id: str, place: str) -> str | None:
-        """Return where an id is first; None of a new one, which is kept with its place."""
+        """Return the first location of an id; None for a new one, which is stored with its location."""
         if self._database.execute("INSERT OR IGNORE INTO first (id, place) VALUES (?, ?)", (id, place)).rowcount:
             return None
         return str(self._database.execute("SELECT place FROM first WHERE id = ?", (id,)).fetchone()[0])
 
     def unique(self, id: str, place: str) -> str:
-        """Return the id, marked `#2`, `#3`, ... where an earlier one is the same, and keep it."""
+        """Return the id, marked `#2`, `#3`, ... if it occurred before, and store it."""
         name = id
         while self.other(name, place) is not None:
             self._database.execute("UPDATE first SET n = n + 1 WHERE id = ?", (id,))
@@ -114,12 +114,12 @@ class Reading:
     """Counts and ids of a source while its rows are read.
 
     Attributes:
-        left_out: counts what is no turn.
-        malformed: what is wrong with the first conversations that were left out because of a message; None: it is an error.
-        places: where each id is first.
-        layouts: counts conversations by the name of their layout.
-        n_conversations: so many were read, of which `n_silent` have no turn to score.
-        others: speakers in those who are neither a user nor an assistant.
+        left_out: number of messages and parts that are no turns, by kind.
+        malformed: errors of the first conversations left out because of a message; None: such a message is an error.
+        places: first location of each id.
+        layouts: number of conversations by layout.
+        n_conversations: number of conversations read; `n_silent` of them have no turn to score.
+        others: speakers in conversations with neither a user nor an assistant.
     """
 
     left_out: Counter[str] = field(default_factory=Counter)
@@ -132,7 +132,7 @@ class Reading:
     _heard: set[bytes] = field(default_factory=set)
 
     def refuse(self, error: InputError) -> None:
-        """Count a conversation that cannot be read and name it, or raise the error."""
+        """Count an unreadable conversation and keep its error, or raise the error."""
         if self.malformed is None:
             raise error
         self.left_out["malformed conversation"] += 1
@@ -140,7 +140,7 @@ class Reading:
             self.malformed.append(str(error))
 
     def count(self, conversation: Conversation, layout: str) -> None:
-        """Count a conversation that was read."""
+        """Count a conversation."""
         self.layouts[layout] += 1
         self.n_conversations += 1
         if not conversation.responses():
@@ -148,7 +148,7 @@ class Reading:
             self.others |= {turn.speaker for turn in conversation.turns if turn.speaker} - {USER, ASSISTANT}
 
     def remarks(self) -> str:
-        """Say in a line each what was left out; "" where nothing was."""
+        """Report what was left out, one line each; "" if nothing was."""
         lines = [f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else []
         lines += [f"malformed, left out: {problem}" for problem in self.malformed or ()]
         if self.n_silent:
@@ -158,14 +158,14 @@ class Reading:
         return "".join(f"{line}\n" for line in lines)
 
     def is_new(self, turns: Sequence[Turn], shared: object) -> bool:
-        """Whether no earlier conversation has these turns, of those that share something else too."""
+        """Whether no earlier conversation with the same key `shared` has these turns."""
         digest = hashlib.blake2b(repr((shared, turns)).encode(errors="surrogatepass"), digest_size=12).digest()
         is_new = digest not in self._heard
         self._heard.add(digest)
         return is_new
 
     def n_repeated(self, turns: Sequence[Turn], id: str) -> int:
-        """Return how many of the first turns an earlier row of the same conversation has, as growing histories do."""
+        """Return how many of the first turns an earlier row of the same conversation has, as in growing histories."""
         digest = hashlib.blake2b(id.encode(), digest_size=12)
         prefixes = []
         for turn in turns:
@@ -185,16 +185,15 @@ def read_rows(
     is_table: bool = False,
     is_wanted: Callable[[object], bool] | None = None,
 ) -> Iterator[Conversation | Example | None]:
-    """Yield the conversations, or the single responses, that rows hold; conversations of rows that are messages come last.
+    """Yield the conversations, or the single responses, of rows; conversations made from message rows come last.
 
     Args:
         rows: see the module.
-        reading: of the rows before these, and of these.
-        options: what the user says of them.
-        names: of rows without an id.
-        is_table: cells that should be lists may be text, and columns that are not known are left alone.
-        is_wanted: says of each row with a response, by its context as it is there, whether it is read; None is yielded where
-            it is not.
+        reading: counts of earlier rows, to which these are added.
+        options: the user's reading options.
+        names: names for rows without an id.
+        is_table: cells that should be lists may be text, and unknown columns are ignored.
+        is_wanted: tells for a response's context, as in its row, whether the row is read; None is yielded if not.
     """
     messages: dict[str, dict[str | None, list[_Packed]]] = {}
     parts: dict[str, tuple[Layout, list[Line]]] = {}
@@ -237,7 +236,7 @@ def read_rows(
 
 
 def _messages_of_row(row: Line, layout: Layout, read: Callable[[Value], Any], reading: Reading) -> list[Line]:
-    """The messages of a row, of a layout that has a message a row."""
+    """Return the messages of a row, for a layout with a message per row."""
     try:
         with layout.reading(row.where):
             messages = read(row.value)
@@ -251,7 +250,7 @@ def _messages_of_row(row: Line, layout: Layout, read: Callable[[Value], Any], re
 
 
 def _present(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a table without what is missing, None, or NaN as pandas has it, and with lists for arrays."""
+    """Return a table's row without missing values (None, or pandas' NaN), and with lists for arrays."""
     plain = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
     return {
         name: value for name, value in plain.items() if not (value is None or (isinstance(value, float) and math.isnan(value)))
@@ -259,9 +258,9 @@ def _present(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(line: Line, columns: Mapping[str, str], known: Mapping[str, Any] | None) -> Line:
-    """The row under our names, of the fields that are named; those of a message may be in the messages of the row.
+    """Return the row under our field names, for the fields in `columns`; those of a message may be inside the row's messages.
 
-    `known` has all columns, where they are known to be there in every row.
+    `known` has all columns, if every row is known to have them.
     """
     if not columns:
         return line
@@ -272,7 +271,7 @@ def _renamed(line: Line, columns: Mapping[str, str], known: Mapping[str, Any] | 
             raise InputError(
                 f"{line.where}: has no column {name!r}, which is to be {ours!r}. There are: {', '.join(map(str, known))}."
             )
-    # What is not named is not taken by chance: beside the column that is the text there may be another called `text`. An id is.
+    # Unnamed columns are not read by chance: next to the chosen text column there may be another called `text`. An id is read.
     own = {"id": line.value["id"]} if "id" in line.value and "id" not in (*columns, *columns.values()) else {}
     if not theirs and not columns.keys() - {"speaker", "text"}:
         return line
@@ -335,9 +334,9 @@ def _in_order(
     options: ReadingOptions,
     stated: str = "",
 ) -> Iterator[Conversation]:
-    """The conversation, or one a branch, in the order in which it was said.
+    """Yield the conversation, or one per branch, in conversation order.
 
-    `sources` has the place of each message, `row` what else its source has, and `stated` what that says is its conversation.
+    `sources` has the location of each message, `row` the other fields of its source, and `stated` the id of the conversation.
     """
     messages, id = logged.messages, str(logged.id)
     fields, named = logged.fields, options.columns
@@ -386,7 +385,7 @@ def _kept(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
 
 
 def _joined(parts: Sequence[Line]) -> Line:
-    """The row whose parts several are, as a question and its answer."""
+    """Return one row joined from its parts, for example a question and its answer."""
     whole: dict[str, Any] = {}
     for part in parts:
         for name, value in part.value.items():
@@ -398,7 +397,7 @@ def _joined(parts: Sequence[Line]) -> Line:
 
 
 class _Packed(NamedTuple):
-    """A row that is kept until all rows were seen, in a third of the memory: rows alike share the names of their fields."""
+    """A row kept in a third of the memory until all rows are read: similar rows share the names of their fields."""
 
     where: str
     names: tuple[str, ...]
@@ -406,28 +405,28 @@ class _Packed(NamedTuple):
 
     @classmethod
     def of(cls, where: str, value: Mapping[str, Any]) -> _Packed:
-        # The names of speakers and conversations recur; they are kept once.
+        # Names of speakers and conversations recur, so each is stored once.
         values = (sys.intern(one) if type(one) is str and len(one) < 40 else one for one in value.values())
         return cls(where, _names(tuple(value)), tuple(values))
 
     @property
     def value(self) -> dict[str, Any]:
-        """The row as it was."""
+        """Return the original row."""
         return dict(zip(self.names, self.values, strict=True))
 
 
 @functools.lru_cache(maxsize=1024)
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """One and the same of all that are equal."""
+    """Return one shared object for equal tuples."""
     return names
 
 
 def _grouped(
     layout: str, groups: dict[str | None, list[_Packed]], reading: Reading, options: ReadingOptions, names: RowNames
 ) -> Iterator[Conversation]:
-    """The conversations of rows that are messages; those of one may be among those of others."""
+    """Yield the conversations of message rows; rows of different conversations may alternate."""
     if list(groups) == [None] and layout == _MESSAGE_ROWS:
-        # Without another name for a conversation, an id that several messages have is that of theirs.
+        # If nothing else names a conversation, an id shared by several messages is the conversation's.
         ids = [packed.value.get("id") for packed in groups[None]]
         if None not in ids and len(set(map(str, ids))) < len(ids):
             by_id: dict[str | None, list[_Packed]] = {}
@@ -452,7 +451,7 @@ def _grouped(
 
 
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
-    """A column of messages without a known conversation that looks like the id of one: several have it, and not all."""
+    """Return a column that looks like a conversation's id (several messages share a value, but not all); None without one."""
     for name in lines[0].value:
         if name.lower().endswith("id") and name.lower() not in ("id", "parent_id", "user_id", "sender_id", "author_id"):
             values = Counter(str(line.value.get(name)) for line in lines)
@@ -462,11 +461,11 @@ def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
 
 
 _PART = {"type", "content_type", "parts", "text", "content", "value"}
-"""Fields that a part of a message has, at least one of them."""
+"""Fields of a message part, which has at least one of them."""
 
 
 def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The message of a row, whose cells may hold its parts as JSON."""
+    """Return the message of a row, whose cells may hold its parts as JSON."""
     row = {name: one for name, one in value.items() if name not in ("conversation", "id") or isinstance(one, Mapping)}
     if "speaker" in row and "role" not in row:
         row["speaker"] = row["speaker"] or None
@@ -474,7 +473,7 @@ def _message_of_row(value: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(row.get(name), str) and row[name].lstrip()[:1] in ("{", "["):
             cell = parsed_cell(row[name])
             parts = [cell] if isinstance(cell, Mapping) else cell if isinstance(cell, list) else []
-            # A user can write JSON too: it is a text unless something in it is named as a part is.
+            # A user may write JSON too: it is a text unless a name in it is that of a part.
             if all(isinstance(part, Mapping) and (name == "parts" or part.keys() & _PART) for part in parts) and parts:
                 row[name] = cell
     return row
@@ -492,7 +491,7 @@ def _unknown(row: Line) -> InputError:
 
 
 def _response_row(row: Line, line: Line, options: ReadingOptions, *, is_table: bool) -> Line:
-    """The row of a response, without columns that are not known."""
+    """Return the row of a response, without unknown columns."""
     if options.choice is not None:
         raise InputError(f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out.")
     value = row.value
@@ -516,7 +515,7 @@ def _response_row(row: Line, line: Line, options: ReadingOptions, *, is_table: b
 
 
 def _new_id(row: Line, number: int, places: FirstPlaces) -> str:
-    """The id of a response, which no other has."""
+    """Return a unique id for a response."""
     own = row.value.get("id")
     id = str(number) if own is None or (isinstance(own, str) and not own) else _id_text(own, f"{row.where}: id")
     if (other := places.other(id, row.where)) is not None:
@@ -564,7 +563,7 @@ def _example(row: Line, id: str, reading: Reading, options: ReadingOptions, line
 
 
 def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
-    """The answer that a user saw, of a response that is a list of messages, an API's object, or either as JSON."""
+    """Return the answer shown to the user, from a response that is a list of messages, an API's object, or either as JSON."""
     cell, value = value, parsed_cell(value)
     if isinstance(value, str):
         messages = split_dialogue(value)
@@ -582,7 +581,7 @@ def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
 
 def _id_text(value: Any, where: str) -> str:
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # as pandas has a column with gaps
+        value = int(value)  # pandas' form of a column with gaps
     if isinstance(value, bool) or not (isinstance(value, (str, int, uuid.UUID)) or hasattr(value, "isoformat")):
         raise InputError(f"{where}: expected a string or an integer, got {value!r}.")
     return check_text(str(value), where)
@@ -593,9 +592,9 @@ def context_and_response(
 ) -> tuple[tuple[Turn, ...], Turn]:
     """Return the turns before a response, oldest first, and the response, each given as a string or a chat message.
 
-    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. Where
-    a plain response begins with `System: `, as those of FED do, it and the plain turns lose such tags. Errors call the two by
-    their `names`; `left_out` counts what is no turn.
+    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. If a
+    plain response begins with `System: `, as in FED, it and the plain turns lose such tags. Errors call the two by their
+    `names`; `left_out` counts messages and parts that are no turns.
     """
     if isinstance(response, str):
         if response.startswith("System: "):
@@ -633,27 +632,27 @@ def examples_from(
     order: Order | None = None,
     keep: Sequence[str] = (),
 ) -> list[Example]:
-    """Make examples of conversations, to be scored by `Scorer.score`.
+    """Make examples from conversations, for `Scorer.score`.
 
     Args:
-        conversations: a list with one conversation each, in any of the layouts that `dialeval score` reads: OpenAI's
-            `{"messages": [{"role": ..., "content": ...}, ...]}`, ShareGPT's `{"conversations": [{"from": ..., "value": ...}]}`,
-            or the list of messages alone. Or a table, a `pandas.DataFrame`, a `datasets.Dataset` or a `pyarrow.Table`, whose
-            rows are such conversations, or messages, or responses (columns `context`, `response`).
-        turns: which turns are responses to score; by default those of the assistant, or all but the first where a conversation
-            has neither a user nor an assistant.
-        columns: our names of fields to the table's own, as `{"context": "history", "response": "answer"}`.
-        layout: name of the layout, where it is not recognised.
-        branches: of conversations that branch, "shown" or "all".
-        order: of messages, "listed" or "time".
+        conversations: a list of conversations, in any of the layouts that `dialeval score` reads: OpenAI's `{"messages":
+            [{"role": ..., "content": ...}, ...]}`, ShareGPT's `{"conversations": [{"from": ..., "value": ...}]}`, or only the
+            list of messages. Or a table, a `pandas.DataFrame`, a `datasets.Dataset` or a `pyarrow.Table`, whose rows are such
+            conversations, or messages, or responses (columns `context`, `response`).
+        turns: which turns are responses to score; by default those of the assistant, or all but the first in a conversation
+            with neither a user nor an assistant.
+        columns: maps our field names to the table's own, for example `{"context": "history", "response": "answer"}`.
+        layout: name of the layout, if it is not recognised.
+        branches: "shown" or "all", for conversations that branch.
+        order: order of messages, "listed" or "time".
         keep: fields that each example keeps in its `origin`.
 
     Returns:
-        An example a response. Its id is that of its conversation, or its number from 0, then a colon and the number of its
-        message, counted from 1 with the messages that are no turns.
+        One example per response. Its id is that of its conversation, or its number from 0, then a colon and the number of its
+        message, counted from 1 and including messages that are no turns.
 
     Raises:
-        InputError: a row or a message is none; the error names both.
+        InputError: a row or a message is malformed; the error names both.
 
     Example:
         >>> chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello!"}]
@@ -671,7 +670,7 @@ def examples_from(
 def conversations_from(
     conversations: Any, options: ReadingOptions = AS_IT_IS, *, first: int = 0
 ) -> list[Conversation | Example]:
-    """Return what `examples_from` makes examples of, the rows numbered from `first`."""
+    """Return the conversations behind `examples_from`, with rows numbered from `first`."""
     reading = Reading()
     rows, is_table = given_rows(conversations)
     names = RowNames(first=first)

@@ -1,4 +1,4 @@
-"""`Conversation`: what every layout is read into."""
+"""`Conversation`: the type that every layout is read into."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from dialeval_plugin.core.errors import InputError
 from .roles import USER, answering
 
 TurnChoice: TypeAlias = Literal["assistant", "all", "last"]
-"""Which turns are responses to score: those of the assistant; all but the first; the assistant's last one, or, where nobody is
-known to be the assistant, the last one of all."""
+"""Which turns are responses to score: those of the assistant; all but the first; or the assistant's last one, which without a
+known assistant is the last turn.
+"""
 
 Kept: TypeAlias = tuple[tuple[str, object], ...]
-"""Names and values of fields that the user wants next to the score."""
+"""Names and values of fields to keep next to the score."""
 
 
 def check_choice(where: str, choice: str | None) -> TurnChoice | None:
-    """Return a choice of turns that the user made, or None; an InputError that begins with `where` names the choices."""
+    """Return the user's choice of turns, or None; an InputError begins with `where` and lists the choices."""
     if choice not in (None, *get_args(TurnChoice)):
         raise InputError(f"{where}: there is no choice {choice!r}. Known are: {', '.join(get_args(TurnChoice))}.")
     return cast("TurnChoice | None", choice)
@@ -27,30 +28,30 @@ def check_choice(where: str, choice: str | None) -> TurnChoice | None:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation as it was logged, and which of its turns are to be scored."""
+    """A logged conversation, and which of its turns are scored."""
 
     id: str
     turns: tuple[Turn, ...]
     numbers: tuple[int, ...]
-    """The number of each turn's message in the log, from 1; what is no turn is counted there too."""
+    """The number of each turn's message in the log, from 1, including messages that are no turns."""
     choice: TurnChoice | None = None
-    """None: the assistant's where the log has a user or an assistant, all but the first elsewhere."""
+    """None: the assistant's turns if the log has a user or an assistant, otherwise all but the first."""
     n_history: int = 0
-    """Number of first turns that are context alone: they were scored elsewhere, or are the request that was answered."""
+    """Number of first turns that are only context: they were scored elsewhere, or are the request."""
     sources: tuple[str, ...] = ()
-    """The place of each turn's message; () where it is not known."""
+    """Location of each turn's message; () if unknown."""
     kept: tuple[Kept, ...] = ()
-    """The kept fields of each turn; () where nothing is kept."""
+    """The kept fields of each turn; () if nothing is kept."""
 
     def examples(self) -> list[Example]:
-        """Return an example for each turn that is to be scored: its id is that of the conversation, a colon, its number."""
+        """Return an example for each turn to score, with the conversation's id, a colon and the turn's number as its id."""
         return [
             Example(f"{self.id}:{self.numbers[place]}", self.turns[:place], self.turns[place], origin=self._origin(place))
             for place in self.responses()
         ]
 
     def items(self, level: Level) -> list[Item]:
-        """Return what a scorer of this level takes: the examples, or the conversation as one dialogue."""
+        """Return the input of a scorer of this level: the examples, or the conversation as one dialogue."""
         if level == "turn":
             return list(self.examples())
         if self.choice is not None:
@@ -59,7 +60,7 @@ class Conversation:
         return [Dialogue(self.id, self.turns, origin=origin)]
 
     def responses(self) -> list[int]:
-        """Return the places of the turns that are to be scored."""
+        """Return the positions of the turns to score."""
         answerer = answering(self.turns)
         has_roles = answerer is not None or any(turn.speaker == USER for turn in self.turns)
         if self.choice == "assistant" and not has_roles and self.turns:

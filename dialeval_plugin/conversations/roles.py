@@ -1,4 +1,4 @@
-"""Who says something: the user, the assistant, a speaker with a name, or nobody, as tools and system prompts are."""
+"""Roles of speakers: user, assistant, a named speaker, or no speaker, such as tools and system prompts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SILENT = frozenset(
 
 
 def role_of(name: str) -> str:
-    """Return a role as the tables of this module have it.
+    """Return a role in the spelling of this module's tables.
 
     Example:
         >>> role_of(" Tool-Call "), role_of("END USER")
@@ -44,7 +44,7 @@ def role_of(name: str) -> str:
 
 
 def speaker_of(name: str | None) -> str | None:
-    """Return the speaker that a log calls `name`: user and assistant by these names, any other as the log has it.
+    """Return the speaker for a log's `name`: "user" and "assistant" for their synonyms, any other name unchanged.
 
     Example:
         >>> speaker_of("Human"), speaker_of("gpt"), speaker_of("Ann")
@@ -54,19 +54,19 @@ def speaker_of(name: str | None) -> str | None:
 
 
 def is_role(name: object) -> bool:
-    """Whether a text is a role that this module knows."""
+    """Whether a text is a known role."""
     return isinstance(name, str) and (
         (role := role_of(name)) == SYSTEM or role in _SPEAKERS or role in _SILENT or role in _CUSTOMERS or role in _AGENTS
     )
 
 
 def is_silent(name: str) -> bool:
-    """Whether what stands under a role was said to nobody: by a tool, a developer, or in thought."""
+    """Whether texts of a role were addressed to nobody: by a tool, a developer, or in thought."""
     return role_of(name) in _SILENT
 
 
 def answering(turns: Iterable[Turn]) -> str | None:
-    """Return the speaker who answers: the assistant; else the only one who talks with a user or a customer; else the agent.
+    """Return the speaker who answers: the assistant; otherwise the only partner of a user or a customer; otherwise the agent.
 
     Example:
         >>> answering([Turn("A room.", "customer"), Turn("For when?", "Ann")])
@@ -84,7 +84,7 @@ def answering(turns: Iterable[Turn]) -> str | None:
 
 
 def assistant(turns: Iterable[Turn]) -> str | None:
-    """Return who of the speakers is an assistant, as the turns call it; None where nobody is known to be one.
+    """Return the assistant among the speakers, as the turns call it; None if none is known.
 
     Example:
         >>> assistant([Turn("Hi.", "Human"), Turn("Hello.", "Chatbot")])
@@ -97,8 +97,8 @@ def assistant(turns: Iterable[Turn]) -> str | None:
 def judged_turns(turns: Sequence[Turn]) -> np.ndarray:
     """Return which of the n visible turns but the first are judged, of shape (n - 1,), booleans.
 
-    They are those of the assistant, see `assistant`; everybody's where nobody is known to be one, or where only the
-    first turn is the assistant's.
+    They are those of the assistant, see `assistant`; all of them if no assistant is known, or if only the first turn is the
+    assistant's.
     """
     speakers = [turn.speaker for turn in turns if not is_blank(turn.text)][1:]
     name = assistant(turns)

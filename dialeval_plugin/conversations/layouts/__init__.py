@@ -1,6 +1,6 @@
-"""Layouts of conversations: how each is recognised, and where its messages are. One record a layout; the first that fits is it.
+"""Layouts of conversations: how each is recognised, and where its messages are. The first layout that fits is used.
 
-A layout that leaves something open, as which of two answers is meant, is read only where the user names it (`--layout`).
+A layout that leaves a question open, for example which of two answers to score, is read only if the user names it (`--layout`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EXCHANGES = (
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
 )  # fmt: skip
 _ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction")
-"""Names of an answer next to the messages that led to it."""
+"""Names of the field with the answer to a list of messages."""
 
 
 def _exchange_names(value: Value) -> tuple[str, str] | None:
@@ -54,7 +54,7 @@ def _read_exchange(value: Value) -> list[Logged]:
 
 def _whole_name(value: Value) -> str | None:
     if "conversation" in value and value.keys() & {"text", "content"}:
-        return None  # one turn of a conversation that has this id
+        return None  # one turn of the conversation with this id
     return next((name for name in WHOLE if name in value), None)
 
 
@@ -64,7 +64,7 @@ def _read_whole(value: Value) -> list[Logged]:
 
 
 def _list_under(name: str) -> Layout:
-    """The layout of an object with conversations in a list."""
+    """Return the layout of an object with conversations in a list."""
 
     def recognises(value: Value) -> bool:
         first = value[name][0] if isinstance(value[name], list) else None
@@ -104,7 +104,7 @@ LAYOUTS: list[Layout] = [
 
 
 class _Watched(UserDict[str, Any]):
-    """An object that remembers whether a value of it was read, beyond the names of its fields."""
+    """An object that remembers whether any of its values was read, and not only the names of its fields."""
 
     was_read = False
 
@@ -115,7 +115,7 @@ class _Watched(UserDict[str, Any]):
 
 
 _POSSIBLE: dict[tuple[object, ...], list[Layout]] = {}
-"""Layouts that objects with fields of these names may have: the rows of a table are asked what they are once, not each."""
+"""Candidate layouts of objects by their field names, so that a table's rows are checked once and not each."""
 
 
 def _possible(value: Value, *, is_message: bool) -> list[Layout]:
@@ -132,12 +132,12 @@ def _possible(value: Value, *, is_message: bool) -> list[Layout]:
 
 
 def find(value: Value, name: str | None = None, *, is_message: bool = False) -> Layout | None:
-    """Return the layout of an object of a file, or the one that the user names; None where there is none.
+    """Return the layout of an object of a file, or the one that the user names; None if there is none.
 
     Args:
         value: the object.
-        name: as the user gives it. Several layouts share one where a product writes files of several kinds.
-        is_message: the object is one message, as far as its fields tell.
+        name: the name given by the user. Several layouts share one if a product writes files of several kinds.
+        is_message: whether the object is one message, judged by its fields.
 
     Raises:
         InputError: there is no layout of that name.
@@ -151,12 +151,12 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
 
 
 def nearest(value: Value) -> tuple[Layout, list[str]] | None:
-    """Return the layout of which an object has most fields, and those that it lacks; None below half of them."""
+    """Return the layout that shares most fields with an object, and those missing from it; None if less than half are there."""
     shares = [(sum(mark in value for mark in layout.marks) / len(layout.marks), layout) for layout in LAYOUTS if layout.marks]
     share, layout = max(shares, key=lambda one: one[0])
     return (layout, [mark for mark in layout.marks if mark not in value]) if 0.5 <= share < 1 else None
 
 
 def text_layouts() -> dict[str, Layout]:
-    """Return the layouts of files that are no JSON, by their names."""
+    """Return the layouts of files that are not JSON, by name."""
     return {layout.name: layout for layout in LAYOUTS if layout.rows}

@@ -1,4 +1,4 @@
-"""Rows of published data sets, and of those that people train on.
+"""Layouts of published data sets and of training data.
 
 Schemas: anthropics/hh-rlhf, huggingface/trl, hiyouga/LLaMA-Factory (data/README.md), lm-sys/FastChat, the LMArena data sets,
 openbmb/UltraFeedback, LAION-AI/Open-Assistant (oasst-data), HannahKirk/prism-alignment, tatsu-lab/stanford_alpaca,
@@ -34,11 +34,11 @@ from .layout import (
 )
 
 UNDECIDED = "pair without a preference"
-"""Kind of two answers between which people did not choose."""
+"""Kind of a pair of answers without a human choice."""
 
 
 def _is_first(winner: object) -> bool | None:
-    """Whether a side of a battle is the first; None of a tie."""
+    """Whether the winning side of a battle is the first; None for a tie."""
     if winner in ("model_a", "model_b"):
         return winner == "model_a"
     if "tie" in str(winner) or "both" in str(winner):
@@ -47,7 +47,7 @@ def _is_first(winner: object) -> bool | None:
 
 
 def _sign(preference: float) -> bool | None:
-    """Whether the first is preferred, by a number that is positive then; None of zero."""
+    """Whether the first is preferred, which a positive number means; None for zero."""
     return preference > 0 if preference else None
 
 
@@ -63,12 +63,12 @@ _BY_NAME: tuple[tuple[str, str, str, Callable[[Value], bool | None]], ...] = (
     ("output_1", "output_2", "preference", lambda row: _sign(1.5 - float(row["preference"]))),
     ("answer_0", "answer_1", "score_0", lambda row: _sign(float(row["score_0"]) - float(row["score_1"]))),
 )  # fmt: skip
-"""Two answers, the field that says which one people preferred, and whether it is the first; None: neither is."""
+"""Two answers, the field with the human preference, and whether it prefers the first; None for neither."""
 _REQUESTS = ("prompt", "input", "question", "instruction", "history", "context", *WHOLE)
 
 
 def two_answers(value: Value) -> tuple[Any, Any, Callable[[], bool | None]] | None:
-    """Return two answers to one request, and what says whether people preferred the first; None of any other object."""
+    """Return two answers to one request, and a function that tells whether people preferred the first; otherwise None."""
     if (sides := listed(value.get("full_conversation"))) and isinstance(sides[0], Mapping) and "model_side_a" in sides[0]:
         both = [[one for turn in sides for one in (turn["user"], turn[f"model_side_{side}"])] for side in "ab"]
         return both[0], both[1], lambda: _is_first(value.get("winner"))
@@ -82,7 +82,7 @@ def _has_two_answers(value: Value) -> bool:
     if two_answers(value) is None:
         return False
     messages = next((list_ for name in WHOLE if (list_ := listed(value.get(name)))), None)
-    # A conversation that ends with an answer is what was said; which other answer people liked less stands next to it.
+    # A conversation that ends with an answer is used; the other, less preferred answer is in a separate field.
     last = messages[-1] if messages and isinstance(messages[-1], Mapping) else {}
     role = last.get("role") or last.get("from")
     return not (is_role(role) and str(role).lower() in ("assistant", "gpt", "model"))
@@ -99,12 +99,12 @@ def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
         answer = first if is_first is preferred else second
         questions, answered = listed(value.get("prompt")), listed(answer)
         if questions and answered and all(isinstance(text, str) for text in (*questions, *answered)):
-            pairs = zip(questions, answered, strict=True)  # of a battle of several turns
+            pairs = zip(questions, answered, strict=True)  # a battle of several turns
             return [Logged(alternating(text for pair in pairs for text in pair), id_of(value))]
         if isinstance(answer, str) and (messages := split_dialogue(answer)) is not None:
             return [Logged(messages, id_of(value), len(messages) - 1)]
         answers = messages_of(answer, ASSISTANT) or []
-        if len(answers) > 1:  # with what was said before; of a battle of several turns each answer is that side's
+        if len(answers) > 1:  # includes the previous turns; in a battle of several turns each side has its own
             is_battle = "conversation_a" in value or "full_conversation" in value
             return [Logged(answers, id_of(value), 0 if is_battle else len(answers) - 1)]
         request = next((value[name] for name in _REQUESTS if value.get(name) is not None), "")
@@ -126,7 +126,7 @@ _ANSWERS = ("answer", "response", "completion", "output", "assistant", "model_an
 
 
 def _names(value: Value) -> tuple[str, str] | None:
-    """The only field that may be a question, and the only one that may be its answer."""
+    """Return the only field that may be a question, and the only one that may be its answer."""
     found = [[name for name in names if isinstance(value.get(name), str)] for names in (_QUESTIONS, _ANSWERS)]
     return (found[0][0], found[1][0]) if [len(one) for one in found] == [1, 1] and "context" not in value else None
 
@@ -143,7 +143,7 @@ def _question_answer(value: Value) -> list[Logged]:
 def _each(
     read: Callable[[Value], list[Any]], mark: str, *of_turns: str
 ) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
-    """Functions that recognise and read a dialogue with the list `mark`, or an object of them by their ids."""
+    """Return functions that recognise and read a dialogue with the list `mark`, or an object of such dialogues by id."""
     is_one = shape(f"{mark}[{','.join(of_turns)}]")
 
     def recognises(value: Value) -> bool:
@@ -163,7 +163,7 @@ _is_topical, _read_topical = _each(
 
 
 _HALVES = (("human", "assistant"), ("input", "output"), ("user", "assistant"))
-"""Names of a question and its answer, where a turn of a conversation has both."""
+"""Field names of a question and its answer in a turn that has both."""
 
 
 def _halves(value: Value) -> tuple[str, str] | None:
@@ -237,7 +237,7 @@ def _completions(value: Value) -> Iterator[Logged]:
 
 
 def _marked(value: Value) -> list[dict[str, str]] | None:
-    """The messages of a text with marks of who speaks, as templates of chats have them."""
+    """Return the messages of a text with speaker marks, as written by chat templates."""
     texts = (value[name] for name in ("text", "transcript", "conversation", "input") if isinstance(value.get(name), str))
     found = next((messages for text in texts if (messages := split_dialogue(text)) is not None), None)
     return found[:-1] if found and not found[-1]["content"] else found
@@ -254,7 +254,7 @@ def _batch(value: Value) -> list[Logged]:
 
 
 def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
-    """The episodes of a file of ParlAI's text, a row each."""
+    """Yield the episodes of a file in ParlAI's text layout, one row each."""
     texts: list[str] = []
     first = 0
     for number, line in enumerate(lines, start=1):

@@ -1,4 +1,4 @@
-"""Logs of evaluation harnesses: their samples, with the prompt and what the model answered.
+"""Layouts of evaluation harnesses' logs: samples with the prompt and the model's answer.
 
 Schemas: EleutherAI/lm-evaluation-harness (--log_samples), UKGovernmentBEIS/inspect_ai (log_formats.json), promptfoo/promptfoo,
 confident-ai/deepeval, explodinggradients/ragas, openai/evals, openai/simple-evals, lm-sys/FastChat (llm_judge),
@@ -28,7 +28,7 @@ def _lm_eval(value: Value) -> Iterator[Logged]:
                 "holds likelihoods of given answers, and nothing that a model said. "
                 "Log a task whose output_type is generate_until."
             )
-        # A row a filter has the same answer again.
+        # The log has one row per filter, each with the same answer.
         yield exchange(prompt, answer, value["doc_id"])[0]._replace(once=("doc", value["doc_id"]))
 
 
@@ -71,7 +71,7 @@ def _is_mt_bench(value: Value) -> bool:
 
 
 def _answer_of(message: Any) -> Any:
-    """A message of Arena-Hard, whose content is an object."""
+    """Return a message of Arena-Hard, whose content is an object."""
     content = at(message, "content.answer")
     return message if content is None else {**message, "content": content}
 

@@ -1,4 +1,4 @@
-"""Exports of chat applications, and the files in which those that run here keep their chats.
+"""Layouts of chat applications: their exports, and the files of local ones.
 
 Schemas: ChatGPT, Open WebUI and LibreChat in danny-avila/LibreChat, `api/server/utils/import/__data__`; DeepSeek in
 ceyaima/deepseek-exporter, `samples`; Claude, Copilot, Gemini's activity and Grok in the mappings of portable-ai-memory; LM
@@ -23,14 +23,14 @@ _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
     "user_editable_context": "developer",
 }  # fmt: skip
-"""Kinds of ChatGPT's messages that nobody was shown, and what they are."""
+"""Content types of ChatGPT's messages that were shown to nobody, with the kind that is counted."""
 _SLASH = re.compile(r"\s*<(?:command-|local-command-|bash-|task-notification|user-prompt-submit-hook)")
-"""Begins what Claude Code writes in the name of the user, of a command."""
+"""Beginning of texts that Claude Code writes in the user's name for a command."""
 _INJECTED = re.compile(r"\s*(?:<(?:environment_context|user_instructions|permissions|turn_aborted|INSTRUCTIONS)|# AGENTS\.md)")
-"""Begins what Codex writes in the name of the user."""
+"""Beginning of texts that Codex writes in the user's name."""
 _ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
 _OWN_WORDS = ("isMeta", "isCompactSummary", "isApiErrorMessage")
-"""Marks of a message that Claude Code wrote itself."""
+"""Marks of a message that Claude Code itself wrote."""
 _OF_A_SESSION = (
     *("sessionId parentUuid", "summary leafUuid", "messageId snapshot"),
     *(f"sessionId {name}" for name in ("operation", "lastPrompt", "customTitle", "aiTitle")),
@@ -45,15 +45,15 @@ def _chatgpt(value: Value) -> list[Logged]:
         message = node.get("message") or {"author": {"role": "root"}, "content": ""}
         unseen = _UNSEEN.get(str(at(message, "content.content_type")))
         if at(message, "content.parts") == [""]:
-            message = {**message, "content": None}  # stands before a call of a tool
+            message = {**message, "content": None}  # precedes a tool call
         if unseen or message.get("recipient", "all") != "all" or at(message, "metadata.is_visually_hidden_from_conversation"):
-            message = {**message, "author": {"role": unseen or "tool"}}  # said to a tool, or shown to nobody
+            message = {**message, "author": {"role": unseen or "tool"}}  # addressed to a tool, or shown to nobody
         messages.append({**message, "id": key, "parent": node.get("parent")})
     return [Logged(messages, id_of(value), current=current_of(value))]
 
 
 def _in_content(message: Any) -> Any:
-    """A message whose `text` is a flat copy of its `content`: Claude's with tools, LibreChat's with thinking."""
+    """Return a message without the `text` that duplicates its `content`: Claude's with tools, LibreChat's with thinking."""
     if not isinstance(message, Mapping) or not message.get("content"):
         return message
     return {name: one for name, one in message.items() if name != "text"}
@@ -86,7 +86,7 @@ def _open_webui(value: Value) -> list[Logged]:
 
 
 def _with_phases(message: Any) -> Any:
-    """Qwen's message, which has its answer among the phases of its making."""
+    """Return Qwen's message, whose answer is among its phases."""
     phases = message.get("content_list") if isinstance(message, Mapping) and not message.get("content") else None
     if not phases:
         return message
@@ -97,7 +97,7 @@ def _with_phases(message: Any) -> Any:
 
 
 def _flat(messages: Iterable[Any], parent: object = None) -> list[Any]:
-    """The messages of LibreChat's tree, where each has those that follow it."""
+    """Return the messages of LibreChat's tree, in which each message contains its successors."""
     found = []
     for one in messages:
         children = one.get("children") or [] if isinstance(one, Mapping) else []
@@ -125,7 +125,7 @@ def _lm_studio(message: Any) -> Any:
 
 def _sillytavern(value: Value) -> Value | str:
     if "mes" not in value:
-        return ""  # the first row is of the chat as a whole
+        return ""  # the first row describes the chat as a whole
     return as_message("event", value["mes"]) if value.get("is_system") else value
 
 
@@ -138,7 +138,7 @@ def _cherry_studio(value: Value) -> list[Logged]:
 
 
 def _answers_chosen(messages: list[Any], blocks: Mapping[object, list[Any]]) -> list[Any]:
-    """The messages of a topic; of answers to one message that several models gave, the one that was unfolded is chosen."""
+    """Return the messages of a topic; of several models' answers to one message, the unfolded one is the chosen one."""
     n_answers = Counter(one.get("askId") for one in messages)
     found = []
     for one in messages:
@@ -180,11 +180,11 @@ def _vscode(value: Value) -> list[Logged]:
 
 def _claude_code(value: Value) -> Value | str:
     if "uuid" not in value:
-        return ""  # a summary, a snapshot of files: no message
+        return ""  # a summary or a snapshot of files, not a message
     if value.get("isSidechain"):
-        return "sidechain message"  # what an agent says to one that it started
+        return "sidechain message"  # an agent's message to an agent that it started
     parent = value.get("parentUuid") or value.get("logicalParentUuid")
-    # The session went on from its last row.
+    # The session continued from its last row.
     place = {"uuid": value["uuid"], "parentUuid": parent, "current_node": value["uuid"], "conversation": value["sessionId"]}
     message = value.get("message")
     if value["type"] not in (USER, ASSISTANT) or not isinstance(message, Mapping):
@@ -197,7 +197,7 @@ def _claude_code(value: Value) -> Value | str:
 def _codex(value: Value) -> Value | str:
     payload = value["payload"]
     if value["type"] != "response_item":
-        return ""  # events say again what the items say
+        return ""  # events repeat the items
     if payload["type"] != "message":
         return {"role": payload["type"] if is_silent(payload["type"]) else "event", "timestamp": value.get("timestamp")}
     text = "".join(str(part.get("text", "")) for part in payload["content"])
@@ -225,8 +225,8 @@ def _takeout_activity(value: Value) -> list[Value] | str:
     named = {one["name"]: one["value"] for one in value.get("details") or ()}
     answer = named.get("Response") or plain_text("\n".join(one["html"] for one in value.get("safeHtmlItem") or ()))
     if not answer:
-        return "event message"  # an activity that is no request
-    # The latest comes first, and both have one time: they are put in order by numbers.
+        return "event message"  # an activity other than a request
+    # The latest comes first, and both have the same time: numbers give the order.
     number = 2 * int(1000 * datetime.fromisoformat(value["time"].replace("Z", "+00:00")).timestamp())
     conversation = str(value.get("titleUrl") or "").rpartition("/")[2] or value["time"]
     texts = (USER, named.get("Request") or _ACTIVITIES.sub("", value["title"], count=1)), (ASSISTANT, answer)
@@ -261,7 +261,7 @@ LAYOUTS = [
     Layout("chatgpt", "conversations.json of ChatGPT's export", "mapping{}", _chatgpt),
     plain("claude", "conversations.json of Claude's export", "chat_messages", each=_in_content),
     Layout("open-webui", "the exports of Open WebUI and of Qwen Chat", "chat{history} | chat{messages}", _open_webui),
-    # AI Studio writes a file that was attached as a chunk without a text.
+    # AI Studio writes an attached file as a chunk without a text.
     plain("ai-studio", "Google AI Studio", "chunkedPrompt.chunks", each=lambda chunk: {"text": None, **chunk}),
     Layout(
         "gemini-activity", "MyActivity.json of Gemini or Bard, a request and its answer a row", message=_takeout_activity,

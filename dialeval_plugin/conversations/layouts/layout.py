@@ -1,4 +1,4 @@
-"""`Layout`, and what the declarations of layouts have in common."""
+"""`Layout`, and common parts of the layouts' declarations."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ PYTHON_LIST = re.compile(r"\s*\[\s*(?:'|\{\s*')")
 
 
 class Logged(NamedTuple):
-    """A conversation as its layout has it.
+    """A conversation as read by its layout.
 
     Attributes:
-        messages: as they are listed, whatever they are made of.
-        id: None where the layout has none.
-        n_history: so many of the messages are a request, of which nothing is scored.
-        current: id of the last message that was shown, where messages branch.
-        fields: names of a message's fields, where they are not the usual ones.
-        left_out: what this is instead of a conversation, which is counted and not read.
-        once: what a second conversation with the same turns shares with the first, as a trace or a question, so that it is left
-            out; None: nothing.
+        messages: the listed messages, of any type.
+        id: id of the conversation; None if the layout has none.
+        n_history: number of first messages that are the request, in which nothing is scored.
+        current: id of the last message shown, if messages branch.
+        fields: names of a message's fields, if they are not the usual ones.
+        left_out: kind of an object that is no conversation, which is counted and not read.
+        once: a key, such as a trace or a question; a second conversation with the same key and turns is left out. None: no key.
     """
 
     messages: Sequence[object]
@@ -46,21 +45,21 @@ class Logged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the conversations of a file are laid out.
+    """Position of conversations in a file's objects.
 
     Attributes:
-        name: as `--layout` takes it.
-        about: whose files they are, for people.
-        recognises: whether an object of a file is one: a function, or the fields that it has, see `shape`.
-        read: the conversations that the object holds.
-        message: where a file has a message a row, the message that the object is, with what it is part of under
-            'conversation'; or the messages; or a text: what the row is counted as that is none, "" of what is not counted.
+        name: name for `--layout`.
+        about: the product or data set, as text.
+        recognises: whether an object of a file has this layout: a function, or the fields that it has, see `shape`.
+        read: returns the conversations in the object.
+        message: for a file with one message per row, returns the message, with the id of its conversation under 'conversation';
+            or several messages; or a text, the kind under which a row without a message is counted, "" for an uncounted one.
             None: an object is read by `read`.
-        rows: of a file that is no JSON, the rows that its lines hold, each with the number of its line, from 1. Such a file is
-            read where the user names the layout.
-        marks: fields that tell it from others, for the error about an object of no layout.
-        joined_by: the field that says which rows are parts of one object, as a question and its answer in files of their own.
-        open_question: what has to be settled before such a file is read; "" where nothing has to.
+        rows: for a file that is not JSON, yields the rows in its lines, each with the number of its line, from 1. Such a file
+            is read if the user names the layout.
+        marks: characteristic fields, for the error about an object of no layout.
+        joined_by: field that joins the rows of one object, for example a question and its answer in separate files.
+        open_question: question that the user must settle before such a file is read; "" if there is none.
     """
 
     name: str
@@ -75,15 +74,15 @@ class Layout:
     open_question: str = ""
 
     def fits(self, value: Value) -> bool:
-        """Whether an object is of this layout."""
+        """Whether an object has this layout."""
         recognises = shape(self.recognises) if isinstance(self.recognises, str) else self.recognises
         try:
             return recognises(value)
         except (LookupError, TypeError, AttributeError):
-            return False  # a field is something else there
+            return False  # a field has another type there
 
     def conversations(self, value: Value, where: str) -> list[Logged]:
-        """Return the conversations that an object holds; an error of it begins with `where`."""
+        """Return the conversations in an object; its errors begin with `where`."""
         with self.reading(where):
             conversations = list(self.read(value))
             if not all(isinstance(one.messages, list) for one in conversations):
@@ -91,13 +90,13 @@ class Layout:
             return conversations
 
     def ask(self, where: str, named: str | None) -> None:
-        """Refuse an object whose layout leaves a question open, unless the user named the layout."""
+        """Raise an error for an object whose layout leaves a question open, unless the user named the layout."""
         if self.open_question and named is None:
             raise InputError(f"{where}: {self.open_question}.")
 
     @contextlib.contextmanager
     def reading(self, where: str) -> Iterator[None]:
-        """Say of an object that cannot be read where it is, and what it was taken for."""
+        """Add to an object's errors its location and its assumed layout."""
         try:
             yield
         except InputError as error:
@@ -110,7 +109,7 @@ class Layout:
 
 
 WHOLE = ("messages", "conversations", "conversation", "turns")
-"""Names of the messages of a conversation, where nothing else is known of it."""
+"""Field names of a conversation's messages in unknown layouts."""
 IDS = (
     "id", "conversation_id", "conversationId", "uuid", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
     "dialogue_id", "dialog_id", "conversation_hash", "trace_id", "traceId", "_id", "question_id",
@@ -118,19 +117,19 @@ IDS = (
 
 
 def at(value: Any, path: str) -> Any:
-    """Return what is at a path of names and dots; None where there is nothing."""
+    """Return the value at a path of names and dots; None if there is nothing."""
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def id_of(value: Value) -> object:
-    """Return the id of a conversation; None where it has none."""
+    """Return the id of a conversation; None if it has none."""
     return next((id for name in IDS if (id := value.get(name)) is not None and not (isinstance(id, str) and not id)), None)
 
 
 def listed(value: Any) -> list[Any] | None:
-    """Return the elements of a list, an array, or a cell that holds one as JSON; None of anything else."""
+    """Return the elements of a list, an array, or a cell that holds one as JSON; None for anything else."""
     value = parsed_cell(value.tolist() if hasattr(value, "tolist") else value)
     return list(value) if isinstance(value, (list, tuple)) else None
 
@@ -147,7 +146,7 @@ def required_list(values: Any, where: str, what: str) -> list[Any]:
 
 
 def list_at(value: Value, path: str) -> list[Any]:
-    """Return the elements of the list at a path; a TypeError says that there is none."""
+    """Return the elements of the list at a path; raise a TypeError if there is none."""
     if (elements := listed(at(value, path))) is None:
         raise TypeError
     return elements
@@ -156,9 +155,9 @@ def list_at(value: Value, path: str) -> list[Any]:
 def messages_at(
     path: str, *, id: str = "", fields: Fields = USUAL, each: Callable[[Any], Any] | None = None
 ) -> Callable[[Value], list[Logged]]:
-    """Return a reader of one conversation with its messages at `path`, and its id at `id` or where ids usually are.
+    """Return a reader of one conversation with its messages at `path`, and its id at `id` or in one of the usual fields.
 
-    `each` makes a usual message of each message of the list.
+    `each` converts an element of the list to a usual message.
     """
 
     def read(value: Value) -> list[Logged]:
@@ -172,7 +171,7 @@ def messages_at(
 
 
 def has(value: object, *names: str) -> bool:
-    """Whether a value is an object with fields of these names."""
+    """Whether a value is an object with all these fields."""
     return isinstance(value, Mapping) and value.keys() >= set(names)
 
 
@@ -181,10 +180,10 @@ _FIELD = re.compile(r'([^\s\[{"]+)(?:(\[)([^\]]*)\]|(\{)([^}]*)\}|(""))?')
 
 @functools.cache
 def shape(fields: str) -> Callable[[Value], bool]:
-    """Return what recognises an object by its fields.
+    """Return a function that recognises an object by its fields.
 
     `id a.b` are fields, or paths, that the object has; `a""` is a text; `a{b,c}` an object with these fields; `a[b,c]` a list
-    whose first element has these fields, `a[]` any list. A bar parts alternatives: `a b | c`.
+    whose first element has these fields, `a[]` any list. A bar separates alternatives: `a b | c`.
     """
 
     def holds(value: Value, path: str, is_list: str, of_list: str, is_object: str, of_object: str, is_text: str) -> bool:
@@ -202,7 +201,7 @@ def shape(fields: str) -> Callable[[Value], bool]:
 
 
 def plain(name: str, about: str, path: str, *of_messages: str, **settings: Any) -> Layout:
-    """Return a layout with the messages of one conversation at `path`, the first of which has fields of these names."""
+    """Return a layout with the messages of one conversation at `path`, the first of which has the fields `of_messages`."""
     return Layout(
         name=name, about=about, recognises=f"{path}[{','.join(of_messages)}]", read=messages_at(path, **settings),
         marks=(path.partition(".")[0], *of_messages),
@@ -210,13 +209,13 @@ def plain(name: str, about: str, path: str, *of_messages: str, **settings: Any) 
 
 
 def as_message(role: object, text: object, *unseen: str, **others: object) -> dict[str, Any]:
-    """Return a usual message of a text and of parts of these kinds, which are counted; without a text it is no turn."""
+    """Return a usual message with a text and parts of the kinds `unseen`, which are counted; without a text it is no turn."""
     parts = [*({"type": kind} for kind in unseen), *([{"type": "text", "text": text}] if text else [])]
     return {"role": role, "content": parts if unseen else text or None, **others}
 
 
 def plain_text(html: str) -> str:
-    r"""Return what a text with tags of HTML says.
+    r"""Return the plain text of HTML.
 
     Example:
         >>> plain_text("<p>Tea &amp; cake.</p><p>Or <b>rain</b>?</p>")
@@ -234,16 +233,16 @@ _HOLDERS = (
 
 
 def messages_of(value: Any, role: str) -> list[Any] | None:
-    """Return the messages that a request or an answer consists of; None where it is no chat.
+    """Return the messages of a request or an answer; None if it is no chat.
 
     Args:
-        value: a list of messages, a message, an object of an API that holds them, or, of an answer, its text.
-        role: of what is a text alone.
+        value: a list of messages, a message, an API's object that holds them or, for an answer, its text.
+        role: role of a value that is only a text.
     """
     if isinstance(value, str):
         parsed = parsed_cell(value)
         if isinstance(parsed, dict) or is_chat(parsed):
-            return messages_of(parsed, role) or [{"role": role, "content": value}]  # what was said may be JSON of its own
+            return messages_of(parsed, role) or [{"role": role, "content": value}]  # a text may itself be JSON
         value = parsed if isinstance(parsed, str) else value
         if role == USER and (marked := split_dialogue(value)) is not None:
             return marked if marked[-1]["content"] else marked[:-1]  # a template ends where the answer begins
@@ -252,7 +251,7 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
         return _of_list(elements, role)
     if not isinstance(value, Mapping):
         return None
-    if "kwargs" in value:  # a message as LangChain's dumpd writes it
+    if "kwargs" in value:  # a message written by LangChain's dumpd
         return [value]
     for name in ("chat_history", "history"):
         if (earlier := listed(value.get(name))) is not None:
@@ -270,7 +269,7 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
 
 
 def _of_list(elements: list[Any], role: str) -> list[Any] | None:
-    if elements and all(_is_pair(one) for one in elements):  # what Gradio calls a history
+    if elements and all(_is_pair(one) for one in elements):  # Gradio's history
         return alternating(text for pair in elements for text in pair)
     if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
         return messages_of(elements[0], role)
@@ -279,12 +278,12 @@ def _of_list(elements: list[Any], role: str) -> list[Any] | None:
 
 
 def _is_pair(value: Any) -> bool:
-    """Whether a value is a question with its answer."""
+    """Whether a value is a pair of question and answer."""
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and not is_role(value[0])
 
 
 def _held(name: str, value: Any, role: str) -> list[Any] | None:
-    """The messages that an API's object has under `name`."""
+    """Return the messages that an API's object has under `name`."""
     inner = listed(value)
     if inner is None or name not in ("choices", "candidates", "generations"):
         return messages_of(value, role)
@@ -297,9 +296,9 @@ def _held(name: str, value: Any, role: str) -> list[Any] | None:
 
 
 def exchange(request: Any, answer: Any, id: object) -> list[Logged]:
-    """Return the conversation of a request and its answer, of which the answer alone is scored.
+    """Return the conversation of a request and its answer, in which only the answer is scored.
 
-    An answer that begins with the request, as states of agents do, has it once.
+    An answer that repeats the request, as agents' states do, adds only what follows it.
     """
     before, answers = messages_of(request, USER), messages_of(answer, ASSISTANT)
     if before is None or answers is None:
@@ -321,7 +320,7 @@ def _content(message: Any) -> Any:
 
 
 def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, open_question: str = "") -> Layout:
-    """Return a layout of requests with their answers at these paths, of objects that have fields of the names `marks` too."""
+    """Return a layout of requests and answers at these paths, for objects that also have the fields `marks`."""
 
     def read(value: Value) -> list[Logged]:
         if at(value, answer) is None:
@@ -336,7 +335,7 @@ def exchange_at(name: str, about: str, request: str, answer: str, *marks: str, o
 
 
 def is_chat(value: Any) -> bool:
-    """Whether a value is a message, a list of messages, or an object of an API that holds some."""
+    """Whether a value is a message, a list of messages, or an API's object that holds some."""
     value = parsed_cell(value)
     if isinstance(value, list):
         return bool(value) and (
@@ -352,12 +351,12 @@ def is_chat(value: Any) -> bool:
 
 
 def ask_who(name: str, about: str, who: str = "each message but the first is scored") -> str:
-    """Return the question that a chat of people leaves open."""
+    """Return the question that a chat between people leaves open."""
     return f"is a chat of people ({about}). Read it by --layout {name}: {who}"
 
 
 def texts(name: str, about: str, question: str, answer: str, *marks: str, more: str = "") -> Layout:
-    """Return a layout of rows with a question and an answer that are texts; `more` is a second part of the question."""
+    """Return a layout of rows with a question and an answer as texts; `more` is a second part of the question."""
 
     def read(value: Value) -> list[Logged]:
         questions = [text for field in (question, more) if field and (text := value.get(field))]

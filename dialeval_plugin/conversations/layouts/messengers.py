@@ -1,4 +1,4 @@
-"""Chats of people: nobody in them is known to be an assistant, so that most are read where the user names their layout.
+"""Layouts of chats between people: none of them is known to be an assistant, so the user must name most of these layouts.
 
 They follow published schemas and readers, without a file of the product at hand: Discord Tyrrrz/DiscordChatExporter, Telegram
 telegramdesktop/tdesktop, Meta MasterScrat/Chatistics, Slack its API's `conversations.history`, Signal AsamK/signal-cli and
@@ -18,7 +18,7 @@ from .layout import Layout, Logged, Value, as_message, ask_who, at, has, message
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
 _SERVICE: dict[str, Any] = {"role": "service"}
-"""A message that says who came and went, which is counted and not said."""
+"""A message about people who joined or left, which is counted and is no turn."""
 _TELEGRAM = {
     "personal_chat", "bot_chat", "saved_messages", "private_group", "private_supergroup", "public_supergroup",
     "private_channel", "public_channel",
@@ -54,7 +54,7 @@ def _telegram_message(message: Any, chat: Value) -> Any:
 
 
 def _whatsapp_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
-    """The messages of WhatsApp's text, each with the line on which it begins; further lines are of the same message."""
+    """Yield the messages of WhatsApp's text, each with its first line; further lines belong to the same message."""
     begun: tuple[int, dict[str, str | None]] | None = None
     for number, given in enumerate(lines, start=1):
         line = given.rstrip("\r\n").translate(_DIRECTION_MARKS)
@@ -110,7 +110,7 @@ def _meta_message(message: Any) -> Any:
 
 
 def _decoded(text: str) -> str:
-    """A text as it was: Meta writes each byte of its UTF-8 as a letter of Latin-1."""
+    """Return a text in its original encoding: Meta writes each byte of its UTF-8 as a character of Latin-1."""
     try:
         return text.encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -142,7 +142,7 @@ def _imessage(value: Value) -> Value:
 
 
 def _of_people(name: str, about: str, recognises: Callable[[Value], bool] | str, who: str = "", **others: Any) -> Layout:
-    """A layout of a chat in which nobody is known to be an assistant, so that the user has to name it."""
+    """Return the layout of a chat without a known assistant, which the user must name."""
     question = ask_who(name, about, who) if who else ask_who(name, about)
     return Layout(name, about, recognises, **others, open_question=question)
 

@@ -1,9 +1,9 @@
-"""Platforms of chatbots and of customer service: what their trackers, transcripts and tickets look like.
+"""Layouts of chatbot and customer service platforms: trackers, transcripts and tickets.
 
 Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. The others follow the documentation of each API,
 without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
-(conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere
-(chat v1).
+(conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere (chat
+v1).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .layout import Layout, Logged, Value, as_message, at, has, id_of, list_at, 
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _RELAYED = {"role": "event"}
-"""A message of no side: somebody joined, a wait, a change of state."""
+"""A message of neither side: somebody joined, a wait, a change of state."""
 
 
 def _rasa(value: Value) -> list[Logged]:
@@ -26,7 +26,7 @@ def _rasa(value: Value) -> list[Logged]:
         kind = event["event"]
         if kind in ("session_started", "restart"):
             sessions.append([])
-        elif kind == "rewind":  # what the user said last is taken back, with what followed
+        elif kind == "rewind":  # takes back the user's last message and everything after it
             while sessions[-1] and sessions[-1].pop()["role"] != USER:
                 pass
         elif kind in ("user", "bot"):
@@ -104,7 +104,7 @@ def _intercom_part(part: Any) -> Any:
 
 def _zendesk(value: Value) -> list[Logged]:
     ticket = value.get("ticket") or value
-    asks = ticket.get("requester_id", value["comments"][0]["author_id"])  # who wrote the ticket wrote its first comment
+    asks = ticket.get("requester_id", value["comments"][0]["author_id"])  # the author of the ticket wrote its first comment
 
     def message(comment: Any) -> Any:
         role = "note" if comment.get("public") is False else "customer" if comment["author_id"] == asks else "agent"
@@ -128,7 +128,7 @@ def _twilio(value: Value) -> Value:
 def _cohere(value: Value) -> list[Logged]:
     asked = [as_message(USER, value["message"])] if value.get("message") else []
     answer = at(value, "response.text") or value.get("text")
-    answered = [as_message(ASSISTANT, answer)] if asked and answer else []  # without a message the history has the answer too
+    answered = [as_message(ASSISTANT, answer)] if asked and answer else []  # otherwise it is in the history
     prompt = [as_message(SYSTEM, value["preamble"])] if value.get("preamble") else []
     messages = [*prompt, *list_at(value, "chat_history"), *asked, *answered]
     return [Logged(messages, id_of(value), len(messages) - 1 if answered else 0)]

@@ -1,4 +1,4 @@
-"""Traces and logs of requests to language models, as observability tools and proxies keep them.
+"""Layouts of traces and logs of requests to language models, written by observability tools and proxies.
 
 Schemas: open-telemetry/semantic-conventions (gen-ai), Arize-ai/openinference (semantic_conventions.md), traceloop/openllmetry,
 langchain-ai/langsmith-sdk, langfuse/langfuse, mlflow/mlflow, wandb/weave, Helicone/helicone, BerriAI/litellm, Portkey,
@@ -25,7 +25,7 @@ _SPAN_IDS = ("span_id", "spanId", "context.span_id")
 
 
 def _nested(attributes: Any) -> Any:
-    """Attributes as a tree, whose names are paths with dots, as `llm.input_messages.0.message.role`; lists of OTLP too."""
+    """Return attributes as a tree, split at the dots of names such as `llm.input_messages.0.message.role`; also OTLP lists."""
     if isinstance(attributes, list):  # OTLP: [{"key": ..., "value": {"stringValue": ...}}]
         attributes = {one["key"]: _otlp(one.get("value")) for one in attributes if isinstance(one, Mapping) and "key" in one}
     tree: dict[str, Any] = {}
@@ -53,7 +53,7 @@ def _otlp(value: Any) -> Any:
 
 
 def _lists(tree: Any) -> Any:
-    """The tree with a list where the names are the numbers of its elements."""
+    """Return the tree with lists in place of objects whose names are the numbers of elements."""
     if not isinstance(tree, dict):
         return tree
     if tree and all(name.isdecimal() for name in tree):
@@ -66,7 +66,7 @@ def _attributes(value: Value) -> Any:
 
 
 def _messages(value: Any) -> Any:
-    """Messages of OpenInference as others have them; any other value as it is."""
+    """Return messages of OpenInference in the usual form; other values unchanged."""
     if not isinstance(value := parsed_cell(value), list):
         return value
     messages = [one.get("message", one) if isinstance(one, Mapping) else one for one in map(_nested_message, value)]
@@ -82,7 +82,7 @@ def _nested_message(message: Any) -> Any:
 
 
 def _pair(attributes: Any) -> tuple[Any, Any] | None:
-    """The request and the answer among attributes."""
+    """Return the request and the answer among attributes."""
     for request, answer in ((at(attributes, first), at(attributes, second)) for first, second in _SPANS):
         if request is not None and answer is not None:
             return _messages(request), _messages(answer)
@@ -90,7 +90,7 @@ def _pair(attributes: Any) -> tuple[Any, Any] | None:
 
 
 def _of_events(events: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """The request and the answer that events of a span hold, each a message, or the one with all."""
+    """Return the request and the answer from a span's events, each event being one message, or one event holding all."""
     request: list[Any] = []
     answer: list[Any] = []
     for event in events:
@@ -127,7 +127,7 @@ def _span(value: Value) -> Logged:
 
 
 def _is_span(value: Value) -> bool:
-    """Whether an object is a span of any kind, or has attributes or events that hold a request and its answer."""
+    """Whether an object is a span of any kind, or has attributes or events with a request and its answer."""
     has_id = any(name in value or at(value, name) is not None for name in _SPAN_IDS)
     if has_id and value.keys() & {"attributes", "events"}:
         return True
@@ -145,7 +145,7 @@ def _otlp_spans(value: Value) -> Iterator[Logged]:
 
 
 def _otlp_events(value: Value) -> Iterator[Logged]:
-    """Spans whose messages are events of a log of their own."""
+    """Yield conversations of spans whose messages are events of a separate log."""
     spans: dict[Any, list[Any]] = {}
     for resource in value["resourceLogs"]:
         for scope in resource.get("scopeLogs") or ():
@@ -168,7 +168,7 @@ def _mlflow(value: Value) -> list[Logged]:
 
 
 def _openrouter(value: Value) -> list[Logged]:
-    """Messages and what they hold are kept apart, and a message has an item of its reasoning too."""
+    """Return conversations of an export in which messages and their contents are separate, and reasoning has its own item."""
     messages = []
     for message in value["messages"].values():
         for item in message.get("items") or ():
