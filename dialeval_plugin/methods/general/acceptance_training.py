@@ -1,8 +1,8 @@
-"""Acceptance, learnt from logs of chats that nobody has rated: who is answered with a repair was not understood.
+"""Acceptance, learnt from unrated logs of chats: a turn that is answered with a repair was not understood.
 
-"What?", "That makes no sense" and "I just told you that" are repairs (Schegloff, Jefferson & Sacks 1977), feedback that a log
-has for nothing (Hancock et al. 2019). A logistic regression tells by the vector of the chatbot's turn alone whether one comes
-next.
+"What?", "That makes no sense" and "I just told you that" are repairs (Schegloff, Jefferson & Sacks 1977), free feedback in
+every log (Hancock et al. 2019). A logistic regression predicts from the vector of the chatbot's turn alone whether a repair
+follows.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ from .scorer import GeneralScorer
 logger = logging.getLogger(__name__)
 
 N_ACCEPTED = 3
-"""Accepted responses that are learnt from for each one that is answered with a repair."""
+"""Number of accepted responses per response that is answered with a repair."""
 MIN_REPAIRS = 20
 STRENGTH = 3e-4
-"""Inverse of the penalty of a squared weight, on standardised vectors. Chosen on ratings of other responses, where 1e-4 to 3e-2
+"""Inverse of the penalty of squared weights, on standardised vectors. Chosen on ratings of other responses, where 1e-4 to 3e-2
 make little difference (reproduction/general/results.md)."""
 N_FOLDS = 5
-"""Parts of the conversations, each of which is held out once for the record's area under the ROC curve."""
+"""Number of parts of the conversations, each held out once for the recorded area under the ROC curve."""
 
 _REPAIR = re.compile(
     "|".join(
         (
-            # Nothing but a question word.
+            # A question word alone.
             r"^\W*(?:what|huh|pardon|sorry|wut|eh|hm+|excuse me|who|why)\s*[?!.]*$",
-            # What was said is not understood, or makes no sense.
+            # The turn is not understood, or makes no sense.
             r"\bhuh\b|what do (?:you|u) mean|what are (?:you|u) (?:talking|saying)|confus",
             r"do(?:n['’]?t| not) (?:understand|get it|follow)",
             r"mak(?:e|es|ing) (?:no|any|little) sense|n['’]?t make (?:any )?sense|nonsense|weird|strange",
-            # It was said before, or was not what was asked for.
+            # It repeats an earlier turn, or ignores the request.
             r"(?:you|u|i) (?:already|just) (?:said|told|asked|answered|did)|repeat|again\?",
             r"not what|n['’]?t answer|answer (?:my|the|me)|did(?:n['’]?t| not) ask",
             r"(?:any|no|some)thing to do with|random|off.?topic|chang(?:e|ing) the (?:subject|topic)",
-            # It is wrong, or contradicts what was said.
+            # It is wrong, or contradicts an earlier turn.
             r"not true|that['’]?s not|you['’]?re wrong|contradict|you said|(?:thought|but) you (?:said|were|are)",
-            # The speaker is taken for a machine, or insulted.
+            # The speaker is called a machine, or insulted.
             r"(?:are (?:you|u)|you['’]?re) (?:an? )?(?:real|human|bot|robot|drunk|ok|okay|stupid|dumb|crazy|broken)\b",
             r"\bwtf\b|stupid|idiot|dumb",
         )
@@ -78,15 +78,15 @@ class AnsweredTurn(NamedTuple):
 
     response: str
     is_accepted: bool
-    """Whether the answer is no repair."""
+    """Whether the answer is not a repair."""
     conversation: str
     """Names of the log and of the conversation."""
 
 
 def is_clarification_request(text: str) -> bool:
-    """Whether a person's turn asks back, complains, or says that the turn before it was repeated, wrong or off the topic.
+    """Whether a person's turn asks back, complains, or calls the turn before it repeated, wrong or off the topic.
 
-    Found by English phrases. Many of what it finds are none, and it finds few of all: it is good for averages over thousands.
+    English phrases decide. Precision and recall are low, so that only averages over thousands of turns are useful.
 
     Example:
         >>> [is_clarification_request(text) for text in ("What?", "I just told you that.", "What a nice day!")]
@@ -96,7 +96,7 @@ def is_clarification_request(text: str) -> bool:
 
 
 def answered_turns(log: str, conversations: Sequence[Conversation]) -> list[AnsweredTurn]:
-    """Return every turn of an assistant that a user's turn follows, blank ones left out."""
+    """Return every turn of an assistant that a user's turn follows, without blank turns."""
     return [
         AnsweredTurn(turn.text, not is_clarification_request(answer.text), f"{log} {one.id}")
         for one in conversations
@@ -106,7 +106,7 @@ def answered_turns(log: str, conversations: Sequence[Conversation]) -> list[Answ
 
 
 def sampled(answered: Sequence[AnsweredTurn], seed: str) -> list[AnsweredTurn]:
-    """Return all turns that were answered with a repair, and of the others `N_ACCEPTED` times as many, in a seeded order."""
+    """Return all turns answered with a repair, and `N_ACCEPTED` times as many others, in a seeded order."""
     repaired = [one for one in answered if not one.is_accepted]
     accepted = [one for one in answered if one.is_accepted]
     generator = random.Random(seed)
@@ -121,8 +121,9 @@ def learn(
     """Fit the regression on the turns of logs by name; `embed` returns the encoder's vectors of responses, (n, width).
 
     Raises:
-        InputError: fewer than `MIN_REPAIRS` turns of an assistant, or all, were answered by a user with a repair, or in fewer
-            than `N_FOLDS` conversations.
+        InputError: fewer than `MIN_REPAIRS` turns of an assistant are answered with a repair, or fewer with another turn, or
+        the
+            repairs are in fewer than `N_FOLDS` conversations.
     """
     answered = {name: answered_turns(name, conversations) for name, conversations in logs.items()}
     turns = [one for name, of_log in answered.items() for one in sampled(of_log, f"{seed} {name}")]
@@ -159,7 +160,7 @@ def learn(
 
 
 def read_logs(paths: Sequence[Path], reported: Mapping[str, Sequence[Item]]) -> dict[str, list[Conversation]]:
-    """Read the conversations of files, or of folders of them, by name; those that will be reported on are left out.
+    """Read the conversations of files or folders, by name, without those that are reported on.
 
     Raises:
         InputError: a file is malformed, or two have one name.
@@ -185,12 +186,12 @@ def teach_acceptance(
     seed: int = 13,
     device: str | None = None,
 ) -> Acceptance:
-    """Write a copy of a general evaluator that has learnt acceptance of logs by name.
+    """Write a copy of a general evaluator with acceptance learnt from logs by name.
 
-    The copy has no table of percentiles, no golden scores and no card, since its scores are others.
+    The copy has no table of percentiles, golden scores or card, since its scores differ.
 
     Raises:
-        InputError: `output` is something else, or too little can be learnt, see `learn`; nothing is written then.
+        InputError: `output` is something else, or `learn` has too little data; nothing is written.
     """
     ignored = shutil.ignore_patterns(".*", "README*", EXPORTS, *METADATA_FILES)
     with sole_process(output), unfinished(output) as copy:

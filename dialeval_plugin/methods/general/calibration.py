@@ -1,6 +1,6 @@
-"""What is fitted after training, on validation dialogues: calibration, mixing and coherence, and how well each recognises what.
+"""Fits on validation dialogues after training: calibration, mixing and coherence, and the figures of each.
 
-Half of the validation dialogues fit the weights and the other half gives the figures. Neither holds a human rating.
+Half of the validation dialogues fit the weights, the other half gives the figures; neither has human ratings.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from .signals import DIALOGUE_NEGATIVES, HEADS, NEGATIVES, QUALITIES, CorpusSign
 REAL = "real"
 MIXTURE = "general"
 LONGEST_DIALOGUE = 12
-"""Turns of a validation dialogue that are read."""
+"""Number of turns of a validation dialogue that are read."""
 RELEVANCE_WEIGHT = 0.6
-"""Of the log odds of relevance in the main score, beside what is fitted for the heads. Chosen on ratings of responses outside
-the reported sets (reproduction/general/results.md): chatbots miss the topic more often than texts spoiled by rule do."""
+"""Weight of the log odds of relevance in the main score, before rescaling. Chosen on ratings of responses outside the reported
+sets (reproduction/general/results.md): chatbots leave the topic more often than texts corrupted by rules do."""
 _PLAIN_HEADS = HEADS[:-1]
 _IRRELEVANT = ("random",)
-"""Wrong texts that relevance is calibrated on: of the others many are about what the context is about."""
+"""Kinds of wrong texts for the calibration of relevance; many of the other kinds keep the context's topic."""
 _WINDOW = 2048
 
 
@@ -56,7 +56,7 @@ class ValidationRow(NamedTuple):
 
 
 class ValidationDialogue(NamedTuple):
-    """A dialogue in its order, or spoiled."""
+    """A dialogue in its original order, or corrupted."""
 
     turns: tuple[str, ...]
     kind: str
@@ -64,25 +64,25 @@ class ValidationDialogue(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Weights, and the figures of the other half of the dialogues."""
+    """Weights fitted on one half of the dialogues, and figures of the other half."""
 
     mixing: Mixing
     coherence: CoherenceWeights
     figures: dict[str, dict[str, float | None]]
-    """Area under the ROC curve, in [0, 1], of each head and the mixture against each kind of wrong text; None without any."""
+    """Area under the ROC curve, in [0, 1], of each head and the mixture against each kind of wrong text; None if undefined."""
     n_rows: dict[str, int]
-    """Validation rows by kind, of both halves."""
+    """Number of validation rows by kind, in both halves."""
 
 
 def _fitting_half(corpora: Mapping[str, Sequence[Pair]], seed: int) -> frozenset[str]:
-    """Keys of every second dialogue in a seeded order, which fit the weights; copies have one key and so stay together."""
+    """Keys of half of the dialogues, in a seeded order, for fitting the weights; copies share a key and stay together."""
     keys = list(dict.fromkeys(pair.conversation.key for pairs in corpora.values() for pair in pairs))
     random.Random(f"{seed} halves").shuffle(keys)
     return frozenset(keys[::2])
 
 
 def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, seed: int) -> list[ValidationRow]:
-    """Draw pairs, at most `max_pairs` and the same number of each corpus, with one wrong text of every kind that a pair has."""
+    """Draw at most `max_pairs` pairs, the same number per corpus, each with one wrong text of every kind that exists for it."""
     rows: list[ValidationRow] = []
     kinds = [kind for head in _PLAIN_HEADS for kind in NEGATIVES[head]]
     fitting = _fitting_half(corpora, seed)
@@ -104,7 +104,7 @@ def validation_rows(corpora: Mapping[str, Sequence[Pair]], *, max_pairs: int, se
 def validation_dialogues(
     conversations: Sequence[Conversation], corpora: Mapping[str, Sequence[Pair]], *, max_dialogues: int, seed: int
 ) -> list[ValidationDialogue]:
-    """Draw dialogues of four turns and more, each in its order and spoiled in both ways, with turns out of `corpora`."""
+    """Draw dialogues of at least four turns, each in its order and corrupted in both ways, with turns from `corpora`."""
     long = [item for item in conversations if len(item.turns) >= 4]
     generator = random.Random(f"{seed} dialogues")
     signals = {corpus: CorpusSignals(pairs) for corpus, pairs in corpora.items()}
@@ -125,7 +125,7 @@ def validation_dialogues(
 def fit_on_validation(
     model: GeneralModel, conversations: Sequence[Conversation], recipe: GeneralRecipe, seed: int, *, progress: bool = False
 ) -> Fitted:
-    """`fit` on what is drawn of some conversations."""
+    """Run `fit` on rows and dialogues drawn from conversations."""
     pairs = by_corpus(conversations)
     return fit(
         model,
@@ -144,10 +144,10 @@ def fit(
 ) -> Fitted:
     """Calibrate the model in place and fit the weights of mixing and coherence.
 
-    - Each quality's experts are blended by a logistic regression of the real response against an equal mixture of the wrong
-      texts that it is there for. Its log odds are then those of even chances.
+    - Each quality's experts are blended by a logistic regression of real responses against an equal mixture of its kinds of
+      wrong texts. The log odds thus assume even chances.
     - The qualities are mixed, see `fit_mixing`.
-    - Coherence is a logistic regression of original against spoiled dialogues on mean, lowest and last fit of their turns.
+    - Coherence is a logistic regression of original against corrupted dialogues on mean, lowest and last fit of their turns.
     """
     kinds = np.array([row.kind for row in rows])
     fitted = np.array([row.is_fitted for row in rows], dtype=bool)
@@ -174,7 +174,7 @@ def fit(
 
 
 def judge(model: GeneralModel, triples: Sequence[GeneralInput], *, progress: bool = False) -> GeneralJudgement:
-    """Judge any number of triples, in windows, so that memory does not grow with them."""
+    """Judge any number of triples, in windows that bound memory."""
     starts = Progress(range(0, len(triples), _WINDOW), "validation", unit="window", disable=not progress)
     parts = [model.judge(triples[start : start + _WINDOW]) for start in starts]
     return GeneralJudgement(
@@ -187,7 +187,7 @@ def judge(model: GeneralModel, triples: Sequence[GeneralInput], *, progress: boo
 
 
 def _calibrated(model: GeneralModel, name: str, experts: FloatArray, kinds: np.ndarray, chosen: np.ndarray) -> FloatArray:
-    """Fit the blend of a quality's experts on the chosen rows, where both sides are among them, and return its log odds."""
+    """Fit the blend of a quality's experts on the chosen rows, if they have both classes, and return its log odds."""
     used = chosen & ~np.isnan(experts).any(axis=1)
     blend = model.head.blend[name]
     if len(set(kinds[used] == REAL)) == 2:
@@ -206,10 +206,10 @@ def fit_mixing(
 ) -> Mixing:
     """Fit the weights of the main score on the `fitted` rows: real responses against an equal mixture of all wrong texts.
 
-    The heads' weights are those of a logistic regression. Relevance has `RELEVANCE_WEIGHT` beside them, after which all are
-    scaled by another regression, so that the score stays a probability.
+    The heads' weights come from a logistic regression. `RELEVANCE_WEIGHT` is added to them, and a second regression rescales
+    all weights, so that the score remains a probability.
 
-    Log odds are of shape (n,) by quality, NaN in `knowledge` where a response has no facts; `kinds` as in `ValidationRow`.
+    Log odds are of shape (n,) by quality, NaN in `knowledge` for responses without facts; `kinds` as in `ValidationRow`.
     """
     rows_with_facts = fitted & ~np.isnan(log_odds["knowledge"])
     has_wrong_facts = "knowledge" in qualities and bool((kinds[rows_with_facts] == "other_facts").any())
@@ -234,7 +234,7 @@ def fit_mixing(
 def _fit_coherence(
     model: GeneralModel, dialogues: Sequence[ValidationDialogue]
 ) -> tuple[CoherenceWeights, dict[str, float | None]]:
-    """Where no validation dialogue is long enough, coherence stays at the mean of the turns' fit."""
+    """Fit the weights of coherence; without validation dialogues it is the mean of the turns' fit."""
     start = {"mean": 1.0, "lowest": 0.0, "last": 0.0}
     fitted = np.array([row.is_fitted for row in dialogues], dtype=bool)
     kinds = np.array([row.kind for row in dialogues])
@@ -252,7 +252,7 @@ def _fit_coherence(
 def areas(values: FloatArray, kinds: np.ndarray, rows: np.ndarray) -> dict[str, float | None]:
     """Return the area under the ROC curve of real responses against each kind of wrong text, in [0, 1]; None without any.
 
-    Of `values`, which are higher where a response looks real and NaN where there is none, those of `rows` count.
+    Only `values` of `rows` count; they are higher for real responses, and NaN if missing.
     """
     rows = rows & ~np.isnan(values)
     real = values[rows & (kinds == REAL)]
@@ -261,7 +261,7 @@ def areas(values: FloatArray, kinds: np.ndarray, rows: np.ndarray) -> dict[str, 
 
 
 def _area(real: FloatArray, wrong: FloatArray) -> float | None:
-    """How often a real one has the higher value than a wrong one, ties by half; None where one side is missing."""
+    """Probability that a real value is higher than a wrong one, ties counted as half; None if either side is empty."""
     if not len(real) or not len(wrong):
         return None
     return float(roc_auc_score([1] * len(real) + [0] * len(wrong), np.concatenate([real, wrong])))

@@ -1,4 +1,4 @@
-"""What the evaluator is trained on: conversations, and the next turns in them."""
+"""Training data of the evaluator: conversations, and the responses in them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One dialogue of a corpus. It has two turns or more, and none is blank; `conversation` sees to that."""
+    """A dialogue of a corpus with at least two turns, none of them blank (ensured by `conversation`)."""
 
     corpus: str
     turns: tuple[str, ...]
     facts: tuple[tuple[str, ...], ...] = ()
-    """For each turn what its speaker may draw on (persona, knowledge); nothing for a corpus without facts."""
+    """Facts that the speaker of each turn may use (persona, knowledge); empty for a corpus without facts."""
     misleading: tuple[str, ...] = ()
-    """Responses that people wrote to look right in the last turn's place; few corpora have them."""
+    """Responses that people wrote to look right as the last turn; few corpora have them."""
     key: str = field(init=False)
-    """Of its opening, by `identity.opening_key`."""
+    """Key of the opening, by `identity.opening_key`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", opening_key(self.turns))
@@ -39,28 +39,28 @@ class Pair(NamedTuple):
 
     conversation: Conversation
     place: int
-    """Of the response among the turns, 1 or more."""
+    """Index of the response among the turns, at least 1."""
 
     @property
     def context(self) -> tuple[str, ...]:
-        """The turns before it."""
+        """Turns before the response."""
         return self.conversation.turns[: self.place]
 
     @property
     def response(self) -> str:
-        """The turn itself."""
+        """Text of the response."""
         return self.conversation.turns[self.place]
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What its speaker may draw on."""
+        """Facts that the response's speaker may use."""
         return self.conversation.facts[self.place] if self.conversation.facts else ()
 
 
 def conversation(
     corpus: str, turns: Sequence[str], facts: Sequence[Sequence[str]] = (), misleading: Sequence[str] = ()
 ) -> Conversation | None:
-    """Return a conversation without its blank turns, or None where fewer than two are left; facts are for each turn or none."""
+    """Return a conversation without blank turns, None if fewer than two remain; facts are given for each turn or not at all."""
     if facts and len(facts) != len(turns):
         raise InputError(
             f"{corpus}: a dialogue has {len(turns)} turns and {len(facts)} lists of facts. Give one for each turn."
@@ -77,9 +77,9 @@ def conversation(
 
 
 def read_conversations(sources: Sequence[str], reported: LeakIndex, left_out: dict[str, int]) -> list[Conversation]:
-    """Read corpora, each named NAME=FILE or FILE; dialogues that will be reported on are counted in `left_out`, by corpus.
+    """Read corpora, each named NAME=FILE or FILE, without dialogues that are reported on; `left_out` counts these by corpus.
 
-    Dialogues that name a chatbot are left out too: its turns are no examples of right ones. Of DailyDialog++ each positive
+    Dialogues that name a chatbot are left out too: its turns are no examples of right ones. In DailyDialog++ each positive
     response ends a conversation.
 
     Raises:
@@ -107,7 +107,7 @@ def read_conversations(sources: Sequence[str], reported: LeakIndex, left_out: di
 
 
 def by_corpus(conversations: Iterable[Conversation]) -> dict[str, list[Pair]]:
-    """Return the distinct pairs of each corpus, in their order: dialogues that share turns give each response once."""
+    """Return the distinct pairs of each corpus in order; a response that several dialogues share occurs once."""
     corpora: dict[str, dict[tuple[str, ...], Pair]] = {}
     for item in conversations:
         pairs = corpora.setdefault(item.corpus, {})
@@ -119,15 +119,15 @@ def by_corpus(conversations: Iterable[Conversation]) -> dict[str, list[Pair]]:
 
 
 class GeneralSources(NamedTuple):
-    """Dialogues by their use; those that will be reported on are left out before."""
+    """Dialogues by their use, without those that are reported on."""
 
     training: Sequence[Conversation]
     validation: Sequence[Conversation] = ()
-    """Fit the weights of calibration, mixing and coherence; without them a share of each corpus does."""
+    """Dialogues that fit the weights of calibration, mixing and coherence; if there are none, a share of each corpus."""
 
 
 def split(sources: GeneralSources, *, fraction: float, seed: int) -> GeneralSources:
-    """Keep validation dialogues out of training; without any set a share of each corpus aside, see `split_by_dialogue`."""
+    """Remove validation dialogues from training; if there are none, set aside a share of each corpus (`split_by_dialogue`)."""
     parts = split_by_dialogue(
         sources.training,
         sources.validation or None,

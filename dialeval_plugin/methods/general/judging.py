@@ -1,7 +1,7 @@
-"""How the general evaluator judges responses, whatever runs its model.
+"""Judgement of responses by the general evaluator, independent of the runtime.
 
-On disk a model is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `HEAD_FILE` and what
-`ModelFolder` writes; `general.json` holds configuration, mixing and what validation gave.
+A model on disk is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `HEAD_FILE` and the files of
+`ModelFolder`; `general.json` has the configuration, the mixing weights and the results of validation.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ GeneralInput: TypeAlias = tuple[tuple[str, ...], str, tuple[str, ...]]
 """Context, response and facts; context and facts may be empty."""
 
 TOKENS_CUT = ("context_tokens_cut", "response_tokens_cut", "fact_tokens_cut")
-"""What is counted of the three texts of a triple."""
+"""Columns that count the unread tokens of the three texts of a triple."""
 
 RESPONSE_FEATURES = FEATURES.index("shared_rarity")
-"""So many of the features, the first ones, look at the response alone."""
+"""Number of features, the first ones, that depend on the response alone."""
 
 EXPERTS: Mapping[str, tuple[str, ...]] = {
     "relevance": ("centred cosine",),
@@ -41,18 +41,18 @@ EXPERTS: Mapping[str, tuple[str, ...]] = {
     "specificity": ("vectors", "words"),
     "knowledge": ("vectors", "words"),
 }
-"""What each quality blends: log odds from vectors, log odds from counted words, the scaled cosine of the ranking loss, and the
-cosine of context and robust part after what all contexts, or all responses, have in common is taken off."""
+"""Experts that each quality blends: log odds from vectors, log odds from counted words, the scaled cosine of the ranking loss,
+and the cosine of context and robust part after subtraction of the mean direction of all contexts, or of all responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneralConfig:
-    """What moves a score, apart from the weights; facts are cut to the length of contexts.
+    """Settings that affect a score, in addition to the weights; facts are truncated to the length of contexts.
 
     Attributes:
-        max_response_tokens: of a part of a response.
-        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
-        has_knowledge: whether some training corpus had facts, so that the head `knowledge` has learnt something.
+        max_response_tokens: length of a part of a response.
+        max_response_windows: largest number of parts of a response that are judged; a short response has one part.
+        has_knowledge: whether a training corpus had facts, so that the head `knowledge` is trained.
     """
 
     recipe: str = "general"
@@ -63,30 +63,28 @@ class GeneralConfig:
 
 
 class GeneralJudgement(NamedTuple):
-    """What the model says of n triples."""
+    """The model's judgement of n triples."""
 
     experts: dict[str, np.ndarray]
-    """What is blended to log odds, by quality, of shape (n, number of its experts), means over a response's parts; NaN where a
-    triple has no facts."""
+    """Experts by quality, of shape (n, number of experts): log odds or cosines, means over a response's parts; NaN without
+    facts."""
     log_odds: dict[str, np.ndarray]
-    """The same blended, of shape (n,): the mean of the parts' mean and of the worst part's. With those of
-    `ACCEPTANCE` where it was learnt."""
+    """Blended log odds, of shape (n,): the mean of the parts' mean and the worst part; with `ACCEPTANCE` if it was learnt."""
     cosine: np.ndarray
-    """Of context and robust part, in [-1, 1], of shape (n,), the mean over a response's parts."""
+    """Cosine of context and robust part, in [-1, 1], of shape (n,), the mean over a response's parts."""
     novelty: np.ndarray
-    """Share of the response that was not said shortly before, in [0, 1], of shape (n,)."""
+    """Share of the response that does not repeat recent turns, in [0, 1], of shape (n,)."""
     tokens_cut: dict[str, np.ndarray]
-    """By `TOKENS_CUT`: how many of the context's oldest tokens, of those at the response's end and of the facts' first ones did
-    not fit."""
+    """Numbers of tokens not read, by `TOKENS_CUT`: the context's oldest, the response's last and the facts' first."""
 
 
 class GeneralJudge:
-    """Reads texts, has a runtime embed them, and compares.
+    """Tokenises texts, embeds them with a runtime, and compares them.
 
     Args:
-        runtime: of an encoder and a `GeneralHead`.
-        config: of the model.
-        acceptance: what was learnt beside it, if anything.
+        runtime: encoder and `GeneralHead`.
+        config: settings of the model.
+        acceptance: the function learnt from logs, if any.
     """
 
     def __init__(self, runtime: Runtime, config: GeneralConfig, acceptance: Acceptance | None = None) -> None:
@@ -97,9 +95,9 @@ class GeneralJudge:
         self.contexts = VectorCache(runtime)
 
     def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
-        """Embed turns, each as the only one of a context and as a response, of which the first part is read."""
+        """Embed turns, each both as the only turn of a context and as a response, of which the first part is read."""
         contexts, responses = self.texts.contexts([(text,) for text in texts]), self.texts.counted_responses(texts)
-        # Of a short turn both are the same tokens.
+        # A short turn has the same tokens in both roles.
         ids = [tuple(text.ids) for text in (*contexts, *responses)]
         distinct = numbered(ids)
         vectors = self.runtime.embed(list(distinct))[[distinct[row] for row in ids]]
@@ -115,14 +113,14 @@ class GeneralJudge:
         )
 
     def embedded_responses(self, texts: Sequence[str]) -> VectorArray:
-        """Return the encoder's vectors of the first parts of responses, (n, width)."""
+        """Return the encoder's vectors of the responses' first parts, (n, width)."""
         return self.runtime.embed([response.ids for response in self.texts.counted_responses(texts)])
 
     def judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
         """Judge responses; each distinct context, part of a response and fact set is embedded once, in one pass.
 
-        Each part of a long response is judged after the whole context. Of a context whose last turn does not fit, that turn
-        alone is read, in parts, and the response is judged after the part that it fits best.
+        Each part of a long response is judged given the whole context. If the last turn of a context is too long, only that
+        turn is read, in parts, and the response is judged given the part that it fits best.
         """
         parted = [self.texts.parts_of_turn(context[-1]) if context else TurnParts([""], 0) for context, _, _ in triples]
         if all(len(parts.texts) == 1 for parts in parted):
@@ -146,14 +144,14 @@ class GeneralJudge:
         )
 
     def _n_unread(self, triple: GeneralInput, parted: TurnParts, n_cut: int) -> int:
-        """How many tokens of a context are not read, of which so many did not fit where its last turn did."""
+        """Number of tokens of a context that are not read; `n_cut` if its last turn is not split into parts."""
         if len(parted.texts) == 1:
             return n_cut
         (before,) = self.texts.contexts([triple[0][:-1]])
         return parted.n_cut + before.n_cut + len(before.ids) - 1
 
     def _judge(self, triples: Sequence[GeneralInput]) -> GeneralJudgement:
-        """Judge after contexts whose last turns fit."""
+        """Judge triples whose last turns are not too long."""
         contexts, responses = (numbered([triple[place] for triple in triples]) for place in range(2))
         facts = numbered([triple[2] for triple in triples if triple[2]])
         read_contexts, read_facts = self.texts.contexts(list(contexts)), self.texts.contexts(list(facts))
@@ -180,16 +178,13 @@ class GeneralJudge:
     def _experts(
         self, ids: Sequence[list[list[int]]], rows: Sequence[tuple[int, int, int]]
     ) -> tuple[dict[str, VectorArray], VectorArray, FloatArray | None]:
-        """What is blended, by quality, the cosines, and log odds of acceptance, of rows of a context, a response and facts.
-
-        Facts are -1 for none.
-        """
+        """Experts by quality, cosines, and log odds of acceptance of rows of a context, a response and facts (-1 for none)."""
         run = self.runtime.run
         context_ids, response_ids, fact_ids = ids
         of_distinct_contexts, others = self.contexts.embed(context_ids, [*response_ids, *fact_ids])
         distinct, facts = np.split(others, [len(response_ids)])
-        # Each distinct text goes through the maps once, as it did through the encoder, and so does a pair of them through the
-        # heads: where facts alone differ, what does not read them has the same value to the bit.
+        # Each distinct text is mapped once, and each distinct pair is compared once: for rows that differ in their facts
+        # alone, all values that do not depend on facts are equal to the bit.
         pairs = numbered([(context, part) for context, part, _ in rows])
         of_pair = np.array([pairs[context, part] for context, part, _ in rows])
         of_context, of_response = np.array(list(pairs)).T
@@ -215,19 +210,19 @@ class GeneralJudge:
         return experts, cosine, accepted
 
     def _features(self, table: str, texts: Sequence[list[int]], owners: IntArray, of: Sequence[list[int]]) -> FloatArray:
-        """What a classifier of words reads of responses `of` in the contexts or facts `texts[owners]`."""
+        """Features of the word classifier for responses `of` in the contexts or facts `texts[owners]`."""
         rarity = self.runtime.table(f"{table}.rarity").astype(np.float64)
         return lexical_features(texts, owners, of, rarity, self.texts.special)
 
     def _blended(self, quality: str, experts: VectorArray) -> FloatArray:
-        """Calibrated log odds of a quality, of shape (n,), from those of its experts, (n, number of experts)."""
+        """Calibrated log odds of a quality, of shape (n,), from its experts, (n, number of experts)."""
         weights = self.runtime.table(f"blend.{quality}")
         blended: FloatArray = (experts @ weights[:-1] + weights[-1]).astype(np.float64)
         return blended
 
 
 def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralInput], np.ndarray]:
-    """Every turn from the second on after those before it, and where the turns of each dialogue but the first begin."""
+    """Return each turn from the second on with the turns before it, and the index where each dialogue but the first begins."""
     triples: list[GeneralInput] = [
         (tuple(turns[:place]), turns[place], ()) for turns in dialogues for place in range(1, len(turns))
     ]
@@ -235,7 +230,7 @@ def triples_of_turns(dialogues: Sequence[Sequence[str]]) -> tuple[list[GeneralIn
 
 
 class _Settings(TypedDict):
-    """The fields of general.json that move a number."""
+    """Fields of general.json that affect a score."""
 
     config: GeneralConfig
     mixing: Mixing

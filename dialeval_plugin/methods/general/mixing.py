@@ -1,6 +1,6 @@
-"""How the qualities' log odds become one score: by weights that training fixed, or weights fitted on people's ratings.
+"""Mixture of the qualities' log odds into one score, with weights from training or weights fitted on people's ratings.
 
-A file of the latter records whose ratings they are: no set is scored with weights that have seen it.
+A file of fitted weights records the rated responses: no set is scored with weights fitted on its ratings.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from .signals import QUALITIES
 
 OFFSET = "offset"
 FORMAT_VERSION = 2
-"""Of the files of weights that were fitted on ratings."""
+"""Version of files of weights fitted on ratings."""
 RIDGE = 0.1
-"""Penalty of a squared weight beside the mean squared error of standardised ratings. Set by hand, not searched for."""
+"""Weight of the squared norm in the ridge regression, whose loss is the mean squared error of standardised ratings. Set by
+hand, not tuned."""
 MIN_RATED = 10
 LONGEST_STRETCH = 5
-"""Of the turns that are looked at together in a whole dialogue."""
+"""Largest number of turns in a segment of a dialogue."""
 
 
 def weighted_sum(columns: Mapping[str, FloatArray], weights: Mapping[str, Any]) -> FloatArray:
@@ -47,7 +48,7 @@ def weighted_sum(columns: Mapping[str, FloatArray], weights: Mapping[str, Any]) 
 
 
 def equal_mixture(kinds: np.ndarray, real: str) -> FloatArray:
-    """Return a weight a row: all wrong kinds together count as much as the real rows, and each kind as much as the others."""
+    """Return a weight for each row: all wrong kinds together weigh as much as the real rows, and all wrong kinds the same."""
     is_real = kinds == real
     weights: FloatArray = np.ones(len(kinds))
     wrong, counts = np.unique(kinds[~is_real], return_counts=True)
@@ -59,7 +60,7 @@ def equal_mixture(kinds: np.ndarray, real: str) -> FloatArray:
 def fit_weights(
     columns: Mapping[str, FloatArray], kinds: np.ndarray, real: str, start: Mapping[str, float]
 ) -> dict[str, float]:
-    """Fit a logistic regression of real rows against an equal mixture of the wrong ones; its weights by column, and offset."""
+    """Fit a logistic regression of real rows against an equal mixture of wrong ones; return weights by column, and offset."""
     table = np.column_stack([*(columns[name] for name in start), np.ones(len(kinds))])
     begin, labels = np.array([*start.values(), 0.0]), (kinds == real).astype(np.float64)
     weights = logistic_regression(table, labels, start=begin, row_weights=equal_mixture(kinds, real))
@@ -67,7 +68,7 @@ def fit_weights(
 
 
 class HeadWeightsWithoutFacts(TypedDict):
-    """Weights of responses without facts."""
+    """Weights for responses without facts."""
 
     relevance: float
     fit: float
@@ -77,18 +78,18 @@ class HeadWeightsWithoutFacts(TypedDict):
 
 
 class HeadWeights(HeadWeightsWithoutFacts):
-    """Weights of responses with facts."""
+    """Weights for responses with facts."""
 
     knowledge: float
 
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """Weights of the qualities' log odds and an offset, for responses without facts and with."""
+    """Weights of the qualities' log odds and an offset, for responses with and without facts."""
 
     plain: HeadWeightsWithoutFacts
     with_facts: HeadWeights | None = None
-    """None where no training corpus had facts."""
+    """None if no training corpus had facts."""
 
     def log_odds(self, heads: Mapping[str, FloatArray]) -> FloatArray:
         """Return the main score's log odds, of shape (n,); rows whose `knowledge` is NaN have no facts."""
@@ -103,7 +104,7 @@ class Mixing:
 
 @dataclass(frozen=True, slots=True)
 class CoherenceWeights:
-    """Weights of what the turns' fit says of a dialogue, which is original or has been spoiled."""
+    """Weights of the statistics of turns' fit that distinguish original from corrupted dialogues."""
 
     mean: float
     lowest: float
@@ -111,7 +112,7 @@ class CoherenceWeights:
     offset: float
 
     def probability(self, fits: Sequence[FloatArray]) -> FloatArray:
-        """How likely each dialogue is in its original order, in [0, 1], from the log odds of fit of its turns but the first."""
+        """Return each dialogue's probability of being original, in [0, 1], from the log odds of fit of turns 2, 3, ..."""
         probability: FloatArray = expit(weighted_sum(turn_statistics(fits), asdict(self)))
         return probability
 
@@ -119,8 +120,8 @@ class CoherenceWeights:
 def turn_statistics(fits: Sequence[FloatArray]) -> dict[str, FloatArray]:
     """Return mean, lowest and last value of each dialogue's turns, each of shape (n dialogues,).
 
-    A dialogue is cut into stretches of about equal length, `LONGEST_STRETCH` turns at most, and lowest and last are means over
-    these: the lowest of many turns is lower than that of a few, however good a dialogue is.
+    A dialogue is divided into segments of about equal length, at most `LONGEST_STRETCH` turns each; lowest and last are taken
+    of the segments' means, because the minimum of many turns is lower than that of a few in an equally good dialogue.
     """
     cut = [np.array_split(values, -(-len(values) // LONGEST_STRETCH)) for values in fits]
     return {
@@ -131,7 +132,7 @@ def turn_statistics(fits: Sequence[FloatArray]) -> dict[str, FloatArray]:
 
 
 class RatedSet(NamedTuple):
-    """The rated responses of one set, with what the heads say of them."""
+    """The rated responses of one set, with the heads' log odds."""
 
     name: str
     quality: str
@@ -139,18 +140,18 @@ class RatedSet(NamedTuple):
     ratings: FloatArray
     """Mean over the raters, of shape (n,)."""
     log_odds: Mapping[str, FloatArray]
-    """By head; NaN in `knowledge` where there are no facts."""
+    """Log odds by head; NaN in `knowledge` without facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatedMixing:
-    """Weights of the qualities' log odds: fitted on all sets, and on all but one for each of them.
+    """Weights of the qualities' log odds, fitted on all sets, and once without each set.
 
     Attributes:
-        model: hash of the model whose heads are weighed.
-        qualities: by name of each set, what its people rated.
+        model: hash of the model whose heads are weighted.
+        qualities: rated quality by name of the set.
         without: weights by name of the set that was left out.
-        responses: by name of each set, the hashes of what was rated, see `response_hash`.
+        responses: hashes of the rated responses by name of the set, see `response_hash`.
     """
 
     model: str
@@ -160,7 +161,7 @@ class RatedMixing:
     responses: dict[str, frozenset[str]] = field(repr=False)
 
     def weights_without(self, name: str | None) -> HeadWeights:
-        """Return the weights that have not seen a set; those of all sets for None."""
+        """Return the weights fitted without a set; those of all sets for None."""
         if name is None:
             return self.weights
         if name not in self.without:
@@ -170,18 +171,18 @@ class RatedMixing:
         return self.without[name]
 
     def seen(self, left_out: str | None) -> dict[str, str]:
-        """Return the hashes of the responses that the weights have seen, with the name of their set."""
+        """Return the name of the set by hash of each response whose rating was used to fit the weights."""
         return {response: name for name, hashes in self.responses.items() if name != left_out for response in hashes}
 
     def save(self, path: Path) -> None:
-        """Write the file, JSON."""
+        """Write a JSON file."""
         responses = {name: sorted(hashes) for name, hashes in self.responses.items()}
         about = {"format_version": FORMAT_VERSION, "ridge": RIDGE, "version": __version__}
         write_text(path, to_json({**about, **asdict(self), "responses": responses}, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> RatedMixing:
-        """Read what `save` wrote; a file of another format is a ModelLoadError."""
+        """Read a file that `save` wrote; raise ModelLoadError for another format."""
         value: Any = read_json(path)
         if not isinstance(value, dict) or value.get("format_version") != FORMAT_VERSION:
             raise ModelLoadError(f"{path}: is no mixing that this release reads. Fit one with `dialeval train mixing`.")
@@ -189,7 +190,7 @@ class RatedMixing:
 
 
 def response_hash(example: Example) -> str:
-    """Identity of a rated response in its context; white space, case and punctuation do not count."""
+    """Return an identity of a rated response in its context; white space, case and punctuation do not count."""
     texts = (*(turn.text for turn in example.context), example.response.text)
     return text_hash(*("".join(filter(str.isalnum, text.casefold())) for text in texts))
 
@@ -200,10 +201,12 @@ def with_even_knowledge(log_odds: Mapping[str, FloatArray]) -> dict[str, FloatAr
 
 
 def read_rated_set(source: str, log_odds: Callable[[Sequence[Example]], Mapping[str, FloatArray]]) -> RatedSet:
-    """Read the rated responses of a file or a set's name, `:QUALITY` after it or else its overall quality, and judge them.
+    """Read the rated responses of a file or named set and judge them; `:QUALITY` after the name selects a quality.
+
+    The default is the overall quality.
 
     Raises:
-        InputError: the name stands for several sets, or nothing is rated in the quality.
+        InputError: the name is ambiguous, or no response is rated in the quality.
     """
     place, _, quality = source.partition(":")
     sets = read_reported([place]).sets
@@ -224,14 +227,14 @@ def read_rated_set(source: str, log_odds: Callable[[Sequence[Example]], Mapping[
 
 
 def fit_on_ratings(sets: Sequence[RatedSet], model: str) -> RatedMixing:
-    """Fit ridge regressions of standardised ratings on the heads' log odds: on all sets, and on all but one.
+    """Fit ridge regressions of standardised ratings on the heads' log odds: on all sets, and once without each set.
 
-    Each set counts the same, however many responses it has, and its ratings have mean 0 and deviation 1. A response that
-    occurs in a set that is left out is left out of the others too.
+    All sets have the same weight, and the ratings of each have mean 0 and deviation 1. A response that also occurs in the set
+    that is left out is not used.
 
     Raises:
-        InputError: fewer than two sets, two of one name, a set with fewer than `MIN_RATED` responses or with equal ratings, or
-            two sets of the same responses only.
+        InputError: there are fewer than two sets, two have one name, one has fewer than `MIN_RATED` responses or equal ratings,
+            or two have only the same responses.
     """
     names = [entry.name for entry in sets]
     if len(sets) < 2 or len(set(names)) < len(names):
@@ -278,7 +281,7 @@ def _ridge(sets: Sequence[RatedSet]) -> HeadWeights:
     share = np.concatenate([np.full(len(entry.ratings), 1 / (len(usable) * len(entry.ratings))) for entry in usable])
     mean = share @ table
     deviation = np.sqrt(share @ (table - mean) ** 2)
-    # A head that says the same of all responses, such as knowledge where no set has facts, gets no weight.
+    # A head that is constant over all responses, such as knowledge if no set has facts, gets no weight.
     scale = np.where(deviation > 0, deviation, np.inf)
     standard = (table - mean) / scale
     gram = standard.T @ (share[:, None] * standard) + RIDGE * np.eye(len(QUALITIES))

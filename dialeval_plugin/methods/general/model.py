@@ -1,4 +1,4 @@
-"""The general evaluator's model: one encoder, linear maps that part what is said from how, and small heads on the vectors."""
+"""The general evaluator's model: one encoder, linear maps that separate content from style, and small heads on the vectors."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def _classifier(n_inputs: int, width: int) -> nn.Sequential:
 class GeneralHead(nn.Module):
     """Linear maps, classifiers, and the weights that blend them.
 
-    A response's vector is parted into a robust part, what fits the context, and a non-robust one, how it is said. All maps have
-    full width. Those of contexts, facts and robust parts, which are compared with each other, start from the identity: the
-    encoder was pre-trained to have what belongs together close by, and a random map would undo that. That of the non-robust
-    part starts at random, as in SLIDE: two equal maps could not be driven apart, since a cosine has no slope there.
+    A response's vector is mapped to a robust part, which depends on the context, and a non-robust part, its style. All maps
+    have full width. The maps of contexts, facts and robust parts, which are compared with each other, start from the identity:
+    the pre-trained encoder already puts related texts close together. The map of the non-robust part starts at random, as in
+    SLIDE: two equal maps could not be driven apart, since the cosine has no gradient there.
 
-    Vectors and counted words are classified apart, each with a loss of its own, and blended after training. In one classifier
-    the words settle what is easy, and the encoder learns from the rest alone and gets worse (reproduction/pretrained).
+    Vectors and counted words have separate classifiers and losses, and are blended after training. In a joint classifier the
+    words decide the easy cases, and the encoder, which learns from the rest alone, gets worse (reproduction/pretrained).
     """
 
     blend: nn.ParameterDict
@@ -62,7 +62,7 @@ class GeneralHead(nn.Module):
         self.words = nn.ModuleDict(
             {head: nn.Sequential(nn.Linear(n, 64), nn.GELU(), nn.Linear(64, 1)) for head, n in counted.items()}
         )
-        # Mean directions of contexts and of robust parts. They and the blends are fitted after training, on validation.
+        # Mean directions of contexts and of robust parts; these and the blends are fitted after training, on validation data.
         self.register_buffer("context_centre", torch.zeros(hidden_size))
         self.register_buffer("response_centre", torch.zeros(hidden_size))
         # The last number is an offset.
@@ -79,17 +79,17 @@ class GeneralHead(nn.Module):
         return self.log_scale.clamp(max=float(np.log(100))).exp()
 
     def vector_logits(self, head: str, part: Tensor, against: Tensor | None = None) -> Tensor:
-        """Log odds (n,) of one of `HEADS` by vectors (n, width): the part that it reads; context or facts after their map."""
+        """Log odds (n,) of one of `HEADS` from vectors (n, width): the response's part, and the mapped context or facts."""
         inputs = [part] if against is None else [against, part, against * part, (against - part).abs()]
         logits: Tensor = self.vectors[head](torch.cat(inputs, dim=-1)).squeeze(-1)
         return logits
 
     def words_of(self, head: str) -> LexicalFeatures:
-        """The tables of the words that a head counts."""
+        """Return the word features of a head."""
         return self.fact_words if head == "knowledge" else self.context_words
 
     def word_logits(self, head: str, features: Tensor) -> Tensor:
-        """Log odds of a head by counted words, of shape (n,); `features` is (n, number of features), not standardised."""
+        """Log odds of a head from counted words, of shape (n,); `features` is (n, number of features), not standardised."""
         standardised = self.words_of(head).standardised(features)
         if head in STYLE_HEADS:
             standardised = standardised[:, : judging.RESPONSE_FEATURES]
@@ -97,12 +97,12 @@ class GeneralHead(nn.Module):
         return logits
 
     def centre(self, contexts: Tensor, robust: Tensor) -> None:
-        """Keep the mean directions of contexts (n, width) after their map and of robust parts (m, width)."""
+        """Store the mean directions of mapped contexts (n, width) and of robust parts (m, width)."""
         self.context_centre.copy_(functional.normalize(contexts, dim=-1).mean(0))
         self.response_centre.copy_(functional.normalize(robust, dim=-1).mean(0))
 
     def directions(self, contexts: Tensor, robust: Tensor) -> tuple[Tensor, Tensor]:
-        """Directions of contexts and of robust parts (n, width), each less the mean direction of its kind."""
+        """Directions of contexts and of robust parts (n, width), each minus the mean direction of its kind."""
         parts = ((contexts, self.context_centre), (robust, self.response_centre))
         of_contexts, of_robust = (functional.normalize(vectors, dim=-1) - centre for vectors, centre in parts)
         return of_contexts, of_robust
@@ -129,18 +129,19 @@ class GeneralHead(nn.Module):
         return (self.context(vectors),)
 
     def of_responses(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Map those of responses to their robust parts, and to log odds by how they are said, (n, number of `STYLE_HEADS`)."""
+        """Map vectors of responses to their robust parts, and to log odds of `STYLE_HEADS`, (n, number of `STYLE_HEADS`)."""
         non_robust = self.non_robust(vectors)
         return self.robust(vectors), torch.stack([self.vector_logits(name, non_robust) for name in STYLE_HEADS], dim=-1)
 
     def of_facts(self, vectors: Tensor) -> tuple[Tensor]:
-        """Map those of facts."""
+        """Map vectors of facts."""
         return (self.facts(vectors),)
 
     def of_pairs(self, contexts: Tensor, robust: Tensor, features: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Compare contexts and robust parts, both mapped, with features of the words, row by row.
+        """Compare mapped contexts with robust parts, given features of the words, row by row.
 
-        Returns the cosines (n,), the experts of relevance (n, 1) and of fit (n, 3), and the log odds of `STYLE_HEADS` by words.
+        Returns the cosines (n,), the experts of relevance (n, 1) and of fit (n, 3), and the log odds of `STYLE_HEADS` from
+        words.
         """
         cosine = functional.cosine_similarity(contexts, robust, dim=-1)
         fit = [self.vector_logits("fit", robust, contexts), self.word_logits("fit", features), self.scale * cosine]
@@ -148,13 +149,13 @@ class GeneralHead(nn.Module):
         return cosine, self.centred_cosine(contexts, robust)[:, None], torch.stack(fit, dim=-1), torch.stack(words, dim=-1)
 
     def of_knowledge(self, facts: Tensor, robust: Tensor, features: Tensor) -> tuple[Tensor]:
-        """Compare facts, mapped, and robust parts: the experts of knowledge, (n, 2)."""
+        """Compare mapped facts with robust parts; returns the experts of knowledge, (n, 2)."""
         experts = [self.vector_logits("knowledge", robust, facts), self.word_logits("knowledge", features)]
         return (torch.stack(experts, dim=-1),)
 
 
 class GeneralModel(nn.Module):
-    """The encoder with its heads."""
+    """An encoder with its heads."""
 
     def __init__(self, encoder: encoders.Encoder, config: judging.GeneralConfig) -> None:
         super().__init__()
@@ -172,15 +173,15 @@ class GeneralModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return self.head.log_scale.device
 
     def features(self, head: str, texts: Sequence[list[int]], owners: Sequence[int], of: Sequence[list[int]]) -> Tensor:
-        """What a head's word classifier reads of responses `of` in the contexts or facts `texts[owners]`."""
+        """Features of a head's word classifier for responses `of` in the contexts or facts `texts[owners]`."""
         return self.head.words_of(head).features(texts, owners, of, self.texts.special)
 
     def centre(self, triples: Sequence[judging.GeneralInput]) -> None:
-        """Learn from people's responses what all contexts, and all responses, have in common."""
+        """Fit the mean directions of contexts and of responses on people's responses."""
         contexts = self.texts.contexts(list(dict.fromkeys(context for context, _, _ in triples)))
         responses = self.texts.counted_responses(list(dict.fromkeys(response for _, response, _ in triples)))
         with torch.inference_mode():
@@ -190,11 +191,11 @@ class GeneralModel(nn.Module):
             self.head.centre(self.head.context(of_contexts), self.head.robust(of_responses))
 
     def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
-        """Return what a `GeneralJudge` has run."""
+        """Return a runtime for a `GeneralJudge`."""
         return TorchRuntime(self.encoder, self.head, dtype)
 
     def judge(self, triples: Sequence[judging.GeneralInput]) -> judging.GeneralJudgement:
-        """Judge responses by the weights as they are now, see `GeneralJudge.judge`."""
+        """Judge responses with the current weights, see `GeneralJudge.judge`."""
         return judging.GeneralJudge(self.runtime(), self.config).judge(triples)
 
 
@@ -205,24 +206,24 @@ def new_model(backbone: str, recipe: GeneralRecipe, *, has_knowledge: bool, devi
     )
     encoder = encoders.without_normalisation(encoders.load_encoder(backbone, device=device))
     model = GeneralModel(encoder, config).to(encoder.device)
-    # Half of MiniLM's weights are word embeddings, of which these corpora touch few: they would only overfit. What lies above
-    # them and stays the same need not be stored.
+    # Half of MiniLM's weights are word embeddings, few of which occur in these corpora, so that they would only overfit. Frozen
+    # layers need not be stored.
     encoders.freeze(encoders.transformer_of(encoder), recipe.frozen)
     return model
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedGeneral:
-    """A model with what was fitted after its training."""
+    """A model with the weights fitted after its training."""
 
     model: GeneralModel
     mixing: Mixing
     coherence: CoherenceWeights
     training_dialogues: frozenset[str]
-    """Keys of the dialogues that it was trained on, see `Conversation.key`."""
+    """Keys of its training dialogues, see `Conversation.key`."""
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder, with the record of the training in general.json: safetensors, JSON and the tokenizer's texts."""
+        """Write the folder, with the record of the training in general.json, as safetensors, JSON and tokenizer files."""
         encoders.save_encoder(self.model.encoder, folder)
         save_weights(folder / judging.HEAD_FILE, self.model.head.state_dict())
         fields = {"config": asdict(self.model.config), "mixing": asdict(self.mixing), "coherence": asdict(self.coherence)}
@@ -230,7 +231,7 @@ class TrainedGeneral:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedGeneral:
-        """Open a model folder or a model of the hub, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
+        """Open a model folder or hub model, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
         folder = resolve(name, revision=revision)
         settings = judging.GENERAL_FOLDER.read_settings(folder)
         encoder = encoders.load_trained_encoder(folder, device=device)
@@ -245,7 +246,7 @@ class TrainedGeneral:
 
 
 def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:
-    """Open what runs the model in a folder with torch; raises as `TrainedGeneral.load`."""
+    """Open a torch runtime for the model in a folder; raises as `TrainedGeneral.load`."""
     return TrainedGeneral.load(str(folder), device=choice.device).model.runtime(choice.dtype)
 
 
@@ -258,26 +259,26 @@ LOSS_WEIGHTS: Mapping[str, float] = {
     "separate": 0.1,
     "words": 1.0,
 }
-"""Weights of the terms of `objective.loss_terms`. Set by hand: fit is what most ratings are about, specificity is mostly a
-matter of length, and "words" trains no weight that another term trains."""
+"""Weights of the terms of `objective.loss_terms`. Set by hand: most ratings depend on fit, specificity is mostly a matter of
+length, and "words" shares no trained weight with another term."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneralRecipe:
-    """Everything that moves the weights, apart from data, backbone and seed.
+    """Settings of training that affect the weights, in addition to data, backbone and seed.
 
     Attributes:
-        max_pairs: responses an epoch at most, drawn from all corpora.
-        corpus_exponent: a corpus of n responses has a share in proportion to n to this power: 1 takes corpora as they are,
-            0 gives each the same; it never has more than its n.
-        n_epochs: passes over so many responses; each draws others where a corpus has more.
-        batch_size: responses a step, all of one corpus, so that no style tells a wrong text from a right one.
-        n_fit_negatives: wrong texts for the fit of each response, besides those of the batch.
-        learning_rate: of the encoder, the highest.
-        frozen: share of the encoder's layers, the lowest, that stay as they are, with its embeddings; 0 for nothing.
-        head_learning_rate: of maps and classifiers.
+        max_pairs: largest number of responses per epoch, drawn from all corpora.
+        corpus_exponent: the share of a corpus of n responses is proportional to n to this power, and at most n: 1 keeps the
+            corpora's proportions, 0 gives each corpus the same share.
+        n_epochs: number of passes; each draws other responses from corpora that have more.
+        batch_size: responses per step, all of one corpus, so that style does not distinguish wrong texts from right ones.
+        n_fit_negatives: wrong texts for the fit of each response, in addition to those of the batch.
+        learning_rate: highest learning rate of the encoder.
+        frozen: share of the encoder's layers, the lowest, that are frozen with its embeddings; 0 for none.
+        head_learning_rate: learning rate of maps and classifiers.
         warm_up: share of the steps in which the learning rate rises; it falls linearly afterwards.
-        max_context_tokens: last tokens of a context that are read; of a response the first.
+        max_context_tokens: number of tokens that are read: the last ones of a context, the first ones of a response.
         max_validation_pairs: responses for calibration, mixing and the validation figures.
         max_validation_dialogues: dialogues for the weights of coherence.
     """

@@ -1,7 +1,7 @@
-"""A step of training: the responses that it reads with wrong texts in their place, and its loss.
+"""A training step: the responses that it reads, wrong texts in their place, and its loss.
 
-What a step reads depends on seed, epoch and place alone. The loss has a ranking, a classification for each head, and
-the parting of robust and non-robust.
+The texts of a step depend only on seed, epoch and place. The loss has a ranking term, a classification term per head, and a
+term that separates robust and non-robust parts.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .model import GeneralModel, GeneralRecipe
 from .signals import HEADS, NEGATIVES, STYLE_HEADS, CorpusSignals
 
 MARGIN = 0.5
-"""Cosine distance from which on robust and non-robust part cost nothing, as in SLIDE's equation 2."""
+"""Cosine distance between robust and non-robust part beyond which the loss is 0, as in SLIDE's equation 2."""
 
 _DRAWN_FIT = tuple(kind for kind in NEGATIVES["fit"] if kind not in ("random", "insulting"))
 _DRAWN_STYLE = {NEGATIVES["fluency"]: 3, NEGATIVES["specificity"]: 2, ("insulting",): 1}
-"""What one wrong text of a response is drawn of, which says something else or says it badly, with how often in six."""
+"""Kinds of each response's second wrong text, which has another content or a bad style, with frequencies in sixths."""
 _TABLE_RESPONSES, _TABLE_STEPS = 100_000, 20
-"""Responses that the tables of token rarity are counted on, and steps that the scale of the features is learnt on."""
+"""Number of responses for the counts of token rarity, and of steps for the scale of the features."""
 _WINDOW = 1000
-"""Responses that are tokenised at once: the tokenizer holds a kilobyte for each until all are read."""
+"""Number of responses tokenised at once: the tokenizer holds a kilobyte for each."""
 KEPT_TOKENS = 8192
-"""Tokens of a step for which the encoder keeps what the gradients need, nearly 200 kB each for the packaged one in float32. A
-step has 6,000 to 13,000."""
+"""Number of a step's tokens for which the encoder keeps activations, nearly 200 kB each for the packaged one in float32. A step
+has 6,000 to 13,000 tokens."""
 
 
 class SampledResponse(NamedTuple):
@@ -44,13 +44,13 @@ class SampledResponse(NamedTuple):
 
     pair: Pair
     negatives: tuple[tuple[str, str], ...]
-    """Kind and text of each; none is of a kind that the batch gives (random, other_facts)."""
+    """Kind and text of each; kinds that the batch provides (random, other_facts) are left out."""
 
 
 def quotas(sizes: Mapping[str, int], *, max_pairs: int, exponent: float) -> dict[str, int]:
-    """Return how many responses an epoch takes of each corpus: shares in proportion to size ** exponent, never more than all.
+    """Return the number of responses per epoch by corpus, proportional to size ** exponent and at most the corpus' size.
 
-    What a small corpus cannot give, the others do.
+    Larger corpora make up for what small ones lack.
 
     Example:
         >>> quotas({"large": 10_000, "small": 100}, max_pairs=1100, exponent=0.5)
@@ -72,7 +72,7 @@ def quotas(sizes: Mapping[str, int], *, max_pairs: int, exponent: float) -> dict
 
 
 class SamplingPlan:
-    """The steps of a training run over the distinct pairs of some corpora."""
+    """Steps of a training run over the distinct pairs of corpora."""
 
     def __init__(
         self, corpora: Mapping[str, Sequence[Pair]], recipe: GeneralRecipe, seed: int, *, progress: bool = False
@@ -92,7 +92,7 @@ class SamplingPlan:
 
     @property
     def n_steps(self) -> int:
-        """Of the whole run."""
+        """Number of steps in the whole run."""
         return self.steps_per_epoch * self._recipe.n_epochs
 
     def rows(self, step: int) -> list[SampledResponse]:
@@ -104,13 +104,13 @@ class SamplingPlan:
         return [self._row(corpus, number, epoch) for number in numbers]
 
     def _batches_of(self, epoch: int) -> list[tuple[str, list[int]]]:
-        """An epoch's batches in their order; each takes up a corpus where the epoch before left it."""
+        """An epoch's batches in order; each corpus continues where the epoch before ended."""
         size, batches = self._recipe.batch_size, []
         for name, quota in self.quotas.items():
             order = self._order[name]
             chosen = [order[(epoch * quota + place) % len(order)] for place in range(quota)]
             random.Random(f"{self._seed} {epoch} {name}").shuffle(chosen)
-            # Batches of nearly the same size: none is too small to have negatives.
+            # Batches have nearly the same size, so that none is too small to have negatives.
             n_batches = max(1, round(len(chosen) / size))
             batches += [(name, chosen[start::n_batches]) for start in range(n_batches) if len(chosen[start::n_batches]) > 1]
         random.Random(f"{self._seed} {epoch}").shuffle(batches)
@@ -128,13 +128,13 @@ class SamplingPlan:
 def _first(
     signals: CorpusSignals, pair: Pair, kinds: Sequence[str], number: int, generator: random.Random
 ) -> list[tuple[str, str]]:
-    """The first kinds, in an order drawn for this pair, that it has a wrong text of."""
+    """Kinds and texts of the first `number` wrong texts that exist for a pair, in a random order of kinds."""
     order = generator.sample(kinds, len(kinds))
     return list(itertools.islice(signals.drawn(order, pair, generator), number))
 
 
 class Labelled(NamedTuple):
-    """Pairs of a row, or a fact set, and a response, by their numbers, with their labels."""
+    """Numbers of rows, or of fact sets, and of responses, with the label of each pair."""
 
     owners: list[int]
     responses: list[int]
@@ -148,29 +148,29 @@ class Labelled(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Token ids of a step's distinct texts, and who is compared with whom."""
+    """Token ids of a step's distinct texts, and the comparisons between them."""
 
     contexts: list[list[int]]
     responses: list[list[int]]
     facts: list[list[int]]
     own: list[int]
-    """For each row its response."""
+    """Response of each row."""
     ranked: list[int]
-    """Responses among which each context has to find its own."""
+    """Responses among which each context's own one is to be found."""
     masked: Tensor
-    """(rows, ranked): candidates that are another right answer to the row, or may be."""
+    """(rows, ranked): candidates that are, or may be, another right response to the row."""
     labelled: dict[str, Labelled]
-    """By head; owners are rows, for knowledge fact sets."""
+    """By head; owners are rows, or fact sets for knowledge."""
 
     def features(self, model: GeneralModel, head: str) -> Tensor:
-        """What the word classifier of a head reads of the pairs that are labelled for it."""
+        """Features of a head's word classifier for its labelled pairs."""
         owners, places, _ = self.labelled[head]
         texts = self.facts if head == "knowledge" else self.contexts
         return model.features(head, texts, owners, [self.responses[place] for place in places])
 
 
 def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
-    """Encode the texts of a step's rows; each distinct text stands in it once."""
+    """Encode the distinct texts of a step's rows."""
     responses: dict[str, int] = {}
     facts: dict[tuple[str, ...], int] = {}
     for row in rows:
@@ -187,7 +187,7 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
         }
         ranked |= dict.fromkeys(wrong["fit"])
         for head, wrong_responses in wrong.items():
-            # The right response once to each head that has a wrong one in this row.
+            # The right response is added once to each head that has a wrong one in this row.
             if wrong_responses or head == "fit":
                 labelled[head].add(number, own[number], 1.0)
             for response in wrong_responses:
@@ -212,14 +212,14 @@ def make_step(model: GeneralModel, rows: Sequence[SampledResponse]) -> Step:
 
 
 def _others(rows: Sequence[SampledResponse], number: int) -> Iterator[int]:
-    """The rows after one, round the end, that belong to other dialogues."""
+    """Indices of the rows of other dialogues, beginning after row `number` and wrapping round."""
     key = rows[number].pair.conversation.key
     following = (place % len(rows) for place in range(number + 1, number + len(rows)))
     return (place for place in following if rows[place].pair.conversation.key != key)
 
 
 def _masked(rows: Sequence[SampledResponse], own: Sequence[int], ranked: Sequence[int]) -> Tensor:
-    """Right responses to other rows of the same dialogue: they may fit here too."""
+    """Mask of the right responses to other rows of the same dialogue, which may be right here too."""
     of_dialogue: dict[str, set[int]] = {}
     for row, response in zip(rows, own, strict=True):
         of_dialogue.setdefault(row.pair.conversation.key, set()).add(response)
@@ -234,11 +234,11 @@ def _masked(rows: Sequence[SampledResponse], own: Sequence[int], ranked: Sequenc
 def loss_terms(model: GeneralModel, step: Step, *, bfloat16: bool) -> dict[str, Tensor]:
     """Return the terms of the loss by name; the heads stay in float32.
 
-    - `rank`: cross-entropy of finding each context's own response among all right and wrong ones of the batch, by the scaled
-      cosine of context and robust part (InfoNCE, van den Oord et al. 2018; the scale is learnt).
-    - `fit`, `fluency`, `specificity`, `knowledge`: cross-entropy of right and wrong responses, half of the weight on each.
+    - `rank`: cross-entropy of each context's own response among all right and wrong ones of the batch, by the scaled cosine of
+      context and robust part (InfoNCE, van den Oord et al. 2018; the scale is learnt).
+    - `fit`, `fluency`, `specificity`, `knowledge`: cross-entropy of right and wrong responses, each with half of the weight.
       Fit and knowledge compare the robust part with the context or the facts, the other two read the non-robust part.
-    - `words`: the same for the classifiers of counted words, summed over the heads; it trains nothing else.
+    - `words`: the same for the word classifiers, summed over the heads; its gradient reaches nothing else.
     - `separate`: squared hinge of the cosine distance between the two parts of a response (SLIDE's equation 2).
     """
     head = model.head
@@ -275,14 +275,14 @@ def _rank(scale: Tensor, contexts: Tensor, candidates: Tensor, step: Step) -> Te
 
 
 def _balanced(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy with half of the weight on the right ones and half on the wrong ones."""
+    """Cross-entropy with half of the weight on right responses and half on wrong ones."""
     losses = functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
     right = labels == 1
     return torch.stack([losses[side].mean() for side in (right, ~right) if side.any()]).mean()
 
 
 def learn_tables(model: GeneralModel, plan: SamplingPlan, corpora: Mapping[str, Sequence[Pair]], *, progress: bool) -> None:
-    """How rare tokens are in the responses, and mean and deviation of the features, from the first steps."""
+    """Count token rarity in the responses, and fit mean and deviation of the features on the first steps."""
     pairs = [pair for corpus in corpora.values() for pair in corpus]
     pairs = pairs[:: max(1, len(pairs) // _TABLE_RESPONSES)]
     starts = Progress(range(0, len(pairs), _WINDOW), desc="token rarity", disable=not progress)

@@ -1,4 +1,4 @@
-"""Qualities that no head learns: novelty, which is counted, acceptance, learnt from logs, and similarity with references."""
+"""Qualities without a trained head: novelty, counted; acceptance, learnt from logs; and similarity with references."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 from .signals import words
 
 NOVELTY = "novelty"
-"""The quality that is counted and not learnt."""
+"""Column of the counted quality."""
 NOVELTY_WEIGHT = 1.0
-"""Log odds of the main score that a response loses of which every word was said shortly before. Chosen on ratings of other
-responses, where 0.5 to 1.5 make little difference (reproduction/general/results.md)."""
+"""Log odds that a response with no new words loses in the main score. Chosen on ratings of other responses, where 0.5 to 1.5
+make little difference (reproduction/general/results.md)."""
 NEAR = 4
-"""Turns before a response in which its words are looked for."""
+"""Number of turns before a response that are searched for its words."""
 
 
 def novelty(responses: Iterable[tuple[Sequence[str], str]]) -> FloatArray:
-    """Return which share of each response after its context, n of them, is new, of shape (n,), in [0, 1].
+    """Return the share of each of n responses that is new given its context, of shape (n,), in [0, 1].
 
-    Counted are distinct pairs of neighbouring words, the beginning of a response as one of them; new is a pair that none of the
-    `NEAR` turns before has. A response without words is new.
+    The units are distinct pairs of neighbouring words, with the beginning of the response as a word. A pair is new if none of
+    the `NEAR` turns before has it. A response without words is new.
 
     Example:
         >>> novelty([(["I like tea."], "I like tea."), (["I like tea."], "I like green tea.")]).tolist()
         [0.0, 0.5]
     """
 
-    # Pairs are written as one text each: Python's garbage collector would look through a hundred thousand tuples.
+    # Pairs are single strings, since Python's garbage collector would traverse a hundred thousand tuples.
     @functools.cache
     def pairs_of(text: str) -> frozenset[str]:
         return frozenset(map(" ".join, pairwise(("", *words(text)))))
@@ -56,23 +56,22 @@ def novelty(responses: Iterable[tuple[Sequence[str], str]]) -> FloatArray:
 
 
 REFERENCE_SIMILARITY = "reference_similarity"
-"""The column of the cosine with the nearest reference."""
+"""Column of the cosine with the nearest reference."""
 REFERENCE_WEIGHT = 6.0
-"""Log odds of the main score that a response gains where its cosine is higher by 1. Chosen on DailyDialog++'s development
-contexts, without a rating: the smallest whose area under the ROC curve is within 0.002 of the highest
-(reproduction/general/results.md)."""
+"""Log odds that the main score gains per unit of cosine. Chosen on DailyDialog++'s development contexts, without ratings: the
+smallest weight whose area under the ROC curve is within 0.002 of the highest (reproduction/general/results.md)."""
 USUAL_SIMILARITY = 0.48
-"""Cosine that moves no score: half-way between that of a fitting and that of a misleading or random response, on the same
-contexts, with one reference."""
+"""Cosine that leaves the score unchanged: midway between that of fitting and that of misleading or random responses on the
+same contexts, with one reference."""
 
 
 def nearest_similarity(responses: VectorArray, references: VectorArray, owners: Sequence[int]) -> FloatArray:
     """Return the cosine of each response's vector with that of its nearest reference, (n,), in [-1, 1]; NaN without one.
 
     Args:
-        responses: vectors, of shape (n, width).
-        references: of all references, of shape (m, width).
-        owners: for each of the m the number of its response.
+            responses: vectors, of shape (n, width).
+            references: vectors of all references, of shape (m, width).
+            owners: index of the response of each of the m references.
     """
     nearest: FloatArray = np.full(len(responses), np.nan)
     cosines = (unit(responses)[list(owners)] * unit(references)).sum(1).astype(np.float64)
@@ -81,15 +80,15 @@ def nearest_similarity(responses: VectorArray, references: VectorArray, owners: 
 
 
 def reference_log_odds(similarity: FloatArray) -> FloatArray:
-    """Return what similarities (n,) add to the main score's log odds; nothing where there is none."""
+    """Return the term that similarities (n,) add to the main score's log odds; 0 for NaN."""
     added: FloatArray = REFERENCE_WEIGHT * (np.nan_to_num(similarity, nan=USUAL_SIMILARITY) - USUAL_SIMILARITY)
     return added
 
 
 ACCEPTANCE = "acceptance"
-"""The quality that is learnt from logs of chats, and not by training."""
+"""Column of the quality learnt from logs of chats instead of training."""
 ACCEPTANCE_FILE = "acceptance.json"
-"""In a model's folder."""
+"""File in a model's folder."""
 FORMAT_VERSION = 1
 
 
@@ -98,9 +97,9 @@ class Acceptance:
     """A linear function of a response's vector.
 
     Attributes:
-        weights: of the vector at unit length, of shape (width,).
+        weights: for the vector at unit length, of shape (width,).
         offset: added to the sum.
-        training: the record: turns by log, seed, and the area under the ROC curve on held-out conversations.
+        training: record: turns by log, seed, and the area under the ROC curve on held-out conversations.
     """
 
     weights: tuple[float, ...] = field(repr=False)
@@ -108,10 +107,10 @@ class Acceptance:
     training: Mapping[str, Any] = field(repr=False)
 
     def log_odds(self, vectors: VectorArray) -> FloatArray:
-        """Return log odds (n,) that responses are taken up, from the encoder's vectors (n, width); even chances on average.
+        """Return log odds (n,) that responses are accepted, from the encoder's vectors (n, width); even chances on average.
 
         Raises:
-            ModelLoadError: they were learnt from vectors of another width.
+            ModelLoadError: the weights were learnt from vectors of another width.
         """
         if vectors.shape[1] != len(self.weights):
             raise ModelLoadError(
@@ -122,12 +121,12 @@ class Acceptance:
         return log_odds
 
     def save(self, folder: Path) -> None:
-        """Write the file into a model's folder, JSON."""
+        """Write a JSON file into a model's folder."""
         write_text(folder / ACCEPTANCE_FILE, to_json({"format_version": FORMAT_VERSION, **asdict(self)}, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path) -> Acceptance | None:
-        """Read what `save` wrote; None where nothing was learnt."""
+        """Read a file that `save` wrote; None if there is none."""
         path = folder / ACCEPTANCE_FILE
         if not path.exists():
             return None

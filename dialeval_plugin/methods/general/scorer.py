@@ -1,4 +1,4 @@
-"""The scorer `general`: how good a response, or a whole dialogue, looks to a model that no human rating has taught."""
+"""The scorer `general`: a small model, trained without human ratings, that evaluates responses and whole dialogues."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OF_CONTEXT = ("relevance", "fit")
 """Qualities that compare a response with its context."""
 _OF_TURNS = (*_OF_CONTEXT, "fluency", "specificity", ACCEPTANCE, "cosine")
 _OF_DIALOGUES = ("fluency", "specificity", "coherence", NOVELTY)
-"""Columns whose mean, with that of the turns' scores, is the score of a dialogue."""
+"""Columns whose mean, together with the mean score of the turns, is the score of a dialogue."""
 DIALOGUE_COLUMNS = ("general", "coherence", NOVELTY, *_OF_TURNS, "n_turns", *judging.TOKENS_CUT[:2])
 
 WEAKNESS_TEXT = {
@@ -64,14 +64,14 @@ WEAKNESS_TEXT = {
     NOVELTY: "repeats what was said",
     REFERENCE_SIMILARITY: "unlike the references",
 }
-"""What is said of a response that a quality pulls down."""
+"""Phrase by the quality that lowers a response's score."""
 _WEAKNESS_THRESHOLD = 0.5
-"""What a quality has to be below to be blamed, as a probability, or as a share for novelty."""
+"""A quality is named as a weakness only below this value: a probability, or for novelty a share."""
 
 DIALOGUES_AT_ONCE = 128
-"""Each has many turns, and memory is not to grow with a window of them."""
+"""Dialogues scored together. Each has many turns, so this bounds memory independently of `window`."""
 _CLOSEST = 1e-9
-"""To 0 and 1, for probabilities whose log odds are asked for."""
+"""Distance from 0 and 1 at which probabilities are clipped before their log odds are taken."""
 
 
 @dataclass(frozen=True)
@@ -104,33 +104,40 @@ class GeneralOptions(ModelOptions):
 class GeneralScorer(Scorer):
     """A small model that evaluates responses and dialogues; trained on dialogues of several corpora without human ratings.
 
-    Columns at level "turn", the first seven probabilities in [0, 1], higher is better: `general`, the others and
-    `novelty` mixed; `relevance` (this is about what the context is about), `fit` (this is the next turn of this context),
-    `fluency` (its words are in order), `specificity` (it is no stock reply), `knowledge` (it draws on the facts given; None
-    without facts), `acceptance` (the other speaker takes it up, and does not ask back or complain; no column where no logs have
-    taught it); `novelty`, the share of a response's pairs of words that the four turns before it lack, in
-    [0, 1]; `cosine` of context and the response's robust part, in [-1, 1]; `context_tokens_cut`, `response_tokens_cut` and
-    `fact_tokens_cut`, how many tokens at the beginning of the context, at the end of the response and at the beginning of the
-    facts did not fit. A long response is judged in parts (`ResponseParts`), and a last turn that does not fit is read in parts:
-    the signature's `response_windows` and `turn_windows` are their highest numbers. To an empty context nothing can fit:
-    `relevance`, `fit` and `cosine` are None then, and `general` takes their chances as even.
+    Columns at level "turn"; the first seven are probabilities in [0, 1], higher is better:
 
-    With `with_references` there is `reference_similarity`, the cosine, in [-1, 1], of the encoder's vectors of the response and
-    of the nearest reference, of which the first part is read; None without references. The log odds of the main score gain
-    `REFERENCE_WEIGHT` times what it is above `USUAL_SIMILARITY`.
+    - `general`: the main score, a mixture of the next six and `novelty`.
+    - `relevance`: the response is about the topic of the context.
+    - `fit`: the response is the next turn of this context.
+    - `fluency`: its words are in order.
+    - `specificity`: it is no stock reply.
+    - `knowledge`: it uses the given facts; None without facts.
+    - `acceptance`: the other speaker accepts it, without asking back or complaining; no column if the model has not learnt it.
+    - `novelty`: share of its word pairs that do not occur in the four turns before it, in [0, 1].
+    - `cosine` of the context and the response's robust part, in [-1, 1].
+    - `context_tokens_cut`, `response_tokens_cut`, `fact_tokens_cut`: numbers of tokens not read at the beginning of the
+      context, at the end of the response and at the beginning of the facts.
 
-    At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
-    nobody is known to be an assistant (`roles.judged_turns`): `relevance`, `fit`, `fluency`, `specificity`, `acceptance`,
-    `novelty` and `cosine` are means over these `n_turns` turns. `coherence` says that all turns are in their original order and
-    words (from mean, lowest and last fit, see `mixing.turn_statistics`). `general` is the mean of five: the turns' `general`,
-    `fluency`, `specificity`, `coherence` and `novelty`. The counts of tokens are sums over all turns.
+    A long response is judged in parts (`ResponseParts`), and a last turn that is too long is read in parts; the signature's
+    `response_windows` and `turn_windows` are the largest numbers of parts. With an empty context `relevance`, `fit` and
+    `cosine` are None, and `general` uses even chances for them.
 
-    The weights of the mixture come from validation dialogues without ratings, but for relevance, see `calibration.fit_mixing`;
-    the log odds of `acceptance` are added as they are, and what is not new takes up to `NOVELTY_WEIGHT` off. `mixing` takes
-    other weights, and leaves both out.
+    `with_references` adds `reference_similarity`: the cosine, in [-1, 1], of the encoder's vectors of the response and of the
+    nearest reference (the first part of each); None without references. The log odds of the main score gain
+    `REFERENCE_WEIGHT` times the excess of this cosine over `USUAL_SIMILARITY`.
+
+    At level "dialogue" every turn of the assistant from the second turn on is judged given the turns before it; if no speaker
+    is known to be an assistant, every turn is (`roles.judged_turns`). `relevance`, `fit`, `fluency`, `specificity`,
+    `acceptance`, `novelty` and `cosine` are means over these `n_turns` turns. `coherence` is the probability that all turns are
+    in their original order and words (from mean, lowest and last fit, see `mixing.turn_statistics`). `general` is the mean of
+    the turns' `general`, `fluency`, `specificity`, `coherence` and `novelty`. Token counts are sums over all turns.
+
+    The mixture's weights are fitted on validation dialogues without ratings, except that of relevance
+    (`calibration.fit_mixing`). The log odds of `acceptance` are added unweighted, and repeated words subtract up to
+    `NOVELTY_WEIGHT`. `mixing` replaces the weights and omits these two terms.
 
     Raises:
-        InputError: `mixing` belongs to another model, or goes with none of `with_references` and level "dialogue".
+            InputError: `mixing` belongs to another model, or is combined with `with_references` or level "dialogue".
         MissingPrerequisite: there is no model.
         ModelLoadError: the model or `mixing` is damaged, unsafe or of another kind.
     """
@@ -141,7 +148,8 @@ class GeneralScorer(Scorer):
     levels = ("turn", "dialogue")
     positive_from = 0.5
     window: ClassVar[int] = 512
-    """A script that has imported `evaluate` holds 500 MB before it scores anything; twice as many at once take it over 700."""
+    """Smaller than usual: a script that imports `evaluate` holds 500 MB before it scores, and a window twice as large 700
+    MB."""
 
     @with_options(GeneralOptions)
     def __init__(self, options: GeneralOptions) -> None:
@@ -190,7 +198,7 @@ class GeneralScorer(Scorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the level's columns, the main one first; without acceptance where no logs have taught it."""
+        """Names of the level's columns, the main one first; without `acceptance` if the model has not learnt it."""
         of_level: tuple[str, ...] = TURN_COLUMNS if self.level == "turn" else DIALOGUE_COLUMNS
         if self._with_references:
             of_level = (*of_level, REFERENCE_SIMILARITY)
@@ -198,7 +206,7 @@ class GeneralScorer(Scorer):
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Tokens of contexts, responses and, where they are read, facts."""
+        """Columns that count unread tokens of contexts, responses and, if they are read, facts."""
         config = self._model.config
         longest = longest_response(config.max_response_windows, config.max_response_tokens)
         lost = (
@@ -209,7 +217,7 @@ class GeneralScorer(Scorer):
         return {name: words for name, words in zip(judging.TOKENS_CUT, lost, strict=True) if name in self.columns}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, model, reading of the texts, and whose weights make the mixture."""
+        """Return the method, the model, the reading of texts, and the weights of the mixture."""
         config, rated = self._model.config, self._rated
         return {
             "method": self.name,
@@ -233,7 +241,7 @@ class GeneralScorer(Scorer):
         }
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Also a dialogue without a turn that follows another."""
+        """Return a reason also for a dialogue in which no turn follows another."""
         if isinstance(item, Dialogue):
             return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
         return super().unscorable(item)
@@ -243,7 +251,7 @@ class GeneralScorer(Scorer):
         self._model.contexts.clear()
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge responses, or the turns of dialogues; each distinct text is read once."""
+        """Judge responses, or the turns of dialogues; each distinct text is embedded once."""
         if self.level == "dialogue":
             dialogues = cast("Sequence[Dialogue]", items)
             starts = range(0, len(dialogues), DIALOGUES_AT_ONCE)
@@ -258,12 +266,12 @@ class GeneralScorer(Scorer):
         return self._turn_rows(examples)
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
-        """Name for each response the quality that pulls its score down most, in words, and the probabilities of all.
+        """Name the quality that lowers each response's score most, and list the probabilities of all.
 
-        How far one pulls is its weight times its log odds, less those of people's median response where the folder has a
-        table of percentiles. None is named where all together pull up, or where the one that pulls most is at least even
-        itself: a fluent reply whose fluency is a little below people's is not blamed for it. Of a dialogue the turn with
-        the lowest score is explained.
+        A quality's effect is its weight times its log odds, minus the log odds of people's median response if the folder has a
+        table of percentiles. None is named if all effects together raise the score, or if the quality with the lowest effect
+        has at least even chances: a fluent reply is not blamed because people's replies are a little more fluent. For a
+        dialogue, the turn with the lowest score is explained.
         """
         return list(map(self._explain, items))
 
@@ -279,14 +287,14 @@ class GeneralScorer(Scorer):
         return f"turn {numbers[1 + worst]} of {len(item.turns)}: {reason}"
 
     def _explain_row(self, judgement: judging.GeneralJudgement, row: int, *, has_context: bool, similarity: float) -> str:
-        """Explain one row of a judgement; the similarity with its references is NaN where nobody has looked."""
+        """Explain one row of a judgement; `similarity` is NaN if references were not compared."""
         log_odds = {
             name: float(values[row])
             for name, values in judgement.log_odds.items()
             if not np.isnan(values[row]) and (has_context or name not in _OF_CONTEXT)
         }
         medians = {} if self.percentiles is None else self.percentiles.medians
-        # Even chances where nobody has looked.
+        # Even chances if there is no table of percentiles.
         typical = {name: np.clip(medians.get(name, 0.5), _CLOSEST, 1 - _CLOSEST) for name in log_odds}
         of_mixing = self._mixing.with_facts if "knowledge" in log_odds else None
         weights: Mapping[str, Any] = self._weights or {**(of_mixing or self._mixing.plain), ACCEPTANCE: 1.0}
@@ -306,7 +314,7 @@ class GeneralScorer(Scorer):
     def log_odds(self, examples: Sequence[Example]) -> dict[str, FloatArray]:
         """Return the qualities' calibrated log odds of responses, each of shape (n,); NaN in `knowledge` without facts.
 
-        With an empty context those of relevance and fit are 0: even chances.
+        With an empty context those of relevance and fit are 0 (even chances).
         """
         windows: defaultdict[str, list[FloatArray]] = defaultdict(list)
         for start in range(0, len(examples), self.window):
@@ -319,7 +327,7 @@ class GeneralScorer(Scorer):
     def main_score(
         self, log_odds: Mapping[str, FloatArray], novelty: FloatArray, similarity: FloatArray | None = None
     ) -> FloatArray:
-        """Return the main score (n,) of what `log_odds` returned for some responses, of their novelty and similarity, (n,)."""
+        """Return the main score (n,) from log odds by quality, novelty and reference similarity, each (n,)."""
         if self._weights is not None:
             mixed = rated_log_odds(self._weights, log_odds)
         else:
@@ -331,7 +339,7 @@ class GeneralScorer(Scorer):
 
     @one_at_a_time
     def embedded_responses(self, texts: Sequence[str]) -> VectorArray:
-        """Return the encoder's vectors of the first parts of responses, (n, width)."""
+        """Return the encoder's vectors of the responses' first parts, (n, width)."""
         return self._model.embedded_responses(texts)
 
     @one_at_a_time
@@ -340,7 +348,7 @@ class GeneralScorer(Scorer):
         return self._model.embedded_turns(texts)
 
     def _reference_similarity(self, examples: Sequence[Example]) -> FloatArray:
-        """Cosines with the nearest references, (n,); NaN where an example has none, or where they are not to be looked at."""
+        """Cosines with the nearest references, (n,); NaN for an example without references or without `with_references`."""
         references = [[text for text in example.references if not is_blank(text)] for example in examples]
         texts = [text for of_one in references for text in of_one] if self._with_references else []
         if not texts:
@@ -404,6 +412,6 @@ class GeneralScorer(Scorer):
 
 
 def _triple(example: Example) -> judging.GeneralInput:
-    """Blank turns and facts are left out: they say nothing, and a context of them is an empty one."""
+    """Blank turns and facts are left out."""
     context = tuple(visible_texts(example.context))
     return context, example.response.text, tuple(fact for fact in example.facts if not is_blank(fact))

@@ -1,8 +1,7 @@
-"""What a model can learn of dialogues without anybody's rating: real next turns against texts that are wrong in a known way.
+"""Training signals from unrated dialogues: real next turns against texts that are wrong in a known way.
 
-Every function takes a `random.Random` and returns a text that differs from the one that it spoils in its words, or None where
-the text is too short for that. Words are replaced in place, so that spacing and punctuation say nothing of what was done. No
-language model takes part.
+Every function takes a `random.Random` and returns a text with other words than the original, or None if the original is too
+short. Words are replaced in place, so that spacing and punctuation do not reveal the change. No language model is used.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from types import MappingProxyType
 from .conversations import Conversation, Pair
 
 HEADS = ("fit", "fluency", "specificity", "knowledge")
-"""What training has a loss for: does a response come next, is it well formed, does it say something, does it use the facts."""
+"""Heads with a loss: is a response the next turn, is it well formed, is it specific, does it use the facts."""
 
 QUALITIES = ("relevance", *HEADS)
-"""What is judged of a response: whether it is about what the context is about, and what the heads say."""
+"""Judged qualities of a response: whether it is on the context's topic, and those of the heads."""
 
 STYLE_HEADS = ("fluency", "specificity")
-"""Heads that read a response alone."""
+"""Heads that depend on the response alone."""
 
 NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -41,17 +40,17 @@ NEGATIVES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Kinds of wrong texts by the head that learns to recognise them."""
 
 DIALOGUE_NEGATIVES = ("shuffled_turns", "replaced_turn")
-"""Kinds of spoiled dialogues."""
+"""Kinds of corrupted dialogues."""
 
 _REPLIES = json.loads(Path(__file__).with_name("replies.json").read_text(encoding="utf-8"))
 GENERIC_REPLIES: tuple[str, ...] = tuple(_REPLIES["generic"])
-"""Stand beside a corpus' own frequent utterances, which a small one has too few of."""
+"""Replies added to a corpus' own frequent utterances, of which a small corpus has too few."""
 
 INSULTS: tuple[str, ...] = tuple(_REPLIES["insulting"])
-"""Rude to who spoke last, with a rare word of the last turn where they have room for one."""
+"""Insults to the last speaker; templates have a place for a rare word of the last turn."""
 
 RARE = 4.0
-"""From this inverse document frequency on a word is rare: it is in fewer than one of 55 utterances, as in `lexical.RARE`."""
+"""Lowest inverse document frequency of a rare word: fewer than one in 55 utterances have it, as in `lexical.RARE`."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _N_GENERIC = 200
@@ -59,11 +58,11 @@ _N_KEYWORDS = 8
 _LONGEST_POSTING = 200
 _N_NEAREST = 5
 _N_DRAWS = 50
-"""How often a text of another dialogue is drawn before there is taken to be none that fits."""
+"""Number of draws from other dialogues before none is assumed to fit."""
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return the words of a text in lower case, punctuation left out.
+    """Return the words of a text in lower case, without punctuation.
 
     Example:
         >>> words("Don't go , Ann!")
@@ -73,7 +72,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def replaced(text: str, by_place: Mapping[int, str]) -> str:
-    """Return the text with some of its words, numbered from 0, replaced; nothing in a word's place leaves it out.
+    """Return the text with some of its words, numbered from 0, replaced; an empty replacement removes the word.
 
     Example:
         >>> replaced("Don't go , Ann!", {1: "stay", 2: ""})
@@ -91,7 +90,7 @@ def _if_changed(new: str, old: str) -> str | None:
 
 
 def shuffled(text: str, generator: random.Random, window: int = 5) -> str | None:
-    """Mix up the words of some windows: one, and one more for each dozen words."""
+    """Shuffle the words of some windows: one window, and one more per dozen words."""
     words_of_text = _WORD.findall(text)
     if len(words_of_text) < 3:
         return None
@@ -105,12 +104,12 @@ def shuffled(text: str, generator: random.Random, window: int = 5) -> str | None
 
 
 def dropped(text: str, generator: random.Random) -> str | None:
-    """Leave out between a fifth and two fifths of the words."""
+    """Remove between a fifth and two fifths of the words."""
     return _if_changed(replaced(text, dict.fromkeys(_some_places(text, 0.2, 0.4, generator), "")), text)
 
 
 def repeated(text: str, generator: random.Random) -> str | None:
-    """Say one to four words once or twice more."""
+    """Repeat one to four words once or twice."""
     words_of_text = _WORD.findall(text)
     if len(words_of_text) < 2:
         return None
@@ -121,7 +120,7 @@ def repeated(text: str, generator: random.Random) -> str | None:
 
 
 def swapped(text: str, generator: random.Random, others: Sequence[str]) -> str | None:
-    """Put words out of `others` in the place of a tenth to a third of the words."""
+    """Replace a tenth to a third of the words by words from `others`."""
     if not others:
         return None
     by_place = {place: generator.choice(others) for place in _some_places(text, 0.1, 0.34, generator)}
@@ -129,26 +128,26 @@ def swapped(text: str, generator: random.Random, others: Sequence[str]) -> str |
 
 
 def _some_places(text: str, lowest: float, highest: float, generator: random.Random) -> list[int]:
-    """Places of a share of the words; none of a text of less than three."""
+    """Places of a random share of the words; empty if the text has fewer than three words."""
     n = len(_WORD.findall(text))
     return generator.sample(range(n), max(1, round(generator.uniform(lowest, highest) * n))) if n > 2 else []
 
 
 def without_rare_words(text: str, is_rare: Callable[[str], bool]) -> str | None:
-    """Leave out the rare words of a text; None where there is none, or nothing else."""
+    """Remove the rare words of a text; None if it has no rare or no other words."""
     places = [place for place, word in enumerate(words(text)) if is_rare(word)]
     return _if_changed(replaced(text, dict.fromkeys(places, "")), text)
 
 
 def spliced(text: str, other: str, is_rare: Callable[[str], bool]) -> str | None:
-    """Put the rare words of another text in the places of this one's: it reads as before and speaks of something else."""
+    """Replace a text's rare words by those of another text: the style stays, the topic changes."""
     places = [place for place, word in enumerate(words(text)) if is_rare(word)]
     donor = itertools.cycle(word for word in _WORD.findall(other) if is_rare(word.lower()))
     return _if_changed(replaced(text, dict(zip(places, donor, strict=False))), text)
 
 
 def other_turn(pair: Pair, generator: random.Random) -> str | None:
-    """Return another turn of the dialogue in the response's place: one that was said before, or the one two turns later."""
+    """Return another turn of the dialogue as the response: an earlier one, or the one two turns later."""
     turns = pair.conversation.turns
     later = turns[pair.place + 2 : pair.place + 3]
     fitting = [text for text in (*pair.context, *later) if words(text) and words(text) != words(pair.response)]
@@ -156,7 +155,7 @@ def other_turn(pair: Pair, generator: random.Random) -> str | None:
 
 
 def shuffled_turns(turns: Sequence[str], generator: random.Random) -> tuple[str, ...] | None:
-    """Mix up the turns of a dialogue."""
+    """Shuffle the turns of a dialogue."""
     if len(turns) < 3:
         return None
     mixed = tuple(generator.sample(list(turns), len(turns)))
@@ -164,20 +163,20 @@ def shuffled_turns(turns: Sequence[str], generator: random.Random) -> tuple[str,
 
 
 def replaced_turn(turns: Sequence[str], generator: random.Random, other: str) -> tuple[str, ...] | None:
-    """Put a turn of another dialogue in the place of one after the first."""
+    """Replace a turn after the first by a turn of another dialogue."""
     place = generator.randrange(1, len(turns))
     return None if words(other) == words(turns[place]) else (*turns[:place], other, *turns[place + 1 :])
 
 
 class CorpusSignals:
-    """Draws wrong texts for the pairs of one corpus out of that corpus, so that its style tells nothing.
+    """Draws wrong texts for the pairs of a corpus from the same corpus, so that its style is no clue.
 
-    Every draw depends on the pair and on the generator alone.
+    Each draw depends only on the pair and the generator.
     """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = pairs
-        # A corpus has few different words, each of them often.
+        # A corpus has few distinct words, each of them often.
         self._words = [tuple(map(sys.intern, words(pair.response))) for pair in pairs]
         frequency = Counter(word for response_words in self._words for word in set(response_words))
         self._rarity = {word: math.log((1 + len(pairs)) / (1 + count)) for word, count in frequency.items()}
@@ -207,27 +206,27 @@ class CorpusSignals:
     def is_rare(self, word: str) -> bool:
         """Whether log((1 + n) / (1 + number of the n responses that have the word)) is at least `RARE`.
 
-        In a corpus that is too small for that, a word of a single response is rare. The word is in lower case.
+        In a corpus too small for that, a word in a single response is rare. The word is in lower case.
         """
         return self._rarity.get(word, self._unseen) >= self._rare_from
 
     def draw(self, kind: str, pair: Pair, generator: random.Random) -> str | None:
-        """Return a wrong text of a kind, any of `NEGATIVES` but "other_facts", for a pair; None where there is none."""
+        """Return a wrong text of a kind, any of `NEGATIVES` but "other_facts", for a pair; None if there is none."""
         text = self._drawn[kind](pair, generator)
         return None if text is None or words(text) == words(pair.response) else text
 
     def drawn(self, kinds: Sequence[str], pair: Pair, generator: random.Random) -> Iterator[tuple[str, str]]:
-        """Draw a wrong text of one kind after the other, and yield those that there are with their kinds."""
+        """Draw a wrong text of each kind, and yield those that exist with their kinds."""
         texts = ((kind, self.draw(kind, pair, generator)) for kind in kinds)
         return ((kind, text) for kind, text in texts if text is not None)
 
     def other_facts(self, pair: Pair, generator: random.Random) -> tuple[str, ...] | None:
-        """Return the facts of another dialogue; None where this pair or all others have none."""
+        """Return the facts of another dialogue; None if the pair has no facts, or no draw has other ones."""
         drawn = (other.facts for other in self._drawn_of_others(pair.conversation, generator)) if pair.facts else ()
         return next((facts for facts in drawn if facts and facts != pair.facts), None)
 
     def other_response(self, conversation: Conversation, generator: random.Random) -> str | None:
-        """Return a response of another dialogue; None where chance finds none."""
+        """Return a response of another dialogue; None if no draw gives one."""
         return next((other.response for other in self._drawn_of_others(conversation, generator)), None)
 
     def _drawn_of_others(self, conversation: Conversation, generator: random.Random) -> Iterator[Pair]:
@@ -242,7 +241,7 @@ class CorpusSignals:
         return None
 
     def _keyword(self, pair: Pair, generator: random.Random) -> str | None:
-        """One of the responses of other dialogues that share most rare words with the context (Okapi's idf, no length)."""
+        """A random one of the other dialogues' responses that share most rare words with the context (by Okapi's idf)."""
         known = {word for text in pair.context[-3:] for word in words(text) if word in self._postings}
         rarest = sorted(known, key=lambda word: (-self._rarity[word], word))[:_N_KEYWORDS]
         shared: defaultdict[int, float] = defaultdict(float)
@@ -261,14 +260,14 @@ class CorpusSignals:
         return generator.choice(pair.conversation.misleading) if is_last and pair.conversation.misleading else None
 
     def _insulting(self, pair: Pair, generator: random.Random) -> str:
-        """An insult in the response's place, before it or after it."""
+        """An insult instead of the response, before it or after it."""
         subjects = [word for word in words(pair.context[-1]) if self.is_rare(word)] or ["that"]
         insult = generator.choice(INSULTS).format(word=generator.choice(subjects))
         insult = insult[0].upper() + insult[1:]
         return generator.choice([insult, f"{insult} {pair.response}", f"{pair.response} {insult}"])
 
     def _generic(self, pair: Pair, generator: random.Random) -> str | None:
-        # A response that is generic itself is no example of a specific one.
+        # A generic response is no example of a specific one.
         return None if words(pair.response) in self._generic_words else generator.choice(self.generic)
 
     def _frequent_utterances(self) -> tuple[str, ...]:

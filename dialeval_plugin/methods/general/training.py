@@ -1,4 +1,4 @@
-"""Training the general evaluator: steps over several corpora, then what is fitted on validation dialogues."""
+"""Training of the general evaluator on several corpora, followed by fits on validation dialogues."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ _STAGE = "general"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneralTrainingOptions(TrainingOptions):
-    """What a training depends on, apart from its data.
+    """Options of a training, in addition to its data.
 
     Attributes:
         backbone: a sentence-transformers folder, a transformers checkpoint, or a hub id.
-        validation_fraction: share of each corpus' dialogues that is set aside where no validation dialogues are given.
-        max_minutes: the steps, without what is fitted after them, are over by then; the learning rate falls accordingly. A run
-            with a limit is not repeatable to the byte.
-        checkpoint_steps: after how many steps what was learnt is kept and the losses are reported.
+        validation_fraction: share of each corpus' dialogues that is set aside if no validation dialogues are given.
+        max_minutes: time limit of the steps, without the fits after them; the learning rate falls accordingly. A run with a
+        limit
+            is not repeatable to the byte.
+        checkpoint_steps: number of steps between checkpoints, each with a report of the losses.
     """
 
     backbone: str = PACKAGED_ENCODER
@@ -63,8 +64,8 @@ def train(
 ) -> TrainingResult:
     """Train a general evaluator and write it to the folder `output`, which must not hold a finished model.
 
-    Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last one.
-    `left_out` counts, for the record, the dialogues of each corpus that were kept out because they will be reported on.
+    `output/.training` holds the checkpoints until the run ends; after a kill, the same call resumes from the last one.
+    `left_out` is recorded: the number of dialogues of each corpus that were left out because they are reported on.
     """
     recipe = options.recipe
     check_at_least(2, max_pairs=recipe.max_pairs, batch_size=recipe.batch_size)
