@@ -1,7 +1,7 @@
 """`Turn`, `Example` and `Dialogue`: frozen, and validated when they are made.
 
-A value of the wrong type is an error that names the field and the index. An empty response or context is none: a scorer
-answers it with `Unscored`.
+A value of the wrong type is an error that names the field and the index. An empty response or context is not an error: a scorer
+returns `Unscored` for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Level: TypeAlias = Literal["turn", "dialogue"]
 """Level of a scorer or rating: single responses or whole dialogues."""
 
 Ratings: TypeAlias = Mapping[str, tuple[float, ...]]
-"""Quality to the values of its raters, in their order; () where nobody rated it."""
+"""Raters' values by quality, in the raters' order; () if nobody rated it."""
 
 _FROM_TEXTS = "Make plain strings into an example with Example.from_texts."
 
@@ -118,8 +118,8 @@ class Origin(NamedTuple):
 
     Attributes:
         conversation: id of the conversation.
-        message: number of the message in its conversation, from 1, with system and tool messages; None for a dialogue.
-        source: place of the message, or else the conversation: `logs/monday.jsonl:12`, `conversations[3]`.
+        message: number of the message in its conversation, from 1, including system and tool messages; None for a dialogue.
+        source: location of the message, or else the conversation: `logs/monday.jsonl:12`, `conversations[3]`.
         kept: names and values of fields to write next to the score.
     """
 
@@ -188,7 +188,7 @@ def _check_texts(values: object, where: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """A whole dialogue, judged as one."""
+    """A whole dialogue, judged as a unit."""
 
     id: str
     turns: tuple[Turn, ...]

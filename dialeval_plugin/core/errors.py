@@ -13,7 +13,7 @@ class DialevalError(Exception):
 
 
 class InputError(DialevalError):
-    """Wrong data or a wrong argument of the user."""
+    """Wrong data or a wrong argument from the user."""
 
 
 class NothingToScore(InputError):
@@ -23,7 +23,7 @@ class NothingToScore(InputError):
 
 
 class StatisticUndefined(DialevalError):
-    """A coefficient has no value on these data (constant scores, too few items)."""
+    """A coefficient is undefined on these data (constant scores, too few items)."""
 
 
 class ModelLoadError(DialevalError):
@@ -37,7 +37,7 @@ class MissingPrerequisite(DialevalError):
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return " Did you mean ...?" with the nearest of `known`, or "" where none is near; ignores capitals and hyphens.
+    """Return " Did you mean ...?" with the nearest of `known`, or "" if none is near; ignores capitals and hyphens.
 
     Example:
         >>> did_you_mean("DSTC10", ["fed", "dstc10_dialog"]), did_you_mean("x", ["fed"])
@@ -49,7 +49,7 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def unknown_name(problem: str, name: object, known: Iterable[str], advice: str = "") -> InputError:
-    """Return the error of an unknown name: the problem, the nearest name, all known names, and advice.
+    """Return the error for an unknown name: the problem, the nearest name, all known names, and advice.
 
     Example:
         >>> print(unknown_name("there is no split 'tset'", "tset", ["train", "test"]))

@@ -1,4 +1,4 @@
-"""Reading and writing files: errors name path and line, and a write replaces a file whole or not at all."""
+"""Reading and writing of files: errors name path and line, and a write replaces a file whole or not at all."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_FILE_BYTES = 10**9
-"""Bytes of the largest file that is read, unpacked: several times what a million responses take."""
+"""Maximum size in bytes of a file that is read, decompressed: several times the size of a million responses."""
 MAX_JSON_DEPTH = 100
-"""Levels of lists and objects in JSON that is read; the interpreter itself would follow about a thousand."""
+"""Maximum depth of lists and objects in JSON; the interpreter itself would follow about a thousand levels."""
 
 _BLOCK = 1 << 20
 _MAX_NAME = 50
 _N_RANDOM = 16
-"""Characters that tell the name of an unfinished file from those of others, and from another of the same."""
+"""Random characters in the name of an unfinished file, which distinguish it from all others."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Line(NamedTuple):
-    """A JSON object and where it stands, as `path:number`."""
+    """A JSON object and its location, as `path:number`."""
 
     where: str
     value: dict[str, Any]
 
 
 def read_text(path: Path, first: int | None = None) -> str:
-    """Return the text of a UTF-8 file, or of its `first` bytes, without a byte order mark; a file named .gz is unpacked."""
+    """Return the text of a UTF-8 file, or of its `first` bytes, without a byte order mark; a file named .gz is decompressed."""
     try:
         with path.open("rb") as file:
             unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
@@ -68,7 +68,7 @@ def read_text(path: Path, first: int | None = None) -> str:
     except ValueError:
         raise _no_name(path) from None
     try:
-        # The first bytes may end within a character.
+        # The first bytes may end inside a character.
         return codecs.getincrementaldecoder("utf-8-sig")().decode(raw, final=first is None)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
@@ -76,7 +76,7 @@ def read_text(path: Path, first: int | None = None) -> str:
 
 
 def read_bounded(file: IO[bytes], where: str) -> bytearray:
-    """Return the bytes of an open file; one larger than `MAX_FILE_BYTES` is an error, and no more than that is held."""
+    """Return the bytes of an open file; raise an error, without reading on, if it is larger than `MAX_FILE_BYTES`."""
     raw = bytearray()
     while block := file.read(_BLOCK):
         raw += block
@@ -86,16 +86,16 @@ def read_bounded(file: IO[bytes], where: str) -> bytearray:
 
 
 def _no_name(path: Path) -> InputError:
-    """Return the error of a path with a zero byte or half of a surrogate pair."""
+    """Return the error for a path with a zero byte or half of a surrogate pair."""
     return InputError(f"{str(path)!r}: cannot be the name of a file. Choose another.")
 
 
 def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """Return the value of a JSON text.
 
-    More than `MAX_JSON_DEPTH` levels, a number beyond the range of a float, a key twice in one object, half of a surrogate
-    pair, and NaN and infinities without a value in `constants` are refused. Errors begin with `where`: the path of the
-    file, or `path:line` of the record.
+    These raise an InputError: more than `MAX_JSON_DEPTH` levels, a number beyond the range of a float, a key twice in one
+    object, half of a surrogate pair, and NaN and infinities without a value in `constants`. Errors begin with `where`: the path
+    of the file, or `path:line` of the record.
 
     Example:
         >>> parse_json('{"value": NaN}', "results.json", constants={"NaN": None})
@@ -113,9 +113,9 @@ def parse_json(text: str, where: str, *, constants: Mapping[str, Any] = MappingP
 
 
 def parse_json_prefix(text: str, start: int, where: str, *, is_log: bool = False) -> tuple[Any, int]:
-    """Return the JSON value that begins at `start` in the text of the file `where`, and the place where it ends.
+    """Return the JSON value that begins at `start` in the text of the file `where`, and the position of its end.
 
-    In a log NaN and infinity are null, and half of a surrogate pair is accepted.
+    In a log, NaN and infinity are null, and half of a surrogate pair is accepted.
     """
     try:
         value, end = (_LENIENT if is_log else _STRICT).raw_decode(text, start)
@@ -128,13 +128,13 @@ def parse_json_prefix(text: str, start: int, where: str, *, is_log: bool = False
 
 
 def _line(where: str, text: str, position: int) -> str:
-    """Return `where` with the line of a position, unless it is that of a record, which has one."""
+    """Return `where` with the line of a position, unless it is that of a record, which already has one."""
     is_record = "\n" not in text.strip() and where.rpartition(":")[2].isdecimal()
     return where if is_record else f"{where}:{text.count(chr(10), 0, position) + 1}"
 
 
 class _Refused(Exception):
-    """A well-formed JSON text that is refused; the message is the end of the error's."""
+    """A well-formed JSON text that is not accepted; its message is the end of the error's."""
 
 
 def _syntax(error: json.JSONDecodeError) -> str:
@@ -164,7 +164,7 @@ def _number(digits: str) -> float:
 
 
 def _integer(digits: str) -> int:
-    # int() refuses thousands of digits; a float holds 309, and every number here is one sooner or later.
+    # int() refuses thousands of digits; a float holds 309, and every number here becomes a float sooner or later.
     _number(digits)
     return int(digits)
 
@@ -182,7 +182,7 @@ _LENIENT = _decoder(dict.fromkeys(("NaN", "Infinity", "-Infinity")))
 
 
 def _check_json(value: Any, text: str, *, allow_halves: bool = False) -> None:
-    """Refuse what the decoder lets through, if the text can hold it at all."""
+    """Raise an error for values that the decoder accepts and this module does not, if the text can contain any."""
     if text.count("[") + text.count("{") > MAX_JSON_DEPTH and _depth(value) > MAX_JSON_DEPTH:
         raise RecursionError
     if not allow_halves and _SURROGATE.search(text):
@@ -225,8 +225,8 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
     """Return a JSON value as an object of type `shape`; text, number and boolean are not converted into each other.
 
     Args:
-        value: as `parse_json` returns it.
-        shape: a type that pydantic knows; a TypedDict has to be one of `typing_extensions`.
+        value: result of `parse_json`.
+        shape: a type that pydantic knows; a TypedDict must be one of `typing_extensions`.
         where: beginning of the error, which names the first wrong field.
         advice: end of the error.
 
@@ -241,7 +241,7 @@ def checked(value: Any, shape: type[T], where: str, *, advice: str) -> T:
     from pydantic import ValidationError
 
     try:
-        # Strict validation makes tuples of lists and dataclasses of objects only in JSON.
+        # Strict validation accepts lists as tuples and objects as dataclasses only in JSON.
         return cast("T", _adapter(cast("Any", shape)).validate_json(to_json(value), strict=True))
     except ValidationError as error:
         first = error.errors()[0]
@@ -263,7 +263,7 @@ def checked_model_file(path: Path, shape: type[T]) -> T:
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Serialise `value`; NaN and infinity are refused, since they are not JSON."""
+    """Serialise `value`; raise an error for NaN and infinity, which are not JSON."""
     encoder = _ENCODER if indent is None else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent)
     return encoder.encode(value)
 
@@ -275,8 +275,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path whose content replaces `path` when the block ends; if the block fails, `path` is unchanged.
 
-    The new file keeps mode and, where permitted, owner of the old one; the target of a symbolic link is replaced. A stream
-    (`is_stream`) is written to. What a killed process left of the same file is removed.
+    The new file keeps mode and, if permitted, owner of the old one; the target of a symbolic link is replaced. A stream
+    (`is_stream`) is written directly. Temporary files that a killed process left for the same file are removed.
     """
     try:
         earlier = _status(path)
@@ -308,7 +308,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def remove_half_written(folder: Path, name: str = ".*.") -> None:
-    """Remove the temporary files of killed processes from a folder; those being written stay."""
+    """Remove the temporary files of killed processes from a folder; those of running processes stay."""
     for path in folder.glob(f"{name}{'?' * _N_RANDOM}.part"):
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDWR)
@@ -320,13 +320,13 @@ def remove_half_written(folder: Path, name: str = ".*.") -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether `path` is written to and not replaced: a device, a pipe, or this process's own output."""
+    """Whether `path` is written directly and not replaced: a device, a pipe, or this process's own output."""
     status = _status(path)
     return status is not None and (not stat.S_ISREG(status.st_mode) or _own_output(status) is not None)
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Return the status of what is at `path`, links followed; None where nothing is."""
+    """Return the status of the file at `path`, following links; None if there is none."""
     try:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -336,7 +336,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _own_output(status: os.stat_result) -> int | None:
-    """Return the descriptor of this process's standard output or error where that is the file."""
+    """Return the descriptor of this process's standard output or error if that is the file."""
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):
             if os.path.samestat(status, os.fstat(descriptor)):
@@ -350,7 +350,7 @@ def _stream(path: Path) -> IO[bytes]:
         return path.open("wb")
     for printed in filter(None, (sys.stdout, sys.stderr)):
         printed.flush()
-    # Opened anew, a file would be written from its beginning on.
+    # Opening the file again would overwrite it from its beginning.
     return os.fdopen(os.dup(own), "wb")
 
 
@@ -361,23 +361,23 @@ def _new_file(path: Path, earlier: os.stat_result | None) -> tuple[Path, int, in
     """
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Not all of a long name: with what is added it would be longer than a name may be.
+    # Only a part of a long name: with the addition it would exceed the limit on names.
     name = f".{target.name[:_MAX_NAME]}.{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:_N_RANDOM]}."
     remove_half_written(target.parent, glob.escape(name))
     while True:
         temporary = target.with_name(f"{name}{secrets.token_hex(_N_RANDOM // 2)}.part")
         # The system applies the mask; reading it would change it for all threads for a moment.
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666 if earlier is None else 0o600)
-        with contextlib.suppress(OSError):  # there are file systems without locks
+        with contextlib.suppress(OSError):  # some file systems have no locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if temporary.exists():  # else another process removed it before it was locked
+        if temporary.exists():  # otherwise another process removed it before it was locked
             return temporary, stat.S_IMODE((os.fstat(descriptor) if earlier is None else earlier).st_mode), descriptor
         os.close(descriptor)
 
 
 def _hand_on_owner(earlier: os.stat_result, path: Path) -> None:
     for user, group in ((-1, earlier.st_gid), (earlier.st_uid, -1)):
-        # Only root gives files to other users, and to groups that it is not in.
+        # Only root can give files to other users, and to groups that it is not in.
         with contextlib.suppress(OSError):
             os.chown(path, user, group)
 
@@ -398,19 +398,19 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace the file at `path` by one JSON object a line, whole or not at all."""
+    """Replace the file at `path` by one JSON object per line, whole or not at all."""
     with atomic_path(path) as temporary:
         write_lines(temporary, (to_json(row) + "\n" for row in rows))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines, which end in a line break, unchanged."""
+    """Write lines, each with its line break, unchanged."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(lines)
 
 
 def check_output(output: Path, input: str | Path, what: str) -> None:
-    """Refuse an output file for `what` that is a folder or the input itself."""
+    """Raise an error for an output file for `what` that is a folder or the input itself."""
     if output.is_dir():
         raise InputError(f"{output}: is a folder, expected the name of a file to write.")
     source = Path(str(input).removeprefix("file://").removeprefix("local://"))
@@ -420,7 +420,7 @@ def check_output(output: Path, input: str | Path, what: str) -> None:
 
 @cache
 def _adapter(shape: type[Any]) -> TypeAdapter[Any]:
-    """Return the validator of a shape; making it takes a hundred times as long as using it."""
+    """Return the cached validator of a shape; making it takes a hundred times as long as using it."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(shape)

@@ -24,7 +24,7 @@ T = TypeVar("T")
 def sole_process(path: Path, *, waits: bool = False) -> Iterator[None]:
     """Keep other processes from the file or folder `path`, which need not exist, until the block or the process ends.
 
-    Another process at work is an InputError; with `waits` it is waited for.
+    If another process holds it, raise an InputError or, with `waits`, wait for it.
     """
     from filelock import FileLock, Timeout
 
@@ -41,7 +41,7 @@ def sole_process(path: Path, *, waits: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        # Removed before it is released: a process that has opened it notices, and tries again.
+        # It is removed before it is released: a process that has opened it notices, and tries again.
         with contextlib.suppress(OSError):
             Path(lock.lock_file).unlink()
         lock.release()
@@ -53,7 +53,7 @@ def lock_file(path: Path) -> Path:
 
 
 def not_written(path: Path, error: OSError) -> InputError:
-    """Return the error of an unfinished run that cannot write (a full disk, a folder without permission)."""
+    """Return the error for an unfinished run that cannot write (a full disk, a folder without permission)."""
     advice = "Finished parts are kept; repeat the command when there is room."
     if error.errno == errno.ENAMETOOLONG:
         advice = "Choose a shorter name for the output, next to which this file is written."

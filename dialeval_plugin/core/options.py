@@ -1,6 +1,6 @@
 """Options of scorers and trainings, checked against their annotations, from Python, files and command lines.
 
-A scorer with a handful of options writes them as the parameters of a `@checked_init`; one with more, as a frozen dataclass:
+A scorer with a few options declares them as the parameters of a `@checked_init`; one with more, as a frozen dataclass:
 
     class SlideScorer(Scorer):
         @with_options(SlideOptions)
@@ -52,7 +52,7 @@ _LITERALS = {"true": True, "false": False, "none": None}
 
 
 def checked_init(init: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
-    """Check what a scorer's `__init__` is given against its annotations; a message begins with the scorer's name."""
+    """Check the arguments of a scorer's `__init__` against its annotations; a message begins with the scorer's name."""
 
     @functools.wraps(init)
     def init_checked(self: Any, /, *args: P.args, **values: P.kwargs) -> None:
@@ -62,7 +62,7 @@ def checked_init(init: Callable[Concatenate[Any, P], None]) -> Callable[Concaten
 
 
 def with_options(kind: Callable[P, Options]) -> Callable[[Callable[[Any, Options], None]], Callable[Concatenate[Any, P], None]]:
-    """Let a scorer's `__init__` be called with the fields of the dataclass `kind`; it gets the dataclass, checked."""
+    """Make a scorer's `__init__` callable with the fields of the dataclass `kind`; it receives the checked dataclass."""
 
     def decorate(init: Callable[[Any, Options], None]) -> Callable[Concatenate[Any, P], None]:
         def init_checked(self: Any, /, *args: P.args, **values: P.kwargs) -> None:
@@ -100,26 +100,26 @@ def check_fields(options: Any, where: str) -> None:
 
 
 def check_names(where: str, names: Iterable[str], known: Collection[str] | None) -> None:
-    """Raise an InputError for the first option that is not `known`, with the nearest; None allows any."""
+    """Raise an InputError for the first option that is not `known`, with the nearest known name; None allows any."""
     for name in names:
         if known is not None and name not in known:
             raise unknown_name(f"{where}: there is no option {name!r}", name, known)
 
 
 def check_value(where: str, name: str, value: Any, kind: Any) -> None:
-    """Raise an InputError where a value does not fit the annotation `kind`."""
+    """Raise an InputError if a value does not fit the annotation `kind`."""
     if not _fits(value, kind):
         raise wrong_value(where, name, value, in_words(kind), known=choices_of(kind))
 
 
 def check_choice(where: str, name: str, value: object, choices: Iterable[str]) -> None:
-    """Raise an InputError where a value is none of `choices`, which no annotation lists."""
+    """Raise an InputError if a value is not one of `choices`, for choices that no annotation lists."""
     if value not in (known := tuple(choices)):
         raise wrong_value(where, name, value, f"one of {', '.join(known)}", known=known)
 
 
 def wrong_value(where: str, name: str, value: object, expected: str, *, known: Iterable[str] = ()) -> InputError:
-    """Return the error of a wrong value; the nearest of the words `known` is suggested.
+    """Return the error for a wrong value; it suggests the nearest of the words `known`.
 
     Example:
         >>> print(wrong_value("bleu", "n", 9, "a whole number from 1 to 4"))
@@ -130,7 +130,7 @@ def wrong_value(where: str, name: str, value: object, expected: str, *, known: I
 
 
 def option_kinds(factory: Callable[..., Any]) -> dict[str, Any] | None:
-    """Return the options of a class or function with their annotations (`Any` without one); None where it takes any."""
+    """Return the options of a class or function with their annotations (`Any` without one); None if it takes any option."""
     parameters = inspect.signature(factory).parameters.values()
     if any(one.kind is one.VAR_KEYWORD for one in parameters):
         return None
@@ -139,7 +139,7 @@ def option_kinds(factory: Callable[..., Any]) -> dict[str, Any] | None:
 
 
 def from_text(text: str, kind: Any = Any) -> Any:
-    """Convert the text of an option with the annotation `kind`; one that cannot be converted stays a text.
+    """Convert the text of an option with the annotation `kind`; a text that cannot be converted is returned unchanged.
 
     Example:
         >>> from_text("7", int | None), from_text("7", str), from_text("none", int | None), from_text("7")
@@ -170,7 +170,7 @@ def pairs_from_text(pairs: Iterable[str], where: str, kinds: Mapping[str, Any] |
 
 
 def retyped(values: Mapping[str, Any], factory: Callable[..., Any]) -> dict[str, Any]:
-    """Convert options again by their annotations, where a host has guessed their types: a revision of digits is a text.
+    """Convert options again by their annotations, after a host guessed their types: a revision made of digits is a text.
 
     Example:
         >>> def scorer(revision: str | None = None, clip: bool = False): ...
@@ -187,7 +187,7 @@ def retyped(values: Mapping[str, Any], factory: Callable[..., Any]) -> dict[str,
 
 
 def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a class or function; none where one is imported for type checkers only."""
+    """Return the annotations of a class or function; empty if one is imported only for type checkers."""
     if isinstance(factory, functools.partial):
         factory = factory.func
     if isinstance(factory, type) and not dataclasses.is_dataclass(factory):
@@ -211,13 +211,13 @@ def _flat(kind: Any) -> Iterator[Any]:
 
 @functools.cache
 def _adapter(kind: Any) -> Any:
-    """Return a validator as strict as a type checker; anything fits a protocol, which pydantic cannot check."""
+    """Return a validator as strict as a type checker; a protocol accepts anything, as pydantic cannot check it."""
     from pydantic import ConfigDict, InstanceOf, PydanticUserError, TypeAdapter
     from pydantic_core import SchemaError
 
     try:
         return TypeAdapter(kind, config=ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True))
-    except PydanticUserError:  # a dataclass or a model, which has a configuration of its own
+    except PydanticUserError:  # a dataclass or a model, with its own configuration
         return TypeAdapter(Annotated[kind, InstanceOf()])
     except SchemaError:
         return TypeAdapter(Any)
@@ -227,7 +227,7 @@ def _fits(value: Any, kind: Any) -> bool:
     try:
         _adapter(kind).validate_python(value, strict=True)
     except ValueError:
-        # Strict, it takes nothing but a dict for a mapping, and a list or a tuple for a sequence.
+        # In strict mode it accepts only a dict for a mapping, and only a list or a tuple for a sequence.
         if isinstance(value, Mapping) and not isinstance(value, dict):
             return _fits(dict(value), kind)
         return isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple)) and _fits(list(value), kind)
@@ -258,7 +258,7 @@ def bounds_of(kind: Any) -> dict[str, float]:
 
 
 def in_words(kind: Any) -> str:
-    """Describe an annotation in words; None, the value of an option left out, is not named."""
+    """Return an annotation as text; None, the value of an option left out, is not named."""
     origin = get_origin(kind)
     if origin is Annotated:
         bounds = " ".join(f"{_BOUNDS[name]} {limit}" for name, limit in bounds_of(kind).items())

@@ -1,6 +1,6 @@
-"""Percentiles: where a score is among those that a model gives to people's own responses.
+"""Percentiles: the rank of a score among a model's scores of human responses.
 
-The tables are in a file of the model's folder, one for each main column, level and settings. They move no score.
+The tables are in a file of the model's folder, one for each main column, level and settings. They change no score.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ PERCENTILE = "percentile"
 """Name of the column."""
 FORMAT_VERSION = 1
 N_QUANTILES = 1001
-"""One for each tenth of a percentile, so that the worst responses differ."""
+"""Number of quantiles: one for each tenth of a percentile, so that the worst responses differ."""
 
 Settings: TypeAlias = Mapping[str, str | int | float | bool]
-"""Everything that moves a score but the model and the version."""
+"""Everything that can change a score except the model and the version."""
 
 _DIGITS = 7
-"""Of the stored numbers; scores of different machines differ by more."""
+"""Significant digits of the stored numbers; scores differ more between machines."""
 _REMEDY = "Copy the folder again."
 
 
 @dataclass(frozen=True, slots=True)
 class PercentileTable:
-    """Quantiles of a scorer's main column over people's own responses, or dialogues.
+    """Quantiles of a scorer's main column over human responses, or dialogues.
 
     Attributes:
-        settings: those of the scorer; the table is used for no others.
+        settings: settings of the scorer; the table is valid only for these.
         n: number of scores.
         sources: names of the files of the responses, with their SHA-256.
         quantiles: ascending and evenly spaced from the lowest to the highest, of shape (`N_QUANTILES`,).
-        medians: of every column that had values.
+        medians: median of every column that had values.
     """
 
     column: str
@@ -70,7 +70,7 @@ class PercentileTable:
         settings: Settings,
         sources: Mapping[str, str],
     ) -> PercentileTable:
-        """Make the table from columns of people's responses, in which None is a missing value.
+        """Make the table from columns of values of human responses, with None for a missing value.
 
         Raises:
             InputError: none of the responses has a score.
@@ -79,7 +79,7 @@ class PercentileTable:
         scores = present[column]
         if not scores:
             raise InputError(f"percentiles: none of {len(columns[column])} responses of people has a score. Give more of them.")
-        # Hazen's quantiles put the i-th of n scores, from 0, at (i + 1/2) / n: itself counts half.
+        # Hazen's quantiles put the i-th of n scores, from 0, at (i + 1/2) / n: a score itself counts half.
         quantiles = np.quantile(scores, np.linspace(0, 1, N_QUANTILES), method="hazen")
         return cls(
             column,
@@ -93,9 +93,10 @@ class PercentileTable:
         )
 
     def of(self, values: Sequence[float | None]) -> tuple[float | None, ...]:
-        """Return for each score the share of people's responses with a worse one, from 0 to 100; equal ones count half.
+        """Return for each score the share of human responses with a worse one, from 0 to 100; equal ones count half.
 
-        Linear between the quantiles; 0 below the lowest and 100 above the highest, turned round where lower is better.
+        The percentile is linear between the quantiles; 0 below the lowest and 100 above the highest, reversed if lower is
+        better.
 
         Example:
             >>> table = PercentileTable("words", "turn", "higher", {}, 5, {}, (1.0, 2.0, 2.0, 4.0, 6.0), {})
@@ -119,11 +120,11 @@ class PercentileTable:
 
     @property
     def digest(self) -> str:
-        """A short hash of the table."""
+        """Short hash of the table."""
         return text_hash(to_json(asdict(self)))
 
     def is_for(self, column: str, level: Level, orientation: Orientation, settings: Settings) -> bool:
-        """Whether it was made with these settings, whatever the model."""
+        """Whether the table was made with these settings, for any model."""
         return (self.column, self.level, self.orientation) == (column, level, orientation) and self.settings == settings
 
 
@@ -133,7 +134,7 @@ class _Tables(TypedDict):
 
 
 def read_tables(folder: Path) -> list[PercentileTable]:
-    """Return the tables of a model folder; none where it has no such file.
+    """Return the tables of a model folder; empty if it has no such file.
 
     Raises:
         ModelLoadError: the file is damaged, or of another release.
@@ -151,7 +152,7 @@ def read_tables(folder: Path) -> list[PercentileTable]:
 
 
 def write_table(folder: Path, table: PercentileTable) -> None:
-    """Add a table to those of a model folder; one for the same settings is replaced."""
+    """Add a table to those of a model folder; it replaces one for the same settings."""
     others = [
         other for other in read_tables(folder) if not other.is_for(table.column, table.level, table.orientation, table.settings)
     ]

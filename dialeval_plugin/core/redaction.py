@@ -1,6 +1,6 @@
 """Removal of keys, tokens and passwords from arguments, addresses and messages, by their names and by their values.
 
-A name decides as a whole or by its last word, since many arguments of tokenizers have "token" in their names.
+A name is judged as a whole or by its last word, since many arguments of tokenizers have "token" in their names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 HIDDEN = "***"
 SHORTEST_VALUE = 8
-"""Length from which a secret of the environment is looked for; shorter ones occur in words."""
+"""Minimum length of an environment variable's secret to search for; shorter ones occur in words."""
 
 _LAST_WORDS = (
     r"(?:api|access|secret|private|auth)?keys?|secrets?|passwords?|passwd|pwd|passphrase|credentials?|auth|authorization|bearer|"
@@ -60,7 +60,7 @@ def without_secrets(arguments: Mapping[str, Any]) -> dict[str, Any]:
         >>> without_secrets({"model": "m", "api_key": "x", "client_kwargs": {"api_key": "x", "retries": 2}})
         {'model': 'm', 'client_kwargs': {'retries': 2}}
     """
-    # `token=True` says where to look for one.
+    # `token=True` only tells a library to look for a token.
     return {
         str(name): _without_secrets(value)
         for name, value in arguments.items()

@@ -27,10 +27,10 @@ def _source(factory: Callable[..., Scorer]) -> tuple[str, str]:
 
 
 def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[..., Scorer]]:
-    """Register a scorer class or factory under `name` for this process, before one that a package declares.
+    """Register a scorer class or factory under `name` for this process; it takes precedence over a package's.
 
-    An installed package declares an entry point in the group `dialeval_plugin.scorers` instead, which is imported when it
-    is used.
+    An installed package declares an entry point in the group `dialeval_plugin.scorers` instead, which is imported when it is
+    used.
 
     Raises:
         InputError: another factory has the name.
@@ -48,7 +48,7 @@ def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[...
 
 
 def _entry_points() -> dict[str, list[metadata.EntryPoint]]:
-    """Return the declared scorers by name; a name has several where packages clash."""
+    """Return the declared scorers by name; a name has several if packages clash."""
     points: dict[str, dict[str, metadata.EntryPoint]] = {}
     for point in metadata.entry_points(group=ENTRY_POINT_GROUP):
         points.setdefault(point.name, {}).setdefault(point.value, point)
@@ -56,12 +56,12 @@ def _entry_points() -> dict[str, list[metadata.EntryPoint]]:
 
 
 def scorer_names() -> list[str]:
-    """Names of all scorers that can be loaded, sorted."""
+    """Return the names of all scorers that can be loaded, sorted."""
     return sorted({*_factories, *_entry_points()})
 
 
 def declaration(name: str) -> metadata.EntryPoint | None:
-    """Return the entry point of the scorer `name`; None where it is registered, unknown, or declared twice."""
+    """Return the entry point of the scorer `name`; None if it is registered, unknown, or declared twice."""
     declared = [] if name in _factories else _entry_points().get(name, [])
     return declared[0] if len(declared) == 1 else None
 
@@ -94,7 +94,7 @@ def load_scorer(name: str, **options: Any) -> Scorer:
 
     Raises:
         InputError: the name or an option is unknown, or an option is missing.
-        MissingPrerequisite: something that the scorer needs is not there; the message says how to get it.
+        MissingPrerequisite: something that the scorer needs is missing; the message says how to get it.
     """
     factory = scorer_factory(name)
     check_names(name, options, option_kinds(factory))

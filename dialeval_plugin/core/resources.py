@@ -1,4 +1,4 @@
-"""Folders of tasks, metrics and models, cited papers, and which packages are installed.
+"""Folders of tasks, metrics and models, cited papers, and installed packages.
 
 The folders are inside the package in a wheel, next to it in a checkout. The distribution `dialeval-plugin` requires all
 packages, `dialeval-core` those of the bundled models; see setup.py.
@@ -30,17 +30,17 @@ def tasks_path() -> Path:
 
 
 def pretrained_path() -> Path:
-    """Return the folder with a folder for each bundled model."""
+    """Return the folder with one folder per bundled model."""
     return _PACKAGE / "pretrained"
 
 
 def metrics_path() -> Path:
-    """Return the folder with a folder for each `evaluate` metric."""
+    """Return the folder with one folder per `evaluate` metric."""
     return _folder("metrics")
 
 
 def bibtex(key: str) -> str:
-    """Return the entry of a paper in `papers.bib`; KeyError where there is none."""
+    """Return the entry of a paper in `papers.bib`; raise a KeyError if there is none."""
     return _papers()[key]
 
 
@@ -60,7 +60,7 @@ _EXTRAS = {
     **{"bert_score": "bertscore", "matplotlib": "reports", "pyarrow": "parquet"},
     **{"datatrove": "launch", "joblib": "launch", "ray": "ray"},
 }
-"""Name of an imported package to the extra that installs it."""
+"""Extra that installs each imported package."""
 
 
 def installed_distributions() -> list[str]:
@@ -88,8 +88,8 @@ def importing(what: str, of: str = "") -> Iterator[None]:
     """Turn an ImportError in the block into a MissingPrerequisite with the command that installs the package.
 
     Args:
-        what: needs the package.
-        of: the package to install where the missing one belongs to no extra; by default the ImportError is raised.
+        what: the part of this package that needs it, at the start of the message.
+        of: the package to install if the missing one belongs to no extra; by default the ImportError is raised.
     """
     try:
         yield

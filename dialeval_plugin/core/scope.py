@@ -1,6 +1,6 @@
-"""Scope of a trained model: limits of the texts that it was trained on, and why a text is beyond them.
+"""Scope of a trained model: limits of the texts that it was trained on, and reasons why a text is beyond them.
 
-The limits are in a file of the model's folder. They move no score.
+The limits are in a file of the model's folder. They change no score.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _lines(name: str) -> list[str]:
 
 
 _FUNCTION_WORDS = frozenset(" ".join(_lines("function_words.txt")).split())
-"""English ones that are rare in Dutch, German, Romance and Scandinavian languages."""
+"""English function words that are rare in Dutch, German, Romance and Scandinavian languages."""
 _ENGLISH_WORDS = {word: rank for rank, word in enumerate(_lines("english_words.txt"), start=1)}
 """Words of openly licensed English chats by rank of frequency."""
 _OTHER_LANGUAGES = {
@@ -55,7 +55,7 @@ _OWN_SCRIPTS = (
 )
 _SCRIPTS = {"HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean", "CJK": "Chinese"}
 _SCRIPTS |= {script.upper(): script for script in _OWN_SCRIPTS}
-"""Script, with which the Unicode name of a letter begins, to its language."""
+"""Language of each script, by the word with which the Unicode names of its letters begin."""
 
 _URL = re.compile(r"\bhttps?://\S+|\bwww\.\S+")
 _CODE = re.compile(
@@ -74,9 +74,9 @@ _MARKUP = re.compile(
 )
 """List items, headings, table rows, quotations, bold words, tags, formulas and links."""
 _SOME_WORDS, _ENOUGH_WORDS = 3, 6
-"""Number of words to know a language: of everything said, and of one text."""
+"""Minimum number of words for recognising a language: from all turns together, and from one text."""
 _LONGEST_LINE = 400
-"""Number of characters of a line that are examined."""
+"""Number of characters examined per line."""
 
 
 def words_of(text: str, most: int | None = None) -> list[str]:
@@ -100,7 +100,7 @@ def english_evidence(text: str) -> float:
 
 @functools.lru_cache(1 << 15)
 def _evidence(word: str) -> float:
-    """Return the evidence of one word: 1.5 for words of English alone, below 0 for those of other languages or letters."""
+    """Return the evidence of one word: 1.5 for words found only in English, below 0 for those of other languages or letters."""
     if (n_foreign := sum(letter >= _END_OF_LATIN for letter in word)) > 0:
         return -2.0 * n_foreign
     if word in _FUNCTION_WORDS:
@@ -135,7 +135,7 @@ def _letter_counts() -> Counter[str]:
 
 
 def language_name(text: str) -> str | None:
-    """Return the language of a text that is not English, else its script; None where neither is known.
+    """Return the language of a text that is not English, or else its script; None if neither is known.
 
     Example:
         >>> [language_name(text) for text in ("Das tut mir leid.", "你好吗", "Мне очень жаль", "Tere, kuidas läheb?")]
@@ -143,7 +143,7 @@ def language_name(text: str) -> str | None:
     """
     letters = [letter for letter in text if letter.isalpha()]
     scripts = Counter(unicodedata.name(letter, "UNKNOWN").partition(" ")[0] for letter in letters if letter >= _END_OF_LATIN)
-    # Japanese, which has Chinese letters too, comes first.
+    # Japanese comes first, because it has Chinese characters too.
     named = [_SCRIPTS[script] for script in _SCRIPTS if script in scripts]
     if named and scripts.total() > _LEAST_FOREIGN * len(letters):
         return named[0]
@@ -174,14 +174,14 @@ def _share_of_signs(text: str) -> float:
 
 
 def _english_evidence(text: str, before: Sequence[str]) -> float:
-    """Return the evidence for English of a text, with its context if needed; 0 where it is too little."""
+    """Return the evidence for English of a text, with its context if needed; 0 if there is too little."""
     text = _with_context(text, before)
     evidence = english_evidence(text)
     return evidence if _is_clear(text, evidence) or len(words_of(text, _SOME_WORDS)) == _SOME_WORDS else 0.0
 
 
 def _with_context(text: str, before: Sequence[str]) -> str:
-    """Return a text with as many of those before it as its language needs."""
+    """Return a text with as many of the previous ones as its language needs."""
     text = _URL.sub("", text)
     for other in before:
         if _is_clear(text, english_evidence(text)):
@@ -191,7 +191,7 @@ def _with_context(text: str, before: Sequence[str]) -> str:
 
 
 def _is_clear(text: str, evidence: float) -> bool:
-    """Whether this evidence is enough for a text of its length: two names are not enough, other letters are."""
+    """Whether this evidence is enough for a text of its length: two names are not enough, foreign letters are."""
     n_words = len(words_of(text, _ENOUGH_WORDS))
     return evidence > 0.5 or n_words == _ENOUGH_WORDS or evidence < (-3.0 if n_words < _SOME_WORDS else -1.0)
 
@@ -240,7 +240,7 @@ class Scope:
 
     @classmethod
     def read(cls, folder: Path) -> Scope | None:
-        """Return the scope in a model folder; None where there is none.
+        """Return the scope in a model folder; None if there is none.
 
         Raises:
             ModelLoadError: the file is damaged, or of a later release.
@@ -260,13 +260,13 @@ class Scope:
 
     @property
     def digest(self) -> str:
-        """A short hash of the limits."""
+        """Short hash of the limits."""
         return text_hash(to_json(asdict(self)))
 
     def beyond(self, item: Item) -> str | None:
-        """Return why an item is beyond the limits; None where it is not.
+        """Return why an item is beyond the limits; None if it is within.
 
-        A dialogue is beyond where more than half of its turns but the first are; the most frequent reason is returned.
+        A dialogue is beyond them if more than half of its turns after the first are; the most frequent reason is returned.
         """
         if not isinstance(item, Dialogue):
             return self._beyond(visible_texts(item.context), item.response.text)
@@ -299,7 +299,7 @@ def _reason(limits: Mapping[str, float], text: str, before: Sequence[str]) -> st
 
 
 def out_of_scope_text(kinds: Mapping[str, int], n_scored: int) -> str:
-    """Return a sentence on the rows out of scope, counted by kind; "" where there are none.
+    """Return a sentence on the rows out of scope, counted by kind; "" if there are none.
 
     Example:
         >>> out_of_scope_text({"not English": 30, "code or data": 11}, 100)

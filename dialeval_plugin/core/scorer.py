@@ -1,4 +1,4 @@
-"""`Scorer`, the base of every method, and the pipeline that all share: windows of bounded memory, blocks, progress."""
+"""`Scorer`, the base of every method, and the shared pipeline: windows of bounded memory, blocks, progress."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
 NO_WEAKNESS = "nothing stands out"
-"""Explanation where no quality is low."""
+"""Explanation if no quality is low."""
 BLOCK = 4096
 """Largest number of items scored together; files of scores are written block by block."""
 _WINDOWS_IN_BLOCK = 4
@@ -54,21 +54,21 @@ class Scorer(ABC):
     range: tuple[float, float] = (0.0, 1.0)
     """Lowest and highest value of the main column; a missing end is infinite."""
     positive_from: float | None = None
-    """Main score from which on (up to which, where lower is better) a response is positive; None: the middle of the range."""
+    """Main score from which on (up to which, if lower is better) a response is positive; None: the middle of the range."""
     window: ClassVar[int] = 2048
     """Number of examples that `score_batch` gets at once: enough to fill batches of texts of one length."""
 
-    # What lists of scorers say.
+    # For lists of scorers.
     citation: ClassVar[str] = ""
     """BibTeX of the paper."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """What it needs by default apart from a response and its context: "references", "llm", "trained model", ..."""
+    """Requirements by default, apart from a response and its context: "references", "llm", "trained model", ..."""
     levels: ClassVar[tuple[Level, ...]] = ()
-    """Values of its option `level`; without that option it has its `level` alone."""
+    """Values of the option `level`; empty for a scorer without that option, which has only its `level`."""
     packaged_model: ClassVar[str | None] = None
-    """Folder of `pretrained/` that is used where no model is named."""
+    """Folder in `pretrained/` that is used if no model is named."""
 
-    # Of scorers with a model of their own.
+    # For scorers with their own model.
     model_hash: str | None = None
     """Hash of the model's folder, as in the signature."""
     percentiles: PercentileTable | None = None
@@ -76,15 +76,15 @@ class Scorer(ABC):
     scope: Scope | None = None
     """Limits of the column `in_scope`, from `Scope.read`."""
 
-    # Of judges and of scorers made of others.
+    # For judges and for combined scorers.
     prompts_llm_itself: ClassVar[bool] = False
     """Whether the option `llm` is a `LanguageModel`, and not a judge with one prompt."""
     described: Mapping[str, Any] = MappingProxyType({})
     """Settings written next to the scores, of which the signature has only a hash."""
     judges: tuple[str, ...] = ()
-    """Columns of the parts; the first that has a value in a row has the score that counts."""
+    """Columns of the parts; the first with a value in a row gives the score."""
     has_one_scale: ClassVar[bool] = True
-    """Whether the main column means the same for all parts, so that it has a mean."""
+    """Whether the main column has the same meaning for all parts, so that it has a mean."""
 
     lock: CallLock
     """Held while a window is scored, and by `one_at_a_time`."""
@@ -113,23 +113,23 @@ class Scorer(ABC):
 
     @abstractmethod
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Score at most `window` different items, none of them `unscorable`; one row an item, in their order."""
+        """Score at most `window` different items, none of them `unscorable`; return one row per item, in order."""
 
     @abstractmethod
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Return all settings that can move a number, the method's name first."""
+        """Return all settings that can change a number, the method's name first."""
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Columns that count truncated texts, each with what was lost; a run warns of each once."""
+        """Columns that count truncated texts, each with a description of the loss; a run warns once per column."""
         return {}
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Return why `item` cannot have a score; None where it can. Such items never reach `score_batch`."""
+        """Return why `item` cannot have a score; None if it can. Such items never reach `score_batch`."""
         return BLANK_RESPONSE if isinstance(item, Example) and is_blank(item.response.text) else None
 
     def scope_of(self, items: Sequence[Item]) -> list[str | None]:
-        """Return for each item why it is out of the model's scope, as "kind (detail)"; None where it is in scope."""
+        """Return for each item why it is out of the model's scope, as "kind (detail)"; None if it is in scope."""
         return [None if self.scope is None else self.scope.beyond(item) for item in items]
 
     def is_unsure(self, row: Mapping[str, float | None], within: float) -> bool:
@@ -139,11 +139,11 @@ class Scorer(ABC):
         return abs(cast("float", row[self.columns[0]]) - middle) <= within * (high - low)
 
     def percentiles_of(self, scores: Scores) -> tuple[float | None, ...]:
-        """Return the percentile of each row; () where there is no table."""
+        """Return the percentile of each row; () if there is no table."""
         return () if self.percentiles is None else self.percentiles.of(scores.columns[self.columns[0]])
 
     def explain(self, items: Sequence[Item]) -> list[str]:
-        """Return for each item as text why it has its score, no score, or is out of scope.
+        """Return a text per item that explains its score, its missing score, or why it is out of scope.
 
         Raises:
             InputError: the scorer has no explanations.
@@ -218,7 +218,7 @@ def run(scorer: Scorer, items: Sequence[Item], *, progress: bool = False) -> Sco
 
 
 def block_size(scorer: Scorer, most: int) -> int:
-    """Return how many items are scored together: few slow ones, as a killed run loses a block."""
+    """Return how many items are scored together: few for a slow scorer, as a killed run loses a block."""
     return min(most, _WINDOWS_IN_BLOCK * scorer.window)
 
 
@@ -239,7 +239,7 @@ def score_block(scorer: Scorer, items: Sequence[Item], advance: Callable[[int], 
 
 
 def scores_of(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Scores:
-    """Return the table of the final rows of items, with the columns `percentile` and `in_scope` where the scorer has them.
+    """Return the table of the final rows of items, with the columns `percentile` and `in_scope` if the scorer has them.
 
     A row out of scope has no percentile.
     """
@@ -258,7 +258,7 @@ def scores_of(scorer: Scorer, items: Sequence[Item], rows: Sequence[Row]) -> Sco
 
 
 def refuse_parts(scorer: Scorer) -> None:
-    """Refuse a scorer that needs all items at once."""
+    """Raise an error for a scorer that needs all items at once."""
     if scorer.needs_whole_run:
         raise InputError(
             f"{scorer.name}: with these options it looks at all examples at once, and here it has a part of them. "
@@ -281,14 +281,14 @@ def warn_incomplete(scorer: Scorer, n_total: int, unscored: Mapping[str, int], c
 
 
 def run_signature(scorer: Scorer) -> Signature:
-    """Return the signature of a run: everything that can move its numbers."""
+    """Return the signature of a run: everything that can change its numbers."""
     return Signature({**scorer.signature_fields(), "level": scorer.level, "version": __version__})
 
 
 def percentile_settings(scorer: Scorer) -> dict[str, str | int | float | bool]:
-    """Return what a table of percentiles holds for: everything that can move a score but the model.
+    """Return the settings for which a table of percentiles is valid: everything that can change a score except the model.
 
-    A backend whose scores agree with torch's has torch's table.
+    A backend whose scores agree with torch's uses torch's table.
     """
     fields = {name: value for name, value in scorer.signature_fields().items() if value is not None}
     backend, *inexact = RUNTIME_FIELDS
@@ -298,7 +298,7 @@ def percentile_settings(scorer: Scorer) -> dict[str, str | int | float | bool]:
 
 
 def read_percentiles(scorer: Scorer, folder: Path) -> PercentileTable | None:
-    """Return the table in the model's folder that was made with the scorer's settings; None without one."""
+    """Return the table in the model's folder that was made with the scorer's settings; None if there is none."""
     own = (scorer.columns[0], scorer.level, scorer.orientation, percentile_settings(scorer))
     return next((table for table in read_tables(folder) if table.is_for(*own)), None)
 
@@ -314,7 +314,7 @@ def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
 
 
 def score_key(item: Item) -> tuple[Any, ...]:
-    """Return everything that a score may depend on: all but id, system and ratings."""
+    """Return everything that a score may depend on: all fields except id, system and ratings."""
     if isinstance(item, Dialogue):
         return (tuple(map(_turn_key, item.turns)),)
     return (tuple(map(_turn_key, item.context)), _turn_key(item.response), item.references, item.facts)
@@ -324,7 +324,7 @@ _turn_key = attrgetter("text", "speaker")  # plain tuples hash faster than turns
 
 
 def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
-    """Score at most a window of items, equal ones once; return one row an item, finite or unscored."""
+    """Score at most a window of items, equal ones once; return one row per item, finite or unscored."""
     numbers: dict[tuple[Any, ...], int] = {}
     distinct: list[Item] = []
     places = []
@@ -344,7 +344,7 @@ def score_rows(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
 
 
 def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
-    """Call the scorer; where memory does not suffice, item by item. The log names the items of any other error."""
+    """Call the scorer; if memory runs out, item by item. The log names the items of any other error."""
     try:
         rows = scorer.score_batch(items)
     except DialevalError:
@@ -364,7 +364,7 @@ def _score_batch(scorer: Scorer, items: Sequence[Item]) -> list[Row]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether it is the error of Python, numpy, or torch, which has a type on GPUs and only a text on CPUs."""
+    """Whether the error is Python's, numpy's, or torch's, which has its own type on GPUs and only a text on CPUs."""
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"

@@ -1,4 +1,4 @@
-"""Results of a scorer: a row an item, or the reason for none (`Unscored`), and their table (`Scores`)."""
+"""Results of a scorer: one row per item, or the reason for a missing score (`Unscored`), and their table (`Scores`)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reason(str, enum.Enum):
 
 
 NOT_FOR_THIS_DATA = frozenset({Reason.NEEDS_REFERENCES, Reason.SCORES_TURNS_ONLY, Reason.SCORES_DIALOGUES_ONLY})
-"""Reasons that are no failure: the scorer is not for these data."""
+"""Reasons that are not failures: the scorer is not for these data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ NO_TURN = Unscored(Reason.EMPTY_INPUT, "no visible turn stands before the respon
 TOO_FEW_TURNS = Unscored(Reason.EMPTY_INPUT, "fewer than two turns have a visible character")
 
 Row: TypeAlias = Mapping[str, float | None] | Unscored
-"""One example's columns by name, or the reason why there are none. A column of a scored row may be None."""
+"""One example's columns by name, or the reason for a missing score. A column of a scored row may be None."""
 
 
 def share_of(value: float, scale: tuple[float, float]) -> float:
-    """Return where a value lies between the two ends of a scale: 0 at the lower one, 1 at the higher one.
+    """Return the position of a value on a scale: 0 at the lower end, 1 at the higher end.
 
     Example:
         >>> share_of(4.0, (1.0, 5.0))
@@ -82,9 +82,9 @@ def share_of(value: float, scale: tuple[float, float]) -> float:
 
 
 WHY_UNSCORED = ("unscored", "detail")
-"""Fields of a row that say why it has no score."""
+"""Fields of a row with the reason for a missing score."""
 JUDGED_BY = "judged_by"
-"""Field of a row of a composed scorer: the column that its score is from."""
+"""Field of a combined scorer's row: the column that gave its score."""
 IN_SCOPE, OUT_OF_SCOPE = "in_scope", "out_of_scope"
 """Names of the column, 1 or 0, and of the field of a row with the reason for 0."""
 
@@ -96,11 +96,11 @@ def kind_of(reason: str) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores:
-    """A table with one row an example, in their order, and the score in the column `main`.
+    """A table with one row per example, in order, and the score in the column `main`.
 
-    `columns` have one value a row, None in unscored rows. `unscored` and `out_of_scope`, the reasons why `in_scope` is 0, are
-    by row index. `items` are empty where unknown. For `judges` and `has_one_scale` see `Scorer`. It has a length, iterates
-    over `rows()`, and is a table in a notebook.
+    `columns` have one value per row, None in unscored rows. `unscored`, and `out_of_scope` with the reasons why `in_scope` is
+    0, are indexed by row. `items` are empty if unknown. For `judges` and `has_one_scale` see `Scorer`. The table has a length,
+    iterates over `rows()`, and is shown as a table in a notebook.
     """
 
     main: str
@@ -179,37 +179,37 @@ class Scores:
 
     @property
     def n_unscored(self) -> int:
-        """Number of rows without one."""
+        """Number of rows without a score."""
         return len(self.unscored)
 
     @property
     def unscored_by_reason(self) -> dict[str, int]:
-        """Reason to number of rows, in alphabetical order."""
+        """Number of rows by reason, in alphabetical order."""
         return dict(sorted(Counter(item.reason.value for item in self.unscored.values()).items()))
 
     @property
     def out_of_scope_by_kind(self) -> dict[str, int]:
-        """Kind of reason to number of rows, in alphabetical order."""
+        """Number of rows by kind of reason, in alphabetical order."""
         return dict(sorted(Counter(map(kind_of, self.out_of_scope.values())).items()))
 
     def judged_by(self, index: int) -> str | None:
-        """Return the column that a row's score is from; None for an unscored row, or one of a scorer without parts."""
+        """Return the column that gave a row's score; None for an unscored row, or a scorer without parts."""
         return next((name for name in self.judges if self.columns[name][index] is not None), None)
 
     def mean(self, column: str | None = None) -> float | None:
-        """Return the mean of a column over rows with a value; None where there are none, or no common scale."""
+        """Return the mean of a column over rows with a value; None if there are none, or no common scale."""
         if not self.has_one_scale and column in {None, self.main}:
             return None
         scored = [value for value in self.columns[column or self.main] if value is not None]
         return math.fsum(scored) / len(scored) if scored else None
 
     def rows(self, *, with_text: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield one JSON-able object a row, see `RowMaker`."""
+        """Yield one JSON-serialisable object per row, see `RowMaker`."""
         return RowMaker(with_text=with_text).rows(self)
 
 
 def conversation_id(item: Item) -> str | None:
-    """Return the id of an item's conversation; None where a response has none."""
+    """Return the id of an item's conversation; None if a response has none."""
     id = item.origin.conversation if item.origin is not None else None
     return None if isinstance(item, Example) and id == item.id else id
 
@@ -217,10 +217,10 @@ def conversation_id(item: Item) -> str | None:
 class RowMaker:
     """Makes rows of scores for people and files, block after block.
 
-    A row has `id`; `conversation`, `message` (its number), `role`, `source` and kept fields, where known; the columns;
-    `judged_by` of a composed scorer; `out_of_scope`, the reason; `unscored` and `detail` where there is no score. With text it
-    also has a response's `text`, and `preceding`, the turns since the previous row of its conversation (of a single response
-    all turns), so that the rows of a conversation hold it once.
+    A row has `id`; `conversation`, `message` (its number), `role`, `source` and kept fields, if known; the columns; `judged_by`
+    from a combined scorer; `out_of_scope`, the reason; `unscored` and `detail` if there is no score. With text it also has a
+    response's `text`, and `preceding`, the turns since the previous row of its conversation (for a single response all turns),
+    so that the rows of a conversation hold it once.
     """
 
     def __init__(self, *, with_text: bool = False) -> None:
@@ -266,7 +266,7 @@ class RowMaker:
 
 
 def _plain(value: object) -> object:
-    """Return a value of a source, as text where JSON cannot hold it, such as a date."""
+    """Return a source's value, as text if JSON cannot hold it, such as a date."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -275,7 +275,7 @@ def _plain(value: object) -> object:
 
 
 def finite_or_unscored(row: Row) -> Row:
-    """Return `row`, or `Unscored(non_finite)` where one of its values is NaN or infinite."""
+    """Return `row`, or `Unscored(non_finite)` if one of its values is NaN or infinite."""
     # `filter` drops None and 0.
     if isinstance(row, Unscored) or all(map(math.isfinite, filter(None, row.values()))):
         return row

@@ -1,4 +1,4 @@
-"""The string that pins everything that can move a number, made after the run from what really happened.
+"""Signature: a string with everything that can change a number, made after the run from the actual settings.
 
 The idea is sacrebleu's (Post 2018, "A call for clarity in reporting BLEU scores").
 """
@@ -22,11 +22,11 @@ GOLDEN_FILE = "golden.json"
 PROVENANCE_FILE = "provenance.json"
 MANIFEST_FILE = "manifest.json"
 METADATA_FILES = frozenset({PERCENTILES_FILE, SCOPE_FILE, GOLDEN_FILE, PROVENANCE_FILE, MANIFEST_FILE})
-"""Files of a model folder that describe the model and move no score."""
+"""Files of a model folder that describe the model and change no score."""
 RUNTIME_FIELDS = ("backend", "instructions", "dtype")
-"""Fields of a signature that name what ran a model; the first alone where scores agree with those of torch."""
+"""Fields of a signature that name the runtime of a model; only the first if its scores agree with torch's."""
 EXPORTS = "exported"
-"""Folder of the graphs for other backends in a model folder."""
+"""Folder in a model folder with the graphs for other backends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Signature:
 
 
 def short_form(signature: str) -> str:
-    """Return the form of a signature for terminals: its method, eight digits of its hash, and the version.
+    """Return the short form of a signature for terminals: its method, eight digits of its hash, and the version.
 
     Example:
         >>> short_form("method:slide|seed:3|version:0.1.0")
@@ -69,7 +69,7 @@ def short_form(signature: str) -> str:
 
 
 def content_hash(folder: Path, pattern: str = "*") -> str:
-    """Return a hash of the names and bytes of a model folder's files that move scores, for a model without a hub revision."""
+    """Return a hash of the names and bytes of a model folder's files that affect scores, for a model without a hub revision."""
     digest = hashlib.sha256()
     for name, sha256 in file_hashes(folder, pattern).items():
         if name not in METADATA_FILES and not name.startswith(f"{EXPORTS}/"):
@@ -78,7 +78,7 @@ def content_hash(folder: Path, pattern: str = "*") -> str:
 
 
 def file_hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
-    """Return the SHA-256 of each file of a model folder but the README and hidden ones, by relative path, sorted."""
+    """Return the SHA-256 of each file of a model folder except the README and hidden ones, by relative path, sorted."""
     named = {path.relative_to(folder): path for path in folder.rglob(pattern) if path.is_file()}
     return {
         name.as_posix(): file_hash(path)
@@ -88,9 +88,9 @@ def file_hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
 
 
 def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file; an unchanged file is read once a process."""
+    """Return the SHA-256 of a file; an unchanged file is read once per process."""
     state = path.stat()
-    # Within a tick of the file system's clock a file may change again without a new time.
+    # Within one tick of the file system's clock a file may change again without a new time.
     is_settled = time.time_ns() - state.st_ctime_ns > 1_000_000_000
     hashed = _hash_once if is_settled else _hash_once.__wrapped__
     return hashed(path.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns)
@@ -106,5 +106,5 @@ def _hash_once(path: Path, *state: int) -> str:
 
 
 def text_hash(*texts: str) -> str:
-    """Return a short hash of texts, which changes when text moves from one to the next."""
+    """Return a short hash of texts, which also depends on the boundaries between them."""
     return hashlib.sha256(json.dumps(texts, ensure_ascii=True).encode()).hexdigest()[:16]
