@@ -182,7 +182,6 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
 
 
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
-    """Return the text; None if the message has none."""
     if fields.text is not None:
         return _content(value.get(fields.text), f"{where}: {fields.text}", left_out)
     names = [name for name in _TEXT_FIELDS if name in value]

@@ -57,7 +57,6 @@ def paths(
 
 
 def _first(message: object, names: Sequence[str]) -> Any:
-    """Return the first of these fields that a message has."""
     fields = message if isinstance(message, Mapping) else {}
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 

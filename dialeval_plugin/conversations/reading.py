@@ -279,7 +279,6 @@ def _renamed(line: Line, columns: Mapping[str, str], known: Mapping[str, Any] | 
 
 
 def _is_message_row(value: Mapping[str, Any]) -> bool:
-    """Whether a row is one message."""
     if value.keys() & {"response", "messages", "conversations", "turns"} or isinstance(value.get("conversation"), list):
         return False
     inner = value.get("message") or value.get("data") or value.get("payload")
@@ -515,7 +514,6 @@ def _response_row(row: Line, line: Line, options: ReadingOptions, *, is_table: b
 
 
 def _new_id(row: Line, number: int, places: FirstPlaces) -> str:
-    """Return a unique id for a response."""
     own = row.value.get("id")
     id = str(number) if own is None or (isinstance(own, str) and not own) else _id_text(own, f"{row.where}: id")
     if (other := places.other(id, row.where)) is not None:

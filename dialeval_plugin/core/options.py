@@ -32,7 +32,7 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """Which model a scorer opens, and where.
+    """A scorer's model and its device.
 
     Attributes:
         model: folder or hub id of the model.

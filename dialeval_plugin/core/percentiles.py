@@ -21,7 +21,6 @@ from .scores import Orientation
 from .signature import PERCENTILES_FILE, text_hash
 
 PERCENTILE = "percentile"
-"""Name of the column."""
 FORMAT_VERSION = 1
 N_QUANTILES = 1001
 """Number of quantiles: one for each tenth of a percentile, so that the worst responses differ."""

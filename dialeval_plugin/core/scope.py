@@ -47,7 +47,6 @@ _OTHER_LANGUAGES = {
     language: frozenset(words.split())
     for language, _, words in (line.partition(": ") for line in _lines("other_languages.txt"))
 }
-"""Frequent words by language."""
 _OTHER_WORDS = frozenset[str]().union(*_OTHER_LANGUAGES.values())
 _OWN_SCRIPTS = (
     *("Armenian", "Bengali", "Georgian", "Greek", "Gujarati", "Hebrew", "Kannada", "Khmer", "Lao", "Malayalam", "Oriya"),

@@ -189,7 +189,7 @@ class Scorer(ABC):
 
 
 def _unpickle(kind: type[Scorer], args: tuple[Any, ...], options: dict[str, Any], signature: str) -> Scorer:
-    """Make a pickled scorer; refuse one whose model or packages have changed since."""
+    """Make a pickled scorer; raise an error if its model or packages have changed since."""
     scorer = kind(*args, **options)
     if (opened := str(run_signature(scorer))) != signature:
         raise ModelLoadError(
@@ -272,7 +272,7 @@ def count_truncated(scorer: Scorer, scores: Scores) -> Counter[str]:
 
 
 def warn_incomplete(scorer: Scorer, n_total: int, unscored: Mapping[str, int], cut: Mapping[str, int]) -> None:
-    """Warn of rows without a score, by reason, and of truncated texts, as `count_truncated` counts them."""
+    """Warn of rows without a score, by reason, and of truncated texts, counted by `count_truncated`."""
     if unscored:
         logger.warning("%s: %d of %d examples have no score: %s", scorer.name, sum(unscored.values()), n_total, dict(unscored))
     for column, lost in scorer.truncation_columns.items():

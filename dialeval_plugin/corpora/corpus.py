@@ -156,7 +156,7 @@ def publications() -> Mapping[str, Publication]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """A published corpus, as its reader declares it. A reader is None if the corpus has no data for it."""
+    """A published corpus, declared by its reader. A reader is None if the corpus has no data for it."""
 
     name: str
     """Name of the corpus, its folder, and its entry in the catalogue."""

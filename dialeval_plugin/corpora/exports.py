@@ -1,4 +1,4 @@
-"""Exports of labelling tools, read as rows of ours, one per person and response; see `rated_items`.
+"""Exports of labelling tools, read as our own rows, one per person and response; see `rated_items`.
 
 - A batch of Amazon Mechanical Turk: `Input.id` (or `HITId`) is the id, `WorkerId` the rater, `Answer.NAME` a quality; for radio
   buttons, `Answer.NAME.VALUE` that is true. `Answer.taskAnswers` is read too. Rejected rows are left out.

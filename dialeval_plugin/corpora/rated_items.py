@@ -1,6 +1,6 @@
 """Reader of human ratings of responses or dialogues, from any publisher.
 
-A file of ours has one JSON object, or row of a table, per response: `id`, and its rating. In JSON that may be `rating` or
+Our own files have one JSON object, or row of a table, per response: `id`, and its rating. In JSON that may be `rating` or
 `ratings`: a number, the list of the raters' numbers, or an object of either by quality. Otherwise every column of numbers is a
 quality, and columns named after people (`rater1`, `rater2`) are the raters of one. Further optional labels: `cluster` (or
 `dialogue`, `dialogue_id`, ...), `item` (the context that several systems answered), `system`, `level`, and `rater`, with which
@@ -108,7 +108,7 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
 
 
 def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
-    """Return the ratings in rows of ours, one per id, see the module.
+    """Return the ratings in our own rows, one per id, see the module.
 
     `asked` are the qualities whose columns are read; `ALL`, or names that are not columns, select all. `raters` are columns of
     single raters of one quality, which is called `rating`.

@@ -35,11 +35,9 @@ def _declared() -> dict[str, Corpus]:
 
 
 CORPORA: Mapping[str, Corpus] = _declared()
-"""All corpora, by name."""
 SETS: Mapping[str, Callable[[], Sequence[Item]]] = {
     name: read for corpus in CORPORA.values() for name, read in corpus.sets.items()
 }
-"""Readers of the rated sets, by name."""
 
 
 class SetDescription(NamedTuple):

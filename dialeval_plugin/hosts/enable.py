@@ -52,7 +52,7 @@ class Change(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Result of `status`, as `dialeval status` shows it."""
+    """Result of `status`, shown by `dialeval status`."""
 
     folder: Path
     state: Literal["enabled", "disabled", "outdated"]

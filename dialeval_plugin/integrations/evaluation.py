@@ -83,7 +83,6 @@ class Evaluator:
         return items or Evaluation(self.scorer.name, None, "no_answer", "the conversation has no answer to score", {})
 
     def _evaluation(self, answers: list[tuple[Item, dict[str, Any]]]) -> Evaluation:
-        """Return the evaluation of answers, each with its row of scores."""
         name, column = self.scorer.name, self.scorer.columns[0]
         scored = [(item, row) for item, row in answers if row[column] is not None]
         counts = {"scored": len(scored), "unscored": len(answers) - len(scored)}

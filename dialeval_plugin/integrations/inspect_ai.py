@@ -1,4 +1,4 @@
-"""Scorers of inspect_ai, one for each of ours: `inspect score LOG --scorer dialeval/general`."""
+"""Our scorers as scorers of inspect_ai: `inspect score LOG --scorer dialeval/general`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,6 @@ class AnswerFile:
         """Open an existing file to continue it, or create one; InputError: the file holds something else."""
         self._path, self._drawn, self._lock = path, drawn, threading.Lock()
         self.given: dict[tuple[str, str], str] = {}
-        """Labels by rater and id."""
         if path.exists():
             self.given = dict(self._read())
         self._rewrite()

@@ -292,7 +292,6 @@ def _nested_quality(rows: Sequence[Line], name: str, source: str, quality: str |
 
 
 def _given(row: Line, columns: Sequence[str], quality: str, *, is_nested: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the labels of a row, each with its rater."""
     for name in columns:
         given = row.value.get(name)
         if isinstance(given, dict):

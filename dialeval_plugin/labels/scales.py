@@ -96,7 +96,6 @@ def _categories(
     known: Scale | None,
     first: Mapping[str, str],
 ) -> tuple[dict[str, float], Scale]:
-    """Return the position of each word, and the scale."""
     shown = ", ".join(map(repr, words))
     if order:
         names = [_plain(word) for word in order]

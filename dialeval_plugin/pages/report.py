@@ -248,7 +248,6 @@ def _short(value: float | None) -> float | None:
 
 
 def _file_of(source: Any) -> str:
-    """Return the file that a row was read from, without the line."""
     return _LINE.sub("", str(source))
 
 

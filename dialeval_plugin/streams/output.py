@@ -119,7 +119,6 @@ def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> No
 
 
 def _fields(meta: Mapping[str, Any]) -> list[str]:
-    """Return the columns of a table of scores."""
     place = [] if meta["shard"] is None else [PLACE]
     why = (OUT_OF_SCOPE, *WHY_UNSCORED) if IN_SCOPE in meta["columns"] else WHY_UNSCORED
     judged = [JUDGED_BY] if "judges" in meta else []
@@ -291,7 +290,6 @@ def _pooled(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the metadata of the rows of all shards together."""
     unscored, beyond = (sum((Counter(meta.get(name, {})) for meta in metas), Counter()) for name in ("unscored", OUT_OF_SCOPE))
     judged = [meta.get("judges", {}) for meta in metas]
     judges = {name: _pooled([of[name] for of in judged if name in of]) for name in dict.fromkeys(itertools.chain(*judged))}

@@ -40,7 +40,6 @@ class RunningSummary:
         self._unscored: Counter[str] = Counter()
         self.cut: Counter[str] = Counter()
         self.out_of_scope: Counter[str] = Counter()
-        """Number of rows by kind of reason."""
         self._worst: list[tuple[float, int, WorstRow]] = []
         self.bars: Bars | None = None
         self._sums: list[float] = []

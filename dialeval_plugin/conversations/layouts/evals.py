@@ -71,7 +71,6 @@ def _is_mt_bench(value: Value) -> bool:
 
 
 def _answer_of(message: Any) -> Any:
-    """Return a message of Arena-Hard, whose content is an object."""
     content = at(message, "content.answer")
     return message if content is None else {**message, "content": content}
 

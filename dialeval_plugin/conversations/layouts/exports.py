@@ -86,7 +86,6 @@ def _open_webui(value: Value) -> list[Logged]:
 
 
 def _with_phases(message: Any) -> Any:
-    """Return Qwen's message, whose answer is among its phases."""
     phases = message.get("content_list") if isinstance(message, Mapping) and not message.get("content") else None
     if not phases:
         return message

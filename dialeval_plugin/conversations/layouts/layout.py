@@ -278,7 +278,6 @@ def _of_list(elements: list[Any], role: str) -> list[Any] | None:
 
 
 def _is_pair(value: Any) -> bool:
-    """Whether a value is a pair of question and answer."""
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and not is_role(value[0])
 
 

@@ -82,7 +82,6 @@ def _nested_message(message: Any) -> Any:
 
 
 def _pair(attributes: Any) -> tuple[Any, Any] | None:
-    """Return the request and the answer among attributes."""
     for request, answer in ((at(attributes, first), at(attributes, second)) for first, second in _SPANS):
         if request is not None and answer is not None:
             return _messages(request), _messages(answer)

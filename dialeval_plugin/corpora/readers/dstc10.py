@@ -37,9 +37,7 @@ class EvaluationSet:
     code: str
     name: str
     title: str
-    """Title for readers."""
     url: str
-    """Page of the paper or of the data."""
     about: str
     """One sentence on the rated material."""
     files: tuple[str, ...]
@@ -58,7 +56,6 @@ _FILE = Path(__file__).with_name("dstc10_sets.json")
 SETS: Mapping[str, EvaluationSet] = {
     entry.code: entry for entry in checked(read_json(_FILE), list[EvaluationSet], _FILE.name, advice="Mend it.")
 }
-"""The 14 sets by code."""
 
 
 def find_set(code_or_name: str) -> EvaluationSet:

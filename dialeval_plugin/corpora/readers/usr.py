@@ -102,7 +102,6 @@ def _ratings(response: Line, quality: str, n_raters: int) -> tuple[float, ...]:
 
 
 def _scores(response: Line, first: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the response's numbers, which must have the names of the first response's."""
     found = {
         name: float(value)
         for name, value in response.value.items()

@@ -105,7 +105,7 @@ class RetryBudget:
             raise GaveUp
 
     def _may_pass(self, error: BaseException) -> bool:
-        """Whether the same request may succeed later: a transport, a server or a device may fail with any error of its own."""
+        """Whether the same request may succeed later: a transport, a server or a device may fail with any error."""
         if not isinstance(error, Exception) or isinstance(error, self.never):
             return False
         status = _status(error)

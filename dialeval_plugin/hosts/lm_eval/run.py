@@ -48,7 +48,6 @@ class Run(NamedTuple):
     model: str | None
     """Kind of the model; None if it was given as an object."""
     arguments: Mapping[str, Any]
-    """Arguments of the model."""
     metadata: Mapping[str, Any]
     """The user's `--metadata`."""
     has_chat_template: bool

@@ -114,7 +114,6 @@ def _validate_task(name: str, manager: Any, path: Path) -> Validation:
 
 
 def _read(path: Path) -> dict[str, Any] | Exception:
-    """Return the file with its includes and functions, or the error."""
     loader = importlib.import_module("lm_eval.tasks._yaml_loader")
     try:
         configuration: dict[str, Any] = loader.load_yaml(path, resolve_func=True)

@@ -72,7 +72,7 @@ def dbdc_dataset(*, dataset: str, answers: str = "letters", annotations: str = "
 def process_breakdown(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Detected]:
     """Return the distribution and the annotators' counts of one turn under the name of every metric.
 
-    The distribution is None where the model gives no label any probability: such a turn is unscored.
+    The distribution is None if the model gives no label any probability: such a turn is unscored.
     """
     distribution = distribution_of_forms([value for value, _ in results])
     no, possible, yes = doc["counts"]

@@ -45,7 +45,6 @@ class Judged(NamedTuple):
     unscored: str | None = None
     """Reason for a missing score, if the scorer gives one: a value of `scores.Reason`."""
     variants: tuple[Variant, ...] = ()
-    """The task's other scores."""
     percentile: float | None = None
     """See `Verdict`."""
     out_of_scope: str | None = None

@@ -51,7 +51,6 @@ def rubric_dataset(*, entry: RubricEntry, data: str, rated_quality: str | None =
 
 
 def _rated(data: str, level: Level) -> Sequence[Item]:
-    """Return the items of a set, or of a file, with their ratings."""
     if not (path := Path(data)).exists():
         return next(iter(read_set(data).values()))
     if not is_table(path) and identify(path) is not None:

@@ -33,7 +33,6 @@ _HOSTS = ("version", "config_source")
 _OF_GROUPS = ("when_absent", "group_sets")
 """Options for task groups; users cannot set them even if a task file does not."""
 _known: set[str] = set()
-"""Names of the options of all our tasks."""
 
 
 def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
