@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from dialeval_plugin.core.errors import InputError
 
 Branches: TypeAlias = Literal["shown", "all"]
-"""Which branches to read: the one that was shown, or all, with each answer once after the messages before it."""
+"""Branches to read: the one that was shown, or all, with each answer once after the messages before it."""
 Order: TypeAlias = Literal["listed", "time"]
 """Whether messages are ordered as listed, or by their times."""
 

@@ -11,7 +11,7 @@ from dialeval_plugin.core.errors import InputError
 from .roles import USER, answering
 
 TurnChoice: TypeAlias = Literal["assistant", "all", "last"]
-"""Which turns are responses to score: those of the assistant; all but the first; or the assistant's last one, which without a
+"""Turns that are responses to score: those of the assistant; all but the first; or the assistant's last one, which without a
 known assistant is the last turn.
 """
 

@@ -33,7 +33,7 @@ from .rows import finite_numbers, is_table, number_cell
 logger = logging.getLogger(__name__)
 
 ALL = "all"
-"""In place of a quality's name: every rated quality."""
+"""Selects every rated quality, in place of a quality's name."""
 
 _FIELDS = ("ratings", "rating")
 """Field names of the ratings in a JSON row."""

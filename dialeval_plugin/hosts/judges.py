@@ -40,7 +40,7 @@ class JudgeOptions:
 
 
 _PROMPTS = {"cascade": "dre"}
-"""For some scorers, the name of another scorer whose prompt rates more than engagingness."""
+"""Name of another scorer, for some scorers, whose prompt rates more than engagingness."""
 _LLM_OPTIONS = tuple(field.name for field in fields(JudgeOptions) if field.name != "llm")
 
 

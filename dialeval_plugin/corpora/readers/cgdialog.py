@@ -69,7 +69,7 @@ class RatedComparison:
     first: str
     second: str
     votes: Mapping[str, tuple[str, ...]]
-    """By criterion one of `OPTIONS` per annotator, in the order of the file."""
+    """One of `OPTIONS` per annotator by criterion, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)

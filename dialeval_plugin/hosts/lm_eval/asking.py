@@ -277,7 +277,7 @@ class BatchedRequests(Generic[Answer]):
 
 
 def _outside_a_loop(ask: Callable[[Any], list[Any]], requests: Any) -> list[Any]:
-    """Call the host in a thread if an event loop already runs here, as in a notebook: the host starts a loop of its own."""
+    """Call the host in a thread if an event loop already runs here, as in a notebook: the host starts its own loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

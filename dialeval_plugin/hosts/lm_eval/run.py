@@ -34,7 +34,7 @@ from .tasks.documents import DEFAULT_SCORER, ITEM_COLUMNS, SCORER_MODEL
 logger = logging.getLogger(__name__)
 
 _NAMED_BY = {SCORER_MODEL: "scorer", "replay-judge": "source"}
-"""For each of our models, the argument that identifies it best."""
+"""The most identifying argument of each of our models."""
 _LONGEST_NAME = 100
 _KINDS = ("loglikelihood", "loglikelihood_rolling", "generate_until")
 _WARNED = "_warned_by_dialeval_plugin"
@@ -52,7 +52,7 @@ class Run(NamedTuple):
     """The user's `--metadata`."""
     has_chat_template: bool
     scorers: dict[str, dict[str, Any]]
-    """For each task, what our scorer reports about itself in the result."""
+    """Our scorer's information for the result, by task."""
 
 
 _current: ContextVar[Run | None] = ContextVar("run", default=None)

@@ -1,6 +1,6 @@
 """Corpus-level metrics of the lm-eval tasks: estimates, their interval bounds and their counts.
 
-The host has no channel for intervals, so each bound is a metric of its own. All metrics of a task come from one computation.
+The host has no channel for intervals, so each bound is a separate metric. All metrics of a task come from one computation.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ AGGREGATIONS: Mapping[str, str] = {
     "product": "product_of_products",
     "length": "length",
 }
-"""How each variant of the task joins turns. The variant without a name is equation 5.4; `length` is the number of scored turns,
-a baseline for the sum.
+"""Aggregation of turns in each variant of the task. The variant without a name is equation 5.4; `length` is the number of
+scored turns, a baseline for the sum.
 """
 
 
@@ -176,7 +176,7 @@ def prompt(doc: Mapping[str, Any]) -> str:
 
 
 def continuation(doc: Mapping[str, Any]) -> str:
-    """Return the judged turn, on a line of its own."""
+    """Return the judged turn, on a separate line."""
     return f"\n{(doc['response'] or {}).get('text', '')}"
 
 
