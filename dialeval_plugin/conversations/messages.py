@@ -88,8 +88,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     """Return a string or a chat message as a turn; None if it is none, which is counted in `left_out`.
 
     Raises:
-        InputError: `value` is neither, a part of it has another type, or a text has an unknown meaning; the message begins with
-            `where`.
+        InputError: `value` is neither, a part has another type, or a text has an unknown meaning; begins with `where`.
     """
     # Text is checked first: the other check takes ten times as long.
     if isinstance(value, str):

@@ -97,8 +97,7 @@ def assistant(turns: Iterable[Turn]) -> str | None:
 def judged_turns(turns: Sequence[Turn]) -> np.ndarray:
     """Return which of the n visible turns but the first are judged, of shape (n - 1,), booleans.
 
-    They are those of the assistant, see `assistant`; all of them if no assistant is known, or if only the first turn is the
-    assistant's.
+    They are the assistant's, see `assistant`; or all, if no assistant is known or only the first turn is the assistant's.
     """
     speakers = [turn.speaker for turn in turns if not is_blank(turn.text)][1:]
     name = assistant(turns)

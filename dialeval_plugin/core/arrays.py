@@ -15,6 +15,4 @@ Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
 OptionalNumbers: TypeAlias = Sequence[float | None] | npt.NDArray[Any]
 Labels: TypeAlias = Sequence[Hashable] | npt.NDArray[Any]
 Statistic: TypeAlias = Callable[[FloatArray], FloatArray]
-"""Function of `weights[r, i]`, how often row or cell i occurs in sample r; returns one value per sample, NaN if it is
-undefined.
-"""
+"""Function of `weights[r, i]`, how often row or cell i occurs in sample r; returns one value per sample, NaN if undefined."""

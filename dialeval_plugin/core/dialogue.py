@@ -1,7 +1,6 @@
 """`Turn`, `Example` and `Dialogue`: frozen, and validated when they are made.
 
-A value of the wrong type is an error that names the field and the index. An empty response or context is not an error: a scorer
-returns `Unscored` for it.
+A value of the wrong type is an error that names field and index. For an empty response or context a scorer returns `Unscored`.
 """
 
 from __future__ import annotations

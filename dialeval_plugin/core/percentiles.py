@@ -94,8 +94,7 @@ class PercentileTable:
     def of(self, values: Sequence[float | None]) -> tuple[float | None, ...]:
         """Return for each score the share of human responses with a worse one, from 0 to 100; equal ones count half.
 
-        The percentile is linear between the quantiles; 0 below the lowest and 100 above the highest, reversed if lower is
-        better.
+        It is linear between the quantiles, 0 below the lowest and 100 above the highest; reversed if lower is better.
 
         Example:
             >>> table = PercentileTable("words", "turn", "higher", {}, 5, {}, (1.0, 2.0, 2.0, 4.0, 6.0), {})

@@ -29,8 +29,7 @@ def _source(factory: Callable[..., Scorer]) -> tuple[str, str]:
 def register_scorer(name: str) -> Callable[[Callable[..., Scorer]], Callable[..., Scorer]]:
     """Register a scorer class or factory under `name` for this process; it takes precedence over a package's.
 
-    An installed package declares an entry point in the group `dialeval_plugin.scorers` instead, which is imported when it is
-    used.
+    An installed package declares an entry point in the group `dialeval_plugin.scorers` instead, imported on first use.
 
     Raises:
         InputError: another factory has the name.

@@ -1,7 +1,6 @@
 """The embedded corpus: dialogues written for this project, so that everything runs without a network.
 
-Its labels are set by construction: a response is written to fit its context, or to mislead by sharing words with it. Nobody
-rated the responses.
+Its labels are set by construction, not rated: a response is written to fit its context, or to mislead by sharing words.
 """
 
 from __future__ import annotations

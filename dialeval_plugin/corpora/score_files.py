@@ -6,8 +6,7 @@
 
 `read_scored_rows` reads the first of these, and Parquet, with all other fields of a row.
 
-Scores that authors published with their data, so that the agreement that they print can be computed again, include ratings or
-are in the order of the rated file:
+Scores that authors published with their data, for recomputing agreement, include ratings or are in the order of the rated file:
 
 - FED's replication, and GPT-4 on FED: an object of name to list of numbers, in the order of the rated file.
 - P(yes) of language models on FED and USR: `{"dialogues": [{dialogue_id, human_annotation, predicted_annotation}], ...}`.

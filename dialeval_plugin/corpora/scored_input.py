@@ -98,8 +98,7 @@ class Source:
         name: a path or a URL; for an object, its name in errors.
         options: the user's reading options.
         given: the object; None if the source is named.
-        reading: counts of the last iteration; `passed_over` are files of the folder that hold no conversations, and `n_items`
-            is the number of items.
+        reading: counts of the last iteration; `passed_over` are files without conversations, `n_items` is the number of items.
     """
 
     name: str

@@ -218,8 +218,7 @@ def read_collection(path: Path | None = None) -> list[StoredColumn]:
 def _published(name: str, column: _Column, order: Sequence[int | None], n_rows: int) -> list[float | None]:
     """Return published verdicts, the mean of the runs, in the order of the set's rows.
 
-    `order` gives each row's position in the file. If it is shorter than the set, it repeats, with positions shifted by its
-    length.
+    `order` gives each row's position in the file. If shorter than the set, it repeats, with positions shifted by its length.
     """
     content = read_json(path := CORPUS.file(name))
     try:

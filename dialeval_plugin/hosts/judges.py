@@ -69,8 +69,7 @@ def language_model_from_options(
 ) -> LanguageModel:
     """Return the lm-eval model that `llm` names (`hf`, `vllm`, `local-chat-completions`, ...), or `llm` if it is a model.
 
-    `llm_args` are its arguments in lm-eval's syntax, for example `pretrained=gpt2,dtype=float32`; `otherwise` names the
-    alternative to a model in the error message.
+    `llm_args` are in lm-eval's syntax, for example `pretrained=gpt2,dtype=float32`; `otherwise` is the alternative in errors.
     """
     if callable(getattr(llm, "generate", None)):
         _refuse_options(llm_args, answers, "the model given as llm is loaded already. Leave {} out.")

@@ -1,7 +1,6 @@
 """Registration of our names with the hosts, in this process: lm-eval 0.4.13 has no plugins, and `evaluate` looks on its hub.
 
-Every function is idempotent and keeps values set by the host or the user. If a host is not installed, `importing` says what to
-install.
+Functions are idempotent and keep values of the host or the user. If a host is missing, `importing` says what to install.
 """
 
 from __future__ import annotations
@@ -69,8 +68,7 @@ def register_models() -> None:
 def include_tasks() -> None:
     """Let every `TaskManager` that indexes the host's own tasks index ours too; a user's folder comes last and overrides both.
 
-    The host's command line takes only one folder for `--include_path`, and the user may need it. Tasks of the user's may name
-    our scorer.
+    The host takes only one folder for `--include_path`, and the user may need it. The user's tasks may name our scorer.
     """
     from lm_eval.tasks.manager import TaskManager
 
@@ -97,8 +95,7 @@ def include_tasks() -> None:
 def find_metrics() -> None:
     """Let plain `evaluate.load("slide")` find our metrics in this package, without access to the hub.
 
-    The host's own order stays: a script or folder of that name in the working directory comes first, and so does a given
-    revision or other module type.
+    As in the host, a local script or folder of that name, a revision, or another module type takes precedence.
     """
     loading: Any = importlib.import_module("evaluate.loading")
     original = loading.evaluation_module_factory

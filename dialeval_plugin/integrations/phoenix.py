@@ -13,8 +13,7 @@ from .evaluation import Evaluator
 def annotate_spans(client: Client, spans: Iterable[Mapping[str, Any]], name: str = "general", **options: Any) -> int:
     """Score the answers of spans, with the preceding turns as context, and send annotations to Phoenix; see `Evaluator`.
 
-    An answer without a score gets the reason as its label. Annotations sent before for a span are replaced. Returns their
-    number.
+    An answer without a score gets the reason as its label. Earlier annotations of a span are replaced. Returns their number.
     """
     spans = list(spans)
     sent = []

@@ -72,8 +72,7 @@ class ScoreTable:
     """Scores of one evaluator for all its rows, labelled by people or not.
 
     Attributes:
-        scores: one per row, higher is better; NaN if it is unscored. If the evaluator answers with labels, their positions on
-            `scale`.
+        scores: one per row, higher is better; NaN if unscored. Label answers are positions on `scale`.
         scale: scale of an evaluator that answers with people's labels; None if its scores are numbers of another kind.
         clusters: conversation of each row.
         unscored: number of rows without a score, by reason.

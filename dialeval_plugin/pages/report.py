@@ -78,7 +78,7 @@ def write_report(
         title: heading, by default the name of the file.
 
     Raises:
-        InputError: the file is malformed, holds no scores or several columns without a choice of one, or the page cannot be
+        InputError: the file is malformed, holds no scores, has several columns and none is chosen, or the page cannot be
             written.
     """
     if output.suffix.lower() not in {".html", ".htm"}:

@@ -45,9 +45,7 @@ _OURS = frozenset(
 )
 """Arguments of an executor that are not options: they follow from the run."""
 _COMMAND = "import sys; sys.path[:] = filter(None, sys.path); from dialeval_plugin.cli.entry import main; main()"
-"""`dialeval`, without the working directory, where Python would look for modules first: the data's folder may hold a
-tqdm.py.
-"""
+"""`dialeval`, without the working directory on Python's path: the data's folder may hold a tqdm.py."""
 
 
 @dataclass(frozen=True)

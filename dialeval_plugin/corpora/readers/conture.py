@@ -1,8 +1,7 @@
 """Reader of ConTurE (Ghazarian et al. 2022) as published: people with DSTC9's chatbots, rated by turn and as a whole.
 
 The file is a JSON array of `{dialog_id, turns: [{user, chatbot, "overall impression"}], dialog_ratings: [{quality: number}]}`.
-Each text begins with `User:` or `Chatbot:`. A turn has one rating; a dialogue has two or three raters' objects of ratings, with
-"N/A" for missing answers.
+Texts begin with `User:` or `Chatbot:`. A turn has one rating; a dialogue two or three raters' objects, "N/A" if unanswered.
 """
 
 from __future__ import annotations

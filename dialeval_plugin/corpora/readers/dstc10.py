@@ -1,8 +1,7 @@
 """Reader of the development sets of DSTC10 Track 5 (Zhang et al. 2021): `<name>_eval.json`, in the published layout.
 
 A turn-level file is a JSON array of `{dialogue_id, model, context, response, reference, annotations}`, a dialogue-level one of
-`{dialogue_id, model, dialog, annotations}`. `dstc10_sets.json` lists the 14 sets with each set's quality for overall quality,
-and the reason.
+`{dialogue_id, model, dialog, annotations}`. `dstc10_sets.json` lists the 14 sets with their overall quality and the reason.
 """
 
 from __future__ import annotations

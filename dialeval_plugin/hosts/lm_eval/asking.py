@@ -295,8 +295,7 @@ def _key(request: tuple[Any, Any]) -> tuple[Any, str | None]:
 def redact_host_logs() -> None:
     """Hide secrets in the log records of the host and its transports until the process ends.
 
-    When a request fails, the host logs it with its headers. A filter on a logger does not see records of its child loggers, so
-    the filter is in the record factory.
+    The host logs a failed request with its headers. A logger's filter misses its child loggers, so the record factory filters.
     """
     make = logging.getLogRecordFactory()
 

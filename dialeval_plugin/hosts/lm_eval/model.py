@@ -50,8 +50,7 @@ def to_unit(value: float, low: float, high: float) -> float:
     """Map a score to [0, 1] by the range of its scorer, linearly, which keeps every correlation coefficient.
 
     A range without an end is mapped by an exponential or logistic curve. That keeps only rank correlations, and not even those
-    far from its end, so our tasks compare the score itself with human ratings. A value beyond a finite range counts as its
-    nearest end.
+    far from its end, so our tasks compare the score itself with human ratings. A value beyond a finite range counts as its end.
     """
     if math.isfinite(low) and math.isfinite(high):
         return min(1.0, max(0.0, (value - low) / (high - low)))

@@ -73,8 +73,7 @@ class OtherDialogueSampler(ContextSampler, ABC):  # type: ignore[misc]  # the ho
 class RandomSampler(OtherDialogueSampler):
     """The same random examples for every document, as in the paper, except those of its own dialogue.
 
-    The order is drawn once from the seed, so a document's examples depend neither on the documents before it nor on the number
-    of processes.
+    The order is drawn once from the seed, so it depends neither on the documents before nor on the number of processes.
     """
 
     def ranking(self, pool: Sequence[Document], eval_doc: Document | None) -> Sequence[int]:

@@ -50,8 +50,7 @@ def plain_messages(payload: dict[str, Any]) -> dict[str, Any]:
 def leave_out_standard_errors() -> None:
     """Stop the host, in this process, from resampling our aggregations, which come with their own intervals.
 
-    0.4.13 does not resample them. 0.5 resamples every aggregation 100,000 times, in processes that ours cannot be passed to,
-    unless it has a method `standard_error`.
+    0.4.13 does not resample. 0.5 resamples each aggregation 100,000 times, in other processes, unless it has `standard_error`.
     """
     metrics: Any = importlib.import_module("lm_eval.api.metrics")
     original = metrics.stderr_for_metric

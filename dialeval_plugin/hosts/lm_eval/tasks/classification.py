@@ -28,9 +28,7 @@ from .documents import data_sets, item_columns, item_of, verdict_of
 from .task_data import task_data
 
 FORMS = ("Positive", "Negative", "positive", "negative")
-"""Continuations that are scored: the answers for a positive and a negative response, and other spellings, whose probabilities
-are added.
-"""
+"""Continuations that are scored: positive and negative, and their other spellings, whose probabilities are added."""
 KINDS = ("positive", "adversarial", "random")
 
 Document = Mapping[str, Any]

@@ -112,8 +112,7 @@ def item_of(document: Mapping[str, Any]) -> Item:
 def data_sets(**rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the rows of each split, all with the same columns, as data sets of the host.
 
-    Types are stated because a column without any value (no speaker, no fact) does not show its type. Columns not named here
-    hold text.
+    Types are stated because an empty column (no speaker, no fact) does not show its type. Columns not named here hold text.
     """
     from datasets import Dataset, Features, List, Value
 

@@ -62,8 +62,7 @@ def set_documents(
     Args:
         task: name of the task's group.
         columns: makes the task's own columns from examples and options, one dictionary per example.
-        dataset: the set's code, for example "tu"; "mini" for the test split of the embedded corpus, with ratings by
-            construction.
+        dataset: the set's code, for example "tu"; "mini" for the embedded corpus' test split, with ratings by construction.
         rated_quality: see `dstc10_dataset`.
         when_absent: see `dstc10_dataset`.
         group_sets: see `dstc10_dataset`.

@@ -1,7 +1,6 @@
 """Common parts of our tasks' data sets: the user's options, the guard of the host's cache, and absent sets.
 
-The host calls `custom_dataset` with the task's metadata, its `dataset_kwargs`, the user's `--metadata` and the model's
-arguments, all as keywords.
+The host passes `custom_dataset` the task's metadata, its `dataset_kwargs`, `--metadata` and the model's arguments as keywords.
 """
 
 from __future__ import annotations
