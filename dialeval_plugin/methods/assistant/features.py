@@ -1,4 +1,4 @@
-"""What the heads of the evaluator `assistant` read of an answer beside its vectors: how it is written, how its parts lie."""
+"""Features of an answer for the heads of `assistant`, in addition to its vectors: style, rules, and relations of its parts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .rules import RULE_FEATURES, rule_features
 
 
 class Defect(NamedTuple):
-    """What may be wrong with an answer."""
+    """A possible defect of an answer."""
 
     name: str
-    """The name of its column."""
+    """Name of its column."""
     means: str
-    """What such an answer does."""
+    """Description of such an answer."""
     kind: Literal["rule", "model"]
-    """What it is recognised by: by a rule features alone, by a model vectors as well."""
+    """Evidence for it: "rule" uses features alone, "model" also vectors."""
     blame: str
-    """What an explanation says of an answer that has it."""
+    """Phrase in the explanation of an answer that has it."""
 
 
 DEFECTS: tuple[Defect, ...] = (
@@ -47,9 +47,10 @@ DEFECTS: tuple[Defect, ...] = (
 
 HELPFULNESS, ASKED_REFUSAL = "helpfulness", "asked_refusal"
 HEADS = (HELPFULNESS, *(defect.name for defect in DEFECTS), ASKED_REFUSAL)
-"""Columns of the log odds that a model gives."""
+"""Columns of the model's log odds."""
 N_EVIDENCE = 8
-"""Numbers that the head finds in each part of an answer, of which the highest of any part counts: one bad part is enough."""
+"""Number of values that the head computes for each part of an answer; the maximum over parts counts, so that one bad part is
+enough."""
 
 STYLE_FEATURES = (
     "log_words",
@@ -91,34 +92,34 @@ _ITEM = re.compile(r"\s*(?:\d+[.)]|[-*•])\s")
 _SENTENCE_END = re.compile(r"[.!?]\s+")
 _HEADING = re.compile(r"^#", re.MULTILINE)
 _LEAST_LETTERS = 4
-"""Of a word of the question that an answer should take up."""
+"""Lowest number of letters of a question's word that an answer should contain."""
 
 
 class Pooled(NamedTuple):
-    """What the head reads of an answer; vectors are of unit length before they are averaged."""
+    """The head's input for an answer; vectors have unit length before they are averaged."""
 
     mean: VectorArray
-    """Of the answer's parts, (width,)."""
+    """Mean of the answer's parts, (width,)."""
     first: VectorArray
     last: VectorArray
     question: VectorArray
-    """Mean of the parts of the last user turn; zeros where there is none."""
+    """Mean of the parts of the last user turn; zeros if there is none."""
     context: VectorArray
-    """The turns before it; zeros where there are none."""
+    """Vector of the turns before it; zeros if there are none."""
     evidence: VectorArray
-    """The highest of the parts' `N_EVIDENCE` numbers."""
+    """Maxima over the parts of the `N_EVIDENCE` values."""
     numbers: VectorArray
-    """By `TEXT_FEATURES` and `VECTOR_FEATURES`, (N_NUMBERS,)."""
+    """Features by `TEXT_FEATURES` and `VECTOR_FEATURES`, (N_NUMBERS,)."""
 
 
 def pooled(context: VectorArray, question: VectorArray, parts: VectorArray, evidence: VectorArray, texts: FloatArray) -> Pooled:
-    """Pool what was read of one answer.
+    """Pool the vectors and features of an answer.
 
     Args:
         context: unit vector of the turns before the question, (width,), or zeros.
         question: unit vectors of the question's parts, (k, width), or zeros.
         parts: unit vectors of the answer's parts, (m, width).
-        evidence: what the head finds in each part, (m, `N_EVIDENCE`).
+        evidence: the head's values for each part, (m, `N_EVIDENCE`).
         texts: the answer's `text_features`.
     """
     mean, mean_question = parts.mean(0), question.mean(0)
@@ -139,13 +140,13 @@ def pooled(context: VectorArray, question: VectorArray, parts: VectorArray, evid
 
 
 def text_features(before: Sequence[str], question: str, answer: str) -> FloatArray:
-    """Return how an answer is written and what rules find in it, by `TEXT_FEATURES`."""
+    """Return the style features and rule features of an answer, by `TEXT_FEATURES`."""
     context = (*before, question) if question else tuple(before)
     return np.array([*_style(question, answer), *rule_features(context, answer)])
 
 
 def _style(question: str, answer: str) -> list[float]:
-    """How an answer is written, by `STYLE_FEATURES`: shares, logarithms of counts, and 0 or 1."""
+    """Style of an answer, by `STYLE_FEATURES`: shares, logarithms of counts, and 0 or 1."""
     words = _WORD.findall(answer.lower())
     n = max(1, len(words))
     lines = [line for line in answer.split("\n") if line.strip()]

@@ -1,7 +1,7 @@
-"""How the evaluator of assistants judges answers, whatever runs its model.
+"""Judgement of answers by the evaluator of assistants, independent of the runtime.
 
-On disk a model is a sentence-transformers folder, whole or compact, with `HEAD_FILE` and what `ModelFolder` writes;
-`assistant.json` holds the configuration and the thresholds of the defects.
+A model on disk is a sentence-transformers folder, whole or compact, with `HEAD_FILE` and the files of `ModelFolder`;
+`assistant.json` has the configuration and the thresholds of the defects.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _Tokens: TypeAlias = Annotated[int, Ge(3)]
 _Parts: TypeAlias = Annotated[int, Ge(2)]
 
 AssistantInput: TypeAlias = tuple[tuple[str, ...], str, str]
-"""The other turns before an answer, the question and the answer; the question is empty where there is none."""
+"""The other turns before an answer, the question and the answer; the question is empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantConfig:
-    """What moves a score, apart from the weights; numbers of tokens include the special ones.
+    """Settings that affect a score, in addition to the weights; numbers of tokens include the special ones.
 
     Attributes:
-        max_context_tokens: of a part of the question, and of all other turns together, of which the last are read.
-        max_question_parts: parts of a question that are read; of a longer one the first and the last.
-        max_response_tokens: of a part of an answer.
-        max_response_parts: parts of an answer that are read; of a longer one the first and the last.
+        max_context_tokens: length of a part of the question, and of the context of all other turns, which keeps its end.
+        max_question_parts: number of parts of a question that are read; of a longer one the first and the last.
+        max_response_tokens: length of a part of an answer.
+        max_response_parts: number of parts of an answer that are read; of a longer one the first and the last.
     """
 
     recipe: str = "assistant"
@@ -53,20 +53,20 @@ class AssistantConfig:
 
 
 class AssistantJudgement(NamedTuple):
-    """What the model says of n answers."""
+    """The model's judgement of n answers."""
 
     log_odds: dict[str, FloatArray]
-    """Calibrated, by `HEADS`, each of shape (n,)."""
+    """Calibrated log odds by `HEADS`, each of shape (n,)."""
     tokens_cut: dict[str, FloatArray]
-    """By `TOKENS_CUT`: how many tokens before the answer, and of the answer, were not read, each of shape (n,)."""
+    """Numbers of tokens not read before the answer and in it, by `TOKENS_CUT`, each of shape (n,)."""
 
 
 class AssistantJudge:
-    """Reads texts, has a runtime embed them, and judges what is pooled of their parts.
+    """Tokenises texts, embeds their parts with a runtime, and judges the pooled values.
 
     Args:
-        runtime: of an encoder and an `AssistantHead`.
-        config: of the model.
+        runtime: encoder and `AssistantHead`.
+        config: settings of the model.
 
     Raises:
         InputError: the encoder reads fewer tokens than a part has.
@@ -86,15 +86,15 @@ class AssistantJudge:
         self.contexts = VectorCache(runtime)
 
     def judge(self, answers: Sequence[AssistantInput]) -> AssistantJudgement:
-        """Judge answers by what is `pooled` of them."""
+        """Judge answers by their `pooled` values."""
         read, tokens_cut = self.pooled(answers)
         (log_odds,) = self.runtime.run("of_answers", *map(np.stack, zip(*read, strict=True)))
         return AssistantJudgement(dict(zip(HEADS, log_odds.T.astype(np.float64), strict=True)), tokens_cut)
 
     def pooled(self, answers: Sequence[AssistantInput]) -> tuple[list[Pooled], dict[str, FloatArray]]:
-        """Return what the heads read of answers, and by `TOKENS_CUT` what was not read.
+        """Return the heads' input for answers, and by `TOKENS_CUT` the numbers of unread tokens.
 
-        Each distinct text, and each distinct part of one, is embedded once, all in one pass.
+        Each distinct text or part of a text is embedded once, all in one pass.
         """
         context_of, question_of, answer_of = (numbered(texts) for texts in zip(*answers, strict=True))
         contexts = self._before.contexts(list(context_of))
@@ -107,7 +107,7 @@ class AssistantJudge:
         in_context, in_question = np.split(vectors, [len(contexts)])
         by_question = _parted(in_question, questions)
         by_response = _parted(parts[[distinct[ids] for ids in of_responses]], responses)
-        # Where nothing was said there are zeros.
+        # Zeros stand for missing texts.
         of_answers = [
             (
                 in_context[context_of[turns]] * bool(turns),
@@ -134,14 +134,14 @@ class AssistantJudge:
 
 
 def _parted(values: VectorArray, texts: Sequence[ResponseWindows]) -> list[VectorArray]:
-    """Part what there is of each part of texts, (parts, width), by text."""
+    """Split the rows of all parts by text, each (parts, width)."""
     return np.split(values, np.cumsum([len(text.parts) for text in texts])[:-1])
 
 
 def read_answer(turns: Sequence[Turn], answer: Turn) -> AssistantInput:
-    """Return what is judged of an answer after turns; the question is the last of them that somebody else has said.
+    """Return the input for an answer after turns; its question is the last turn of another speaker.
 
-    Where nobody is known to be somebody else it is the last one. Turns without a visible character are left out.
+    If no other speaker is known, it is the last turn. Turns without a visible character are left out.
     """
     visible = [turn for turn in turns if not is_blank(turn.text)]
     if not visible:
@@ -152,7 +152,7 @@ def read_answer(turns: Sequence[Turn], answer: Turn) -> AssistantInput:
 
 
 class _Settings(TypedDict):
-    """The fields of assistant.json that move a number."""
+    """Fields of assistant.json that affect a score."""
 
     config: AssistantConfig
     thresholds: dict[str, float]

@@ -1,4 +1,4 @@
-"""The model of the evaluator of assistants: one encoder, and heads on what is pooled of the parts of an answer."""
+"""The model of the evaluator of assistants: one encoder, and heads on pooled values of an answer's parts."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from .features import HEADS, HELPFULNESS, N_EVIDENCE, N_NUMBERS, TEXT_FEATURES
 
 @dataclass(frozen=True, slots=True)
 class TrainedAssistant:
-    """An encoder and heads with what was fitted after their training."""
+    """An encoder and heads with the numbers fitted after their training."""
 
     encoder: encoders.Encoder
     head: AssistantHead
     config: judging.AssistantConfig
     thresholds: Mapping[str, float]
-    """By defect the probability from which on an answer is said to have it."""
+    """Lowest probability by defect at which it is reported."""
     training_dialogues: frozenset[str]
-    """Keys of the conversations that it was trained on, see `identity.opening_key`."""
+    """Keys of its training conversations, see `identity.opening_key`."""
 
     def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
-        """Return what an `AssistantJudge` has run."""
+        """Return a runtime for an `AssistantJudge`."""
         return TorchRuntime(self.encoder, self.head, dtype)
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder, with the record of the training in assistant.json: safetensors, JSON and the tokenizer's texts."""
+        """Write the folder, with the record of the training in assistant.json, as safetensors, JSON and tokenizer files."""
         encoders.save_encoder(self.encoder, folder)
         save_weights(folder / judging.HEAD_FILE, self.head.state_dict())
         fields = {"config": asdict(self.config), "thresholds": dict(self.thresholds)}
@@ -45,7 +45,7 @@ class TrainedAssistant:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedAssistant:
-        """Open a model folder or a model of the hub, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
+        """Open a model folder or hub model, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
         folder = resolve(name, revision=revision)
         settings = judging.ASSISTANT_FOLDER.read_settings(folder)
         encoder = encoders.load_trained_encoder(folder, device=device)
@@ -57,7 +57,7 @@ class TrainedAssistant:
 
 
 def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:
-    """Open what runs the model in a folder with torch; raises as `TrainedAssistant.load`."""
+    """Open a torch runtime for the model in a folder; raises as `TrainedAssistant.load`."""
     return TrainedAssistant.load(str(folder), device=choice.device).runtime(choice.dtype)
 
 
@@ -65,11 +65,11 @@ _WIDTH = 96
 
 
 class AssistantHead(nn.Module):
-    """Log odds of all heads, by two experts, each with a loss of its own: one on vectors, one on what rules and counts tell.
+    """Log odds of all heads from two experts with separate losses: one on vectors, one on rules and counts.
 
-    In one network the rules would settle what is easy, and the encoder would learn from the rest alone. Of the parts of an
-    answer the vectors' expert reads the mean, the first and the last, and of each of `N_EVIDENCE` maps the highest value in any
-    part, so that it sees one bad part in a long answer.
+    In a joint network the rules would decide the easy cases, and the encoder would learn from the rest alone. The vectors'
+    expert reads the mean, the first and the last part of an answer, and the maximum over parts of each of `N_EVIDENCE` maps,
+    so that it notices one bad part in a long answer.
     """
 
     text_mean: Tensor
@@ -95,7 +95,7 @@ class AssistantHead(nn.Module):
         )
         self.register_buffer("text_mean", torch.zeros(len(TEXT_FEATURES)))
         self.register_buffer("text_scale", torch.ones(len(TEXT_FEATURES)))
-        # Weights of both experts and an offset, fitted on validation.
+        # Weights of both experts and an offset, fitted on validation data.
         self.register_buffer("blend", torch.tensor([[0.5, 0.5, 0.0]] * len(HEADS)).T.contiguous())
 
     @property
@@ -105,13 +105,13 @@ class AssistantHead(nn.Module):
         return {"of_parts": (hidden, hidden), "of_answers": (*[hidden] * 5, N_EVIDENCE, N_NUMBERS)}
 
     def of_parts(self, parts: Tensor, question: Tensor) -> tuple[Tensor]:
-        """Look at parts of answers, each beside the question that it answers, (n, hidden): (n, `N_EVIDENCE`)."""
+        """Compare parts of answers with the question of each, both (n, hidden); returns (n, `N_EVIDENCE`)."""
         return (self.evidence(torch.cat([parts, question, parts * question], dim=-1)),)
 
     def experts(
         self, mean: Tensor, first: Tensor, last: Tensor, question: Tensor, context: Tensor, evidence: Tensor, numbers: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Log odds of both experts, each (n, number of `HEADS`), by the fields of `features.Pooled`."""
+        """Log odds of both experts, each (n, number of `HEADS`), from the fields of `features.Pooled`."""
         answer, asked, before = self.answer(mean), self.asked(question), self.answer(context)
         opening, ending = self.ends(first), self.ends(last)
         compared = [answer, asked, answer * asked, (answer - asked).abs(), answer * before, before, opening, ending]
@@ -119,7 +119,7 @@ class AssistantHead(nn.Module):
         return self.vectors(torch.cat([*compared, evidence, cosines], dim=-1)), self.by_text(counted)
 
     def by_text(self, counted: Tensor) -> Tensor:
-        """Log odds of the expert on texts, (n, number of `HEADS`), by `TEXT_FEATURES`."""
+        """Log odds of the text expert, (n, number of `HEADS`), from `TEXT_FEATURES`."""
         standardised = ((counted - self.text_mean) / self.text_scale).clamp(-3, 3)
         of_heads, place = self.texts(standardised), HEADS.index(HELPFULNESS)
         return torch.cat([of_heads[:, :place], self.preference(standardised), of_heads[:, place + 1 :]], dim=-1)
@@ -127,6 +127,6 @@ class AssistantHead(nn.Module):
     def of_answers(
         self, mean: Tensor, first: Tensor, last: Tensor, question: Tensor, context: Tensor, evidence: Tensor, numbers: Tensor
     ) -> tuple[Tensor]:
-        """Judge answers by what `features.Pooled` has of each: calibrated log odds, (n, number of `HEADS`)."""
+        """Return calibrated log odds of answers, (n, number of `HEADS`), from the fields of `features.Pooled`."""
         by_vectors, by_text = self.experts(mean, first, last, question, context, evidence, numbers)
         return (by_vectors * self.blend[0] + by_text * self.blend[1] + self.blend[2],)

@@ -1,7 +1,7 @@
-"""What rules tell of an assistant's answer: patterns, counts and shares, each from 0 to 1, as inputs of the heads of defects.
+"""Rules for an assistant's answer: patterns, counts and shares in [0, 1], as inputs of the defect heads.
 
-Every rule reads the answer beside what the user wrote, because JSON, German or a dialogue is no defect where it was asked for.
-All of them take linear time.
+Every rule compares the answer with the user's turns, because JSON, German or a dialogue is no defect if it was requested.
+All rules take linear time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dialeval_plugin.llm.reasoning import split_reasoning
 LANGUAGES: Mapping[str, Mapping[str, list[str]]] = json.loads(
     Path(__file__).with_name("languages.json").read_text(encoding="utf-8")
 )
-"""By code: the names of a language, its frequent words where it is written in Latin letters, and sentences of it."""
+"""By language code: names of the language, its frequent words if written in Latin letters, and sample sentences."""
 
 _FREQUENT = {code: frozenset(one["words"]) for code, one in LANGUAGES.items() if one["words"]}
 _LANGUAGES_OF: defaultdict[str, list[str]] = defaultdict(list)
@@ -75,7 +75,7 @@ def _words(text: str) -> list[str]:
 
 
 def _content(words: Sequence[str]) -> frozenset[str]:
-    """The first six letters of each word that is no function word."""
+    """First six letters of each word that is not a function word."""
     return frozenset(word[:6] for word in words if len(word) > 2 and word not in _ENGLISH)
 
 
@@ -94,19 +94,19 @@ def split_sentences(text: str) -> list[str]:
 
 
 def language_of(text: str) -> str:
-    """Return the code of the language of `LANGUAGES` that has most of a text's words among its frequent ones."""
+    """Return the code of the language in `LANGUAGES` whose frequent words cover most of a text."""
     shares = _shares_of_languages(_words(text))
     return max(shares, key=shares.__getitem__)
 
 
 def topic_words(text: str, most: int) -> str:
-    """Return the first words, at most so many, of a text's longest run of words that are no function words."""
+    """Return at most `most` words from the beginning of a text's longest run without function words."""
     runs = groupby(_WORD.findall(text), lambda word: bool(_content([word.lower()])))
     return " ".join(max((list(run) for is_content, run in runs if is_content), key=len, default=[])[:most])
 
 
 class _Reading:
-    """An answer and its context, with what more than one rule asks of them."""
+    """An answer and its context, with values that several rules use."""
 
     def __init__(self, context: Sequence[str], response: str) -> None:
         self.response = response
@@ -125,22 +125,22 @@ class _Reading:
 
     @cached_property
     def prose(self) -> str:
-        """The answer without its blocks of code."""
+        """The answer without code blocks."""
         return "\n".join(_FENCE.split(self.response)[::2])
 
     @cached_property
     def numbers(self) -> list[int]:
-        """Of the items of numbered lists."""
+        """Numbers of the items of numbered lists."""
         return [int(number) for number in re.findall(r"^[ \t]*\**(\d{1,3})[.)]\s", self.response, re.MULTILINE)]
 
     @cached_property
     def may_be_foreign(self) -> bool:
-        """Whether the user speaks of a language."""
+        """Whether the user mentions a language."""
         return self.asks(NAMED_LANGUAGE)
 
     @cached_property
     def user_language(self) -> str:
-        """The code of the language that the user writes in; English where that is not to be seen."""
+        """Code of the user's language; English if it is not recognised."""
         shares = _shares_of_languages(_WORD.findall(self.asked))
         language = max(shares, key=shares.__getitem__)
         return language if shares[language] > 0.1 else "en"
@@ -149,11 +149,11 @@ class _Reading:
         return pattern.search(self.lower) is not None
 
     def asks(self, pattern: re.Pattern[str]) -> bool:
-        """Whether the user's turns have a pattern."""
+        """Whether the user's turns match a pattern."""
         return pattern.search(self.asked) is not None
 
     def share_of_sentences(self, pattern: re.Pattern[str]) -> float:
-        """Share of the words that stand in sentences with a pattern."""
+        """Share of the words in sentences that match a pattern."""
         pairs = zip(self.sentences, self.sentence_words, strict=True)
         n_words = sum(len(words) for text, words in pairs if pattern.search(_lower(text)))
         return _share(n_words, sum(map(len, self.sentence_words)))
@@ -163,7 +163,7 @@ class _Reading:
 
 
 def _has_end(text: str) -> bool:
-    """Whether a line ends as a sentence, a row of a table, a formula, an address, a hashtag, a field or an emoji does."""
+    """Whether a line ends like a sentence, table row, formula, address, hashtag, field or emoji."""
     if re.search(r"(?:#\w+|://\S+|=(?:[^a-z]|\b[a-z]\b)*)\Z", text.rstrip(_CLOSERS)[-200:]) or text.rstrip(" *_").endswith("]"):
         return True
     last = text.rstrip(_CLOSERS)[-1:]
@@ -171,7 +171,7 @@ def _has_end(text: str) -> bool:
 
 
 def _open_end(reading: _Reading) -> float:
-    """Whether the answer ends in an ellipsis, or in a word or a mark that something has to follow."""
+    """Whether the answer ends in an ellipsis, or in a word or mark that needs a continuation."""
     text, last = reading.response.rstrip(" \t\r\n*_"), reading.last.strip(" .…")
     if text.endswith(("...", "…")) or (re.fullmatch(r"[-*•+#]+|\(?\d{1,3}[.)]?|[A-Za-z][.)]", last) and len(reading.lines) > 1):
         return 1.0
@@ -180,7 +180,7 @@ def _open_end(reading: _Reading) -> float:
 
 
 def _prose_without_end(reading: _Reading) -> float:
-    """How many of the lines like the last one end with a mark, where it has none."""
+    """Share of the lines like the last one that end with a mark, if the last one does not."""
     if _has_end(reading.last):
         return 0.0
     is_item = bool(_ITEM.match(reading.last))
@@ -192,7 +192,7 @@ def _prose_without_end(reading: _Reading) -> float:
 
 
 def _unlike_lines(reading: _Reading) -> float:
-    """How many items of a list or rows of a table have a colon, more cells or twice the length, where the last has not."""
+    """Share of the list items or table rows that have a colon, more cells or twice the length, unlike the last one."""
     last = reading.last
     items = [line for line in reading.lines[-21:-1] if (line[0] == "|" if last[:1] == "|" else _ITEM.match(line))]
     if len(items) < 2 or not (last[0] == "|" or _ITEM.match(last)):
@@ -203,7 +203,7 @@ def _unlike_lines(reading: _Reading) -> float:
 
 
 def _unclosed(reading: _Reading) -> float:
-    """Whether the last line opens a bracket, a quotation or bold letters, and does not close them."""
+    """Whether the last line has an unclosed bracket, quotation or bold text."""
     last = reading.last
     pairs = (("(", ")"), ("[", "]"), ("{", "}"), ("“", "”"))
     is_open = any(last.count(start) > last.count(end) and last.rfind(start) > last.rfind(end) for start, end in pairs)
@@ -214,7 +214,7 @@ _ANNOUNCED = re.compile(rf"\b(\d{{1,2}}|{'|'.join(_COUNTS)}) (?:\w+ ){{0,2}}(?:\
 
 
 def _missing_items(reading: _Reading) -> float:
-    """How many items of a numbered list are missing of those that the user or the first sentence speaks of."""
+    """Share of missing items of a numbered list whose length the user or the first sentence announces."""
     if reading.numbers.count(1) != 1:
         return 0.0
     text = _lower(f"{reading.question[-2000:]}\n{reading.sentences[0]}")
@@ -226,14 +226,14 @@ def _missing_items(reading: _Reading) -> float:
 
 
 def _looping_tail(reading: _Reading) -> float:
-    """How much of an answer's end is one phrase three times or more, its last word left out or not."""
+    """Length of an answer's end that repeats one phrase at least three times, with or without the last word."""
     lines = reading.response[-40_000:].split("\n")
     words = [word for line in lines for word in _words(_ITEM.sub("", line, count=1))][-4000:]
     return max(_periodic(words), _periodic(words[:-1])) / 30
 
 
 def _periodic(words: list[str]) -> int:
-    """Number of words at the end that are three times the same or more, by the prefix function of Knuth, Morris and Pratt."""
+    """Number of words in the longest end that repeats a phrase three times or more (Knuth-Morris-Pratt prefix function)."""
     words = words[::-1]
     border = [0] * (len(words) + 1)
     longest = length = 0
@@ -252,19 +252,19 @@ def _grams(words: Sequence[str], n: int) -> list[tuple[str, ...]]:
 
 
 def _share_of_copies(texts: Sequence[tuple[str, ...]]) -> float:
-    """Share of texts that stand there before."""
+    """Share of texts that occur earlier in the sequence."""
     return _share(len(texts) - len(set(texts)), len(texts))
 
 
 def _compressible(reading: _Reading) -> float:
-    """How far below that of prose of its length the compressed size of the last 8,000 bytes is."""
+    """Share by which the compressed size of the last 8,000 bytes is below that of prose of the same length."""
     data = reading.response.encode("utf-8", "replace")[-8000:]
     prose = 1.75 * max(80, len(data)) ** -0.165
     return 1 - len(zlib.compress(data)) / len(data) / prose if len(data) > 80 else 0.0
 
 
 def _longest_run(reading: _Reading) -> float:
-    """The longest run of one character, lines and leaders apart, or of one word."""
+    """Length of the longest run of one character, except lines and leaders, or of one word."""
     runs = re.finditer(r"([^\s\-=_.*#|~+─━═])\1{9,}", reading.response)
     n_characters = max((match.end() - match.start() for match in runs), default=0)
     n_words = max((sum(1 for _ in group) for _, group in groupby(reading.words)), default=0)
@@ -291,7 +291,7 @@ _SPEAKER, _ASKER, _DIALOGUE, _QUESTIONS, _USER_VOICE = map(
 
 
 def _speaker_labels(reading: _Reading) -> float:
-    """Lines after the first that begin with who speaks, where the user's turns have none; two of them are 1."""
+    """Number of lines after the first with a speaker label, halved; 0 if the user's turns have such labels."""
     if reading.asks(_DIALOGUE) or reading.asks(_SPEAKER):
         return 0.0
     patterns = (_SPEAKER,) if reading.asks(_QUESTIONS) or reading.asks(_ASKER) else (_SPEAKER, _ASKER)
@@ -300,7 +300,7 @@ def _speaker_labels(reading: _Reading) -> float:
 
 
 def _user_voice(reading: _Reading) -> float:
-    """Whether a line after the first speaks as a user does, and the user asked for no such text."""
+    """Whether lines after the first sound like a user, and the user did not ask for such a text."""
     if reading.asks(_DIALOGUE) or reading.asks(_QUESTIONS):
         return 0.0
     lines = (_SPEAKER.sub("", _lower(line), count=1).strip(' *"“-') for line in reading.lines[1:])
@@ -327,7 +327,7 @@ def _scripts(text: str) -> Counter[str]:
 
 
 def _other_script(reading: _Reading) -> float:
-    """Twice the share of the letters that are of a script in which the user does not write."""
+    """Twice the share of letters in scripts that the user does not write."""
     known, counts = _scripts(reading.asked), _scripts(reading.response)
     if not known or reading.may_be_foreign:
         return 0.0
@@ -335,13 +335,13 @@ def _other_script(reading: _Reading) -> float:
 
 
 def _shares_of_languages(words: Sequence[str], n_words: int = 0) -> dict[str, float]:
-    """Share of the words that are frequent ones, by the code of the language; of so many words, or of these."""
+    """Share of frequent words by language code, among `n_words` or by default all words."""
     counts = Counter(code for word in words for code in _LANGUAGES_OF.get(word, ()))
     return {code: counts[code] / max(1, n_words or len(words)) for code in _FREQUENT}
 
 
 def _foreign(reading: _Reading, words: Sequence[str]) -> float:
-    """How much more of the words are frequent ones of another language than of the user's."""
+    """Excess of frequent words of another language over those of the user's."""
     if len(words) < 4 or reading.may_be_foreign:
         return 0.0
     is_english = reading.user_language == "en"
@@ -363,7 +363,7 @@ _KEY = re.compile(r"[\"'][\w .-]{1,40}[\"']\s?:\s?(?:[\"'{\[\d-]|null|true|false
 
 
 def _error_phrase(reading: _Reading) -> float:
-    """What a program prints instead of a text, or patterns of error messages, by how much of the answer they are."""
+    """Share of the answer that error messages cover; 1 for a program's empty output such as "null"."""
     if len(reading.words) < 3 and _EMPTY.fullmatch(reading.lower[:200]):
         return float(not reading.asks(_ABOUT_ERRORS))
     n_errors = len(_ERROR.findall(reading.lower))
@@ -371,7 +371,7 @@ def _error_phrase(reading: _Reading) -> float:
 
 
 def _raw_data(reading: _Reading) -> float:
-    """Keys and calls of JSON, by how much of the answer they are, where the user asks for none."""
+    """Share of the answer that JSON keys and calls cover, unless the user asks for them."""
     call = float(reading.has(_CALL))
     if reading.asks(_WANTS_DATA):
         return call / 2 if "tool" not in reading.asked and "```" not in reading.response else 0.0
@@ -383,19 +383,19 @@ def _raw_data(reading: _Reading) -> float:
 
 
 def _question_covered(reading: _Reading) -> float:
-    """Share of the content words of the user's last turn that the answer has."""
+    """Share of the content words of the user's last turn that the answer contains."""
     return _share(len(reading.content & reading.question_content), len(reading.question_content))
 
 
 def _earlier_covered(reading: _Reading) -> float:
-    """How much more of an earlier turn of the user's than of the last one the answer covers."""
+    """Excess of the answer's coverage of an earlier user turn over that of the last one."""
     earlier = [_content(_words(turn)) - reading.question_content for turn in reading.earlier_questions]
     best = max((_share(len(reading.content & content), len(content)) for content in earlier), default=0.0)
     return best - _question_covered(reading)
 
 
 def _copied(words: Sequence[str], source: Sequence[str], n: int = 5) -> float:
-    """Share of the n-grams of words that a source has; of fewer words whether they are the source."""
+    """Share of a text's word n-grams that a source contains; for shorter texts, whether they equal the source."""
     grams, known = _grams(words, n), set(_grams(source, n))
     return _share(sum(gram in known for gram in grams), len(grams)) if grams else float(len(words) > 1 and words == source)
 
@@ -408,7 +408,7 @@ _ABOUT_TRUTH = re.compile(r"\bopposites?\b|\bfalse\b|\btrue\b")
 
 
 def _contradicting_twin(reading: _Reading) -> float:
-    """Whether two sentences have the same content words, but other numbers, or only one of them a negation."""
+    """Whether two sentences have the same content words, but different numbers or a negation in only one of them."""
     statements: dict[frozenset[str], tuple[bool, list[str]]] = {}
     for words in reading.sentence_words:
         key = frozenset(word for word in _content(words) - _DISCOURSE if not word[0].isdigit() and not _NEGATION.search(word))
@@ -420,7 +420,7 @@ def _contradicting_twin(reading: _Reading) -> float:
 
 
 def _takes_back(reading: _Reading) -> float:
-    """Whether a sentence says that what was said is wrong: 1 for the last two, less before, where the user may be wrong."""
+    """Whether a sentence retracts an earlier one: 1 in the last two sentences, 0.4 elsewhere; 0 if the user mentions truth."""
     if reading.asks(_ABOUT_TRUTH) or not reading.has(_TAKES_BACK):
         return 0.0
     return 1.0 if any(_TAKES_BACK.search(_lower(one)) for one in reading.sentences[1:][-2:]) else 0.4
@@ -430,7 +430,7 @@ def _takes_back(reading: _Reading) -> float:
 
 
 def _pair_table(name: str) -> tuple[dict[str, int], FloatArray]:
-    """Read how much more often one class follows another than by chance: names of the classes, logarithms to base e."""
+    """Read class names, and the log ratio (base e) of each pair's frequency to chance."""
     rows = [line.split(" ") for line in Path(__file__).with_name(name).read_text("utf-8").splitlines()]
     values = np.array([[ord(sign) - 73 for sign in row] for _, row in rows]) / 10
     return {name: place for place, (name, _) in enumerate(rows)}, values
@@ -444,7 +444,7 @@ _SUFFIXES = [name[1:] for name in WORD_CLASSES if name[0] == "-" and len(name) >
 
 @lru_cache(maxsize=1 << 15)
 def word_class(word: str) -> int:
-    """Return the place of a word's class among the rows of word_pairs.txt: itself, a number, its suffix, or any other."""
+    """Return the index of a word's class in word_pairs.txt: the word, a number, its suffix, or any other."""
     if word in _CLASSES and word != "-":
         return _CLASSES[word]
     if word[0].isdigit():
@@ -454,7 +454,7 @@ def word_class(word: str) -> int:
 
 
 def word_classes(text: str) -> list[int]:
-    """Return the classes of the words of sentences of four words and more, with the sentences' ends, which are 0."""
+    """Return the word classes of all sentences of at least four words; 0 marks the ends of sentences."""
     return _classes_of(_Reading((), text).sentence_words)
 
 
@@ -463,14 +463,14 @@ def _classes_of(sentences: Sequence[Sequence[str]]) -> list[int]:
 
 
 def letter_classes(text: str) -> npt.NDArray[np.intp]:
-    """Return the places of a text's letters in the alphabet, from 1; what is between words is 0."""
+    """Return the positions of a text's letters in the alphabet, from 1; 0 stands between words."""
     letters = re.sub("[^a-z]+", "_", f"_{_lower(text)}_").encode()
     codes = np.frombuffer(letters, dtype=np.uint8).astype(np.intp) - 96
     return np.where(codes < 0, 0, codes)
 
 
 def _unlikely(classes: Sequence[int] | npt.NDArray[np.intp], table: FloatArray, window: int) -> float:
-    """How unlikely the pairs of the least likely window are, 0 where there are less than nine."""
+    """Unlikeliness of the pairs in the least likely window; 0 for fewer than nine pairs."""
     values = table[classes[:-1], classes[1:]] if len(classes) > 9 else np.ones(1)
     sums = np.cumsum(np.r_[0.0, values])
     width = min(window, len(values))
@@ -478,20 +478,20 @@ def _unlikely(classes: Sequence[int] | npt.NDArray[np.intp], table: FloatArray, 
 
 
 def _odd_case(reading: _Reading) -> float:
-    """Share of the sentences that begin with a small letter."""
+    """Share of the sentences that begin with a lower-case letter."""
     starts = [_ITEM.sub("", one, count=1).lstrip(" *_\"“'([#>-")[:1] for one in reading.sentences]
     return _share(sum(start.islower() for start in starts), sum(start.isalpha() for start in starts))
 
 
 def _symbols(reading: _Reading) -> float:
-    """Share of the characters of the prose that are no letters, digits, spaces or common marks."""
+    """Share of the characters of the prose other than letters, digits, spaces and common marks."""
     counts = Counter("".join(reading.prose.split()))
     odd = sum(count for sign, count in counts.items() if not sign.isalnum() and sign not in ".,!?:;'\"-()*’“”#|")
     return _share(odd, sum(counts.values()))
 
 
 def _list_disorder(reading: _Reading) -> float:
-    """Share of the numbers of numbered lists that do not follow the one before."""
+    """Share of the numbers in numbered lists that do not follow their predecessor."""
     pairs = list(zip(reading.numbers, reading.numbers[1:], strict=False))
     return _share(sum(after not in (before + 1, 1) for before, after in pairs), len(pairs))
 
@@ -531,7 +531,7 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "refusal_opening": lambda reading: float(_REFUSAL.search(reading.lower[:250]) is not None),
         "refusal_anywhere": lambda reading: reading.share_of_sentences(_REFUSAL),
         "set_phrases": lambda reading: reading.share_of_sentences(_SET_PHRASE),
-        # Generic words and the user's own.
+        # Generic words and the user's words.
         "generic_words": lambda reading: _share(
             len(reading.content & (_GENERIC | reading.question_content)), len(reading.content)
         ),
@@ -543,7 +543,7 @@ _RULES: Mapping[str, Callable[[_Reading], float]] = MappingProxyType(
         "error_phrase": _error_phrase,
         "raw_data": _raw_data,
         "question_covered": _question_covered,
-        # Words that the user's last turn does not have.
+        # Words that are not in the user's last turn.
         "own_words": lambda reading: _share(len(reading.content - reading.question_content), len(reading.content)),
         "earlier_covered": _earlier_covered,
         "repeated_answer": lambda reading: max(
@@ -573,7 +573,7 @@ RULE_FEATURES: tuple[str, ...] = tuple(_RULES)
 
 
 def rule_features(context: Sequence[str], response: str) -> FloatArray:
-    """Return what the rules say of an answer.
+    """Return the rule features of an answer.
 
     Args:
         context: texts of the turns before it, oldest first; the last one is the user's, and user and assistant alternate.

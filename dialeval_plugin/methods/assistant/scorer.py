@@ -1,4 +1,4 @@
-"""The scorer `assistant`: how good an answer of a language-model assistant is, and what is wrong with it."""
+"""The scorer `assistant`: quality and defects of a language-model assistant's answer."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ASSISTANT_MODEL = DefaultModel("assistant", "DIALEVAL_ASSISTANT", packaged="assi
 
 REFUSAL, WORST_TURN = "refusal", "worst_turn"
 JUDGED = tuple(defect.name for defect in DEFECTS if defect.name != REFUSAL)
-"""Defects that the main score counts; whether a refusal is one depends on what was asked."""
+"""Defects that lower the main score; a refusal is a defect only for some questions."""
 DEFECT_WEIGHT = 0.7
-"""How much the logarithm of the probability that no defect is there counts beside the log odds of helpfulness.
+"""Weight of the log probability that an answer has no defect, relative to the log odds of helpfulness.
 
-Preferences that were learnt from and spoiled answers of validation gave 0.5 and 0.6: at 1, heads that are wrong now and then in
-answers of weak models cost pairs that helpfulness alone has right; at a quarter, twice as many spoiled answers are above the
-good ones. It is 0.7 because of the total over the reported contrast suite: its figures of the main score are so much too good.
+Preferences in training and corrupted validation answers gave 0.5 and 0.6: at 1, false alarms on answers of weak models cost
+pairs that helpfulness alone orders correctly; at 0.25, twice as many corrupted answers rank above good ones. The value 0.7 was
+chosen by the total over the reported contrast suite, whose figures of the main score are optimistic by that much.
 """
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
@@ -47,7 +47,7 @@ _WEAKNESS_TEXT = {defect.name: defect.blame for defect in DEFECTS}
 _UNHELPFUL = "helps less than a typical answer"
 _EVEN = 0.5
 _ANSWERS_AT_ONCE = 512
-"""Memory is not to grow with the turns of a window of dialogues."""
+"""Answers judged together, which bounds memory independently of the dialogues' length."""
 
 
 @dataclass(frozen=True)
@@ -71,20 +71,23 @@ class AssistantOptions(ModelOptions):
 class AssistantScorer(Scorer):
     """A small model that evaluates answers of assistants, of any length; trained on preferences and on corrupted answers.
 
-    Columns at level "turn", all but the last two probabilities in [0, 1]: `assistant`, higher is better: its log odds are
-    those of helpfulness plus `DEFECT_WEIGHT` times the logarithm of the probability that no defect but `refusal` is there;
-    `helpfulness`, that people prefer the answer to a typical one; by name each of `DEFECTS`, that the answer has it,
-    lower is better; `refusal` is reported and not judged, since it may be right, and `asked_refusal` is the probability that
-    the question calls for one; `context_tokens_cut` and `response_tokens_cut`, how many tokens of what stands before the
-    answer, and of the answer, were not read.
+    Columns at level "turn"; all but the last two are probabilities in [0, 1]:
 
-    The question is the last turn that somebody else has said. It is read in parts, up to `max_question_parts`, and the answer
-    up to `max_response_parts`; of a longer text the last part is its end, and what is missing stands before it. Of all other
-    turns together the last `max_context_tokens` are read.
+    - `assistant`: the main score, higher is better. Its log odds are those of helpfulness plus `DEFECT_WEIGHT` times the
+      logarithm of the probability that the answer has no defect other than `refusal`.
+    - `helpfulness`: people prefer the answer to a typical one.
+    - one column per name in `DEFECTS`: the answer has this defect, lower is better. `refusal` is not part of the main score,
+      since it may be right.
+    - `asked_refusal`: the question calls for a refusal.
+    - `context_tokens_cut`, `response_tokens_cut`: numbers of tokens not read before the answer and in the answer.
 
-    At level "dialogue" the assistant's turns from the second turn on are judged after those before them, everybody's where
-    nobody is known to be an assistant (`judged_turns`): all columns are means over these `n_turns` turns, but for `worst_turn`,
-    the lowest `assistant` of them, and the counts of tokens, which are sums.
+    The question is the last turn of another speaker. It is read in up to `max_question_parts` parts, the answer in up to
+    `max_response_parts`; a longer text keeps its first parts and its end. Of all other turns together the last
+    `max_context_tokens` are read.
+
+    At level "dialogue" every turn of the assistant from the second turn on is judged given the turns before it; if no speaker
+    is known to be an assistant, every turn is (`judged_turns`). Columns are means over these `n_turns` turns, except
+    `worst_turn`, the lowest `assistant`, and the token counts, which are sums.
 
     Raises:
         MissingPrerequisite: there is no model.
@@ -104,7 +107,7 @@ class AssistantScorer(Scorer):
         self.folder = resolve(ASSISTANT_MODEL.find(options.model), revision=options.revision)
         settings = judging.ASSISTANT_FOLDER.read_settings(self.folder)
         self.thresholds: Mapping[str, float] = {name: settings["thresholds"].get(name, _EVEN) for name in _WEAKNESS_TEXT}
-        """By defect the probability from which on an answer is said to have it."""
+        """Lowest probability by defect at which it is reported."""
 
         def load(choice: RuntimeChoice) -> Any:
             from .model import load_runtime  # torch is imported only where it runs the model, or writes what runs it
@@ -129,7 +132,7 @@ class AssistantScorer(Scorer):
 
     @property
     def truncation_columns(self) -> dict[str, str]:
-        """Tokens of what stands before the answer, and of the answer."""
+        """Columns that count unread tokens before the answer and in the answer."""
         config = self._model.config
         question_limit, answer_limit = (
             longest_response(n_parts, n_tokens)
@@ -146,7 +149,7 @@ class AssistantScorer(Scorer):
         return dict(zip(judging.TOKENS_CUT, lost, strict=True))
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, model and reading of the texts."""
+        """Return the method, the model and the reading of the texts."""
         config = self._model.config
         return {
             "method": self.name,
@@ -163,13 +166,13 @@ class AssistantScorer(Scorer):
         }
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """Also a dialogue without a turn that follows another."""
+        """Return a reason also for a dialogue in which no turn follows another."""
         if isinstance(item, Dialogue):
             return None if len(visible_texts(item.turns)) > 1 else TOO_FEW_TURNS
         return super().unscorable(item)
 
     def is_unsure(self, row: Mapping[str, float | None], within: float) -> bool:
-        """Whether the probability of helpfulness, or of a judged defect, is within that of its threshold."""
+        """Whether the probability of helpfulness, or of a judged defect, is within `within` of its threshold."""
         thresholds = {**{name: self.thresholds[name] for name in JUDGED}, HELPFULNESS: _EVEN}
         return any(abs(cast("float", row[name]) - threshold) <= within for name, threshold in thresholds.items())
 
@@ -178,7 +181,7 @@ class AssistantScorer(Scorer):
         self._model.contexts.clear()
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge answers, or those in dialogues; each distinct text is read once."""
+        """Judge answers, or the answers in dialogues; each distinct text is embedded once."""
         answers = [self._answers(item) for item in items]
         columns = self._judged([answer for of_item in answers for answer in of_item])
         starts = np.cumsum([0, *map(len, answers)])
@@ -193,10 +196,10 @@ class AssistantScorer(Scorer):
         return rows
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
-        """Name for each answer the defects that it has, as likely as their thresholds at least, the likeliest first.
+        """Name the defects of each answer whose probabilities reach their thresholds, the likeliest first.
 
-        A refusal is named last, with whether the question called for one, and in the end stands how helpful the answer is. Of a
-        dialogue the turn with the lowest score is explained.
+        A refusal comes after them, with whether the question called for one, then the helpfulness. For a dialogue, the turn
+        with the lowest score is explained.
         """
         explained = []
         for item in items:
@@ -219,13 +222,13 @@ class AssistantScorer(Scorer):
         return "; ".join([*reasons, _shown(HELPFULNESS, row)])
 
     def _answers(self, item: Item) -> list[judging.AssistantInput]:
-        """What is judged of an item: one answer, or those of a dialogue."""
+        """Inputs of an item: one answer, or those of a dialogue."""
         if isinstance(item, Dialogue):
             return [judging.read_answer(item.turns[:place], item.turns[place]) for place in _judged_places(item.turns)]
         return [judging.read_answer(item.context, item.response)]
 
     def _judged(self, answers: Sequence[judging.AssistantInput]) -> dict[str, FloatArray]:
-        """Judge answers: their columns at level "turn", each of shape (n,)."""
+        """Columns of answers at level "turn", each of shape (n,)."""
         parts: dict[str, list[FloatArray]] = {name: [] for name in TURN_COLUMNS}
         for start in range(0, len(answers), _ANSWERS_AT_ONCE):
             log_odds, tokens_cut = self._model.judge(answers[start : start + _ANSWERS_AT_ONCE])
@@ -238,7 +241,7 @@ class AssistantScorer(Scorer):
 
 
 def _judged_places(turns: Sequence[Turn]) -> list[int]:
-    """Places of the turns of a dialogue that are judged."""
+    """Indices of a dialogue's judged turns."""
     _, *later = (place for place, turn in enumerate(turns) if not is_blank(turn.text))
     return [place for place, chosen in zip(later, judged_turns(turns), strict=True) if chosen]
 

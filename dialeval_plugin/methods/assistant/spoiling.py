@@ -1,7 +1,7 @@
-"""Answers that have a defect, made from real ones: what the heads of defects are trained and calibrated on.
+"""Answers with a known defect, made from real ones, for training and calibration of the defect heads.
 
-phrases.json has forms of spoiled answers by defect, and the phrases that fill them. A name in braces stands for a phrase
-of that name, or for what is made of the answer and its context here. No language model takes part.
+phrases.json has templates of corrupted answers by defect, and phrases for them. A name in braces is replaced by a phrase of
+that name, or by a text made here from the answer and its context. No language model is used.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from .rules import LANGUAGES, NAMED_LANGUAGE, language_of, split_sentences, topi
 
 LEFT_OPEN: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        # What is left of an answer may be its first set phrases, or the question said again.
+        # The rest of an answer may be only its opening phrases or a repetition of the question.
         "cut_off": ("boilerplate", "echo"),
-        # It stops somewhere; signs over and over are no language; a farewell over and over is a set phrase.
+        # It ends abruptly; repeated signs belong to no language; a repeated farewell is a stock phrase.
         "looping": ("cut_off", "gibberish", "boilerplate"),
-        # Nothing stands behind the title of a part.
+        # A section title has no text after it.
         "leaked": ("cut_off",),
-        # The other answer is about its own question, in its language, and is cut.
+        # The other answer belongs to its own question, in its own language, and is truncated.
         "second_voice": ("cut_off", "off_topic", "wrong_language"),
-        # Farewells are set phrases, and the request may be quoted.
+        # Farewells are stock phrases, and the request may be quoted.
         "refusal": ("boilerplate", "echo"),
-        # What fits any question is about none.
+        # A text that fits any question is off topic for each.
         "boilerplate": ("off_topic",),
-        # Its sentences say nothing of the question; the answer before them is cut.
+        # Its sentences have nothing to do with the question; the answer before them is truncated.
         "wrong_language": ("off_topic", "boilerplate", "cut_off"),
-        # Filters decline, services excuse themselves, calls of tools have tags; none is about the question; the answer is cut.
+        # Filters decline, services apologise, tool calls have tags; none is about the question; the answer is truncated.
         "error_message": ("refusal", "boilerplate", "leaked", "off_topic", "cut_off"),
-        # Another question may be asked in another language.
+        # Another question may be in another language.
         "off_topic": ("wrong_language",),
-        # Nobody has looked at what else is wrong with an answer in a context.
+        # It is unknown what else is wrong with an answer in another context.
         "stale": ("off_topic", "cut_off", "refusal", "boilerplate", "contradiction", "wrong_language"),
-        # What users write is theirs: it may be unfinished, code, a pasted error or instructions, and may be said twice.
+        # Users' texts may be unfinished, code, a pasted error or instructions, and may be repeated.
         "echo": ("second_voice", "looping", "cut_off", "gibberish", "error_message", "leaked"),
         "contradiction": (),
-        # Pieces of tokens, of other answers and of other languages; words in disorder end and deny anywhere.
+        # Pieces of tokens, of other answers and of other languages; shuffled words may end or deny anywhere.
         "gibberish": ("wrong_language", "error_message", "leaked", "off_topic", "cut_off", "contradiction"),
-        # "Figure it out yourself" declines, and fits any question; an answer may begin again behind an insult.
+        # "Figure it out yourself" declines, and fits any question; an answer may restart after an insult.
         "insult": ("refusal", "boilerplate", "off_topic", "looping"),
     }
 )
-"""By defect, which others an answer that was spoiled so may have too: nothing is known of them, and no other is there."""
+"""Other defects, by the defect of a corrupted answer, that the answer may have too; it has none of the rest."""
 
 _FILE = json.loads(Path(__file__).with_name("phrases.json").read_text(encoding="utf-8"))
 _FORMS: Mapping[str, list[str]] = _FILE["forms"]
@@ -66,7 +66,7 @@ _PIECES = ("()", "});", "<br", "0x7f", "##", "_id", "://", "]]", "ﬁ", "Ã©", 
 
 
 class _Spoiling:
-    """Makes texts of one answer and its context; "" where that cannot be done."""
+    """Makes texts from one answer and its context; "" if one cannot be made."""
 
     def __init__(self, context: Sequence[str], response: str, others: Sequence[str], rng: np.random.Generator) -> None:
         self._context, self._others, self._rng = context, others, rng
@@ -80,7 +80,7 @@ class _Spoiling:
         return self._filled(self._pick(_FORMS[defect]))
 
     def _filled(self, form: str) -> str:
-        """Put phrases and values in the places of their names; "" where one of them is missing."""
+        """Replace the names in a template by phrases and values; "" if one of them is missing."""
         parts = _NAME.split(form)
         for place in range(1, len(parts), 2):
             name = parts[place]
@@ -98,17 +98,17 @@ class _Spoiling:
         return options[int(self._rng.integers(len(options)))] if options else ""
 
     def _number(self, lowest: int, highest: int) -> int:
-        """From lowest to highest, both included."""
+        """Random integer between `lowest` and `highest`, both included."""
         return int(self._rng.integers(lowest, max(lowest, highest) + 1))
 
     def _permuted(self, texts: Sequence[str]) -> list[str]:
         return [texts[place] for place in self._rng.permutation(len(texts))]
 
     def _replaced(self, share: float, word: Callable[[str], str]) -> str:
-        """The answer with a share of its words replaced."""
+        """The answer with a random share of its words replaced."""
         return " ".join(word(one) if self._rng.random() < share else one for one in self._words)
 
-    # Of the question.
+    # Values from the question.
 
     def topic(self) -> str:
         return topic_words(self._question, self._number(1, 4)) or "that"
@@ -129,7 +129,7 @@ class _Spoiling:
     def earlier(self) -> str:
         return self._pick([turn for turn in self._context[-2::-2] if len(turn.split()) > 3])
 
-    # Of other answers and languages.
+    # Values from other answers and languages.
 
     def other(self) -> str:
         return self._pick(self._others)
@@ -144,10 +144,10 @@ class _Spoiling:
         sentences = LANGUAGES[self._pick([code for code in LANGUAGES if code != own])]["sentences"]
         return " ".join(self._permuted(sentences)[: self._number(1, len(sentences))])
 
-    # Of the answer.
+    # Values from the answer.
 
     def opening(self) -> str:
-        """Its first third or half."""
+        """First third or half of the answer."""
         return " ".join(self._words[: max(1, len(self._words) // self._number(2, 3))])
 
     def cut(self) -> str:
@@ -172,7 +172,7 @@ class _Spoiling:
         return self._pick(["!", ".", "?", "a", "e", "o", "0", "ha", " ok", "\n-"]) * self._number(30, 200)
 
     def _changed(self, pattern: re.Pattern[str], change: Callable[[str], str]) -> tuple[str, str]:
-        """A sentence that has a pattern, and the sentence with the first place of it changed."""
+        """A random sentence that matches a pattern, and the sentence with its first match changed."""
         fitting = [one for one in self._sentences if 4 < len(one.split()) < 60 and one[-1] not in "?:"]
         sentence = self._pick([one for one in fitting if pattern.search(one)])
         return sentence, pattern.sub(lambda match: change(match[0]), sentence, count=1)
@@ -194,7 +194,7 @@ class _Spoiling:
         return self._recounted()[1] or self._denied()[1]
 
     def beside(self) -> str:
-        """The answer with a sentence denied or with another number right behind it."""
+        """The answer with a sentence followed by its negation, or by itself with another number."""
         sentence, changed = self._denied() if self._rng.random() < 0.7 else self._recounted()
         return self._response.replace(sentence, f"{sentence} {self._pick(_PHRASES['contrast'])}{changed}", 1) if changed else ""
 
@@ -221,7 +221,7 @@ class _Spoiling:
         return self._replaced(0.7, lambda _: self._pick(pool))
 
     def pieces(self) -> str:
-        """Parts of words, as tokenizers make them, as many as the answer has words."""
+        """Parts of words, like a tokenizer's, as many as the answer has words."""
         pool = " ".join(self._others).split() or self._words
         drawn = [self._pick(pool) for _ in self._words]
         return " ".join(
@@ -243,17 +243,17 @@ _VALUES: Mapping[str, Callable[[_Spoiling], str]] = MappingProxyType(
 
 
 def spoiled(context: Sequence[str], response: str, others: Sequence[str], rng: np.random.Generator) -> dict[str, str]:
-    """Spoil an answer in each way that it can be spoiled in, by a variant that is drawn.
+    """Corrupt an answer in every possible way, each by a randomly drawn variant.
 
     Args:
         context: texts of the turns before it, oldest first; the last one is the user's, and user and assistant alternate.
         response: an answer without defects.
-        others: answers of other conversations: what is off topic.
+        others: answers of other conversations, for off-topic variants.
         rng: draws the variants; the same state gives the same texts.
 
     Returns:
-        A spoiled answer by the name of its defect. A defect is left out where the answer or its context has not what the
-        drawn variant takes: where the answer has too few words to be cut off, or there is no earlier answer to be stale.
+        Corrupted answers by defect. A defect is left out if its variant cannot be made: for example, if the answer has too few
+        words to be truncated, or there is no earlier answer to repeat.
     """
     spoiling = _Spoiling(context, response, others, rng)
     texts = {defect.name: spoiling.made(defect.name) for defect in DEFECTS}
@@ -261,9 +261,9 @@ def spoiled(context: Sequence[str], response: str, others: Sequence[str], rng: n
 
 
 def restyled(response: str, rng: np.random.Generator) -> str:
-    """Return an answer with a change that makes it no worse: without its last full stop, with bold words, or without markup.
+    """Return an answer with a harmless change: without its last full stop, with bold words, or without markup.
 
-    It is the same where the change that was drawn does not fit.
+    It is unchanged if the drawn change does not apply.
     """
     lines = response.rstrip().split("\n")
     change = rng.integers(3)

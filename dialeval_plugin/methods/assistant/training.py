@@ -1,4 +1,4 @@
-"""Training the evaluator of assistants: preferences between answers, answers spoiled by rule, and requests to be declined."""
+"""Training of the evaluator of assistants on preferences, corrupted answers, and requests that should be declined."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .spoiling import LEFT_OPEN, restyled, spoiled
 T = TypeVar("T")
 
 WITHOUT_LIMIT = ("markup", "lines", "words")
-"""Statistics of `core.scope`: answers of assistants are as long and as formatted as they are."""
+"""Statistics of `core.scope` without limits: good answers of assistants differ widely in length and formatting."""
 
 _STAGE = "assistant"
 _NO_ANSWER = "."
@@ -57,17 +57,17 @@ _KEPT_TOKENS = 8192
 _MAX_TRAINING_PARTS = 6
 _TEXT_BATCH = 512
 _N_OTHERS = 8
-"""Answers of other conversations that a good one is spoiled with."""
+"""Number of answers from other conversations for the corruption of a good one."""
 _CLEAR = 0.5
-"""Difference between scores from which on one answer is better than another."""
+"""Lowest difference between scores at which one answer is better than another."""
 _RESTYLED_WEIGHT = 3.0
-"""Of a pair of answers that are the same but for a change that nobody minds, beside one that somebody has ordered."""
+"""Weight of a pair of an answer and its harmlessly changed copy; other pairs have weight 1 before length control."""
 _KNOWN_ENDS = 0.3
-"""Share of the answers with such a change of which it is said that they are not cut off."""
+"""Share of harmlessly changed answers that are labelled as complete."""
 _UNHEEDED = [TEXT_FEATURES.index(name) for name in ("bold", "has_heading")]
-"""What preferences do not depend on: judges like markup, and people who read a plain text do not see it."""
+"""Features without effect on preferences: judges like markup, and people who read plain text do not see it."""
 _FALSE_ALARMS = 0.01
-"""Share of good answers at most that a defect is found in, as far as validation can tell."""
+"""Largest share of good validation answers in which a defect is reported."""
 
 
 Response: TypeAlias = Annotated[str, Field(validation_alias="response")]
@@ -75,18 +75,18 @@ Response: TypeAlias = Annotated[str, Field(validation_alias="response")]
 
 @dataclass(frozen=True, slots=True)
 class RatedAnswer:
-    """An answer that others of its group are better or worse than."""
+    """An answer with a score that is comparable within its group."""
 
     context: tuple[str, ...]
     answer: Response
     score: float
-    """On a scale on which a difference of 1 is e to 1 that people, or a judge, prefer the higher one."""
+    """Log odds scale: a difference of 1 means that people, or a judge, prefer the higher one with odds e to 1."""
     group: str
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """An answer with the defects that it is known to have, or not to have; without any named it is a good one."""
+    """An answer with its known defects, present or absent; a good answer if none is named."""
 
     context: tuple[str, ...]
     answer: Response
@@ -95,7 +95,7 @@ class KnownAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What users ask, and whether an assistant should decline it: 1 or 0."""
+    """A user's request, with 1 if an assistant should decline it, otherwise 0."""
 
     context: tuple[str, ...]
     asked_refusal: Share
@@ -103,7 +103,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class AssistantSources:
-    """What an evaluator of assistants learns from."""
+    """Training data of an evaluator of assistants."""
 
     preferences: tuple[RatedAnswer, ...]
     answers: tuple[KnownAnswer, ...]
@@ -113,11 +113,11 @@ class AssistantSources:
     def read(cls, preferences: Sequence[Path], answers: Sequence[Path], requests: Sequence[Path] = ()) -> AssistantSources:
         """Read JSON lines.
 
-        Each line of a preference file has `context`, `response`, `score` and `group`; of answers `context`, `response` and,
-        where something is known to be wrong or right with it, `defects`; of requests `context` and `asked_refusal`.
+        Each line of a preference file has `context`, `response`, `score` and `group`; of an answer file `context`, `response`
+        and optionally `defects`, known to be present or absent; of a request file `context` and `asked_refusal`.
 
         Raises:
-            InputError: a line lacks one of them, or names an unknown defect.
+            InputError: a field is missing, or a defect is unknown.
         """
         return cls(*(tuple(_rows(*part)) for part in ((preferences, RatedAnswer), (answers, KnownAnswer), (requests, Request))))
 
@@ -133,15 +133,15 @@ def _rows(files: Sequence[Path], shape: type[T]) -> Iterator[T]:
 
 @dataclass(frozen=True, slots=True)
 class AssistantRecipe:
-    """Everything that moves the weights, apart from data, backbone and seed.
+    """Settings of training that affect the weights, in addition to data, backbone and seed.
 
     Attributes:
-        n_steps: of the optimizer.
-        rated_answers: of one group that a step reads.
-        good_answers: that a step reads, each as it is and `spoiled` times.
-        length_control: 0 takes preferences as they are; 1 weighs them so that of answers that differ in length by so much the
-            longer one is preferred as often as the shorter one. At 1 what goes with length turns against it.
-        frozen: share of the encoder's layers, the lowest, that stay as they are.
+        n_steps: number of optimizer steps.
+        rated_answers: number of answers of one group per step.
+        good_answers: number of good answers per step, each with `spoiled` corrupted copies.
+        length_control: 0 keeps the preferences; 1 weights them so that for each difference in length the longer answer is
+            preferred as often as the shorter one. At 1, properties that correlate with length count against an answer.
+        frozen: share of the encoder's layers, the lowest, that are frozen.
     """
 
     n_steps: int = 700
@@ -160,12 +160,12 @@ class AssistantRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantTrainingOptions(TrainingOptions):
-    """What a training depends on, apart from its data.
+    """Options of a training, in addition to its data.
 
     Attributes:
         backbone: a sentence-transformers folder, a transformers checkpoint, or a hub id.
-        max_minutes: the steps, without what is fitted after them, are over by then.
-        checkpoint_steps: after how many steps what was learnt is kept and the losses are reported.
+        max_minutes: time limit of the steps, without the fits after them.
+        checkpoint_steps: number of steps between checkpoints, each with a report of the losses.
     """
 
     backbone: str = PACKAGED_ENCODER
@@ -176,7 +176,7 @@ class AssistantTrainingOptions(TrainingOptions):
 
 
 class _Text(NamedTuple):
-    """An answer in a step, with what each head should say of it; NaN where nothing is known."""
+    """An answer in a step, with the target of each head; NaN if unknown."""
 
     context: tuple[str, ...]
     answer: str
@@ -193,7 +193,7 @@ def train(
 ) -> TrainingResult:
     """Train an evaluator of assistants and write it to the folder `output`, which must not hold a finished model.
 
-    Checkpoints lie in `output/.training` until the run ends; the same call after a kill goes on from the last one.
+    `output/.training` holds the checkpoints until the run ends; after a kill, the same call resumes from the last one.
     """
     recipe = options.recipe
     max_seconds = seconds_of(options.max_minutes)
@@ -227,7 +227,7 @@ def train(
 
 
 def _part(sources: AssistantSources, options: AssistantTrainingOptions, *, of_validation: bool) -> AssistantSources:
-    """Training or validation rows: all of one opening turn are on one side."""
+    """Training or validation rows; rows with the same opening turn are on the same side."""
 
     def is_wanted(context: tuple[str, ...]) -> bool:
         digest = hashlib.sha256(f"{options.seed} {context[0] if context else ''}".encode()).digest()
@@ -259,7 +259,7 @@ def _check(part: AssistantSources, name: str, least: int) -> None:
 
 
 class _Model(torch.nn.Module):
-    """The encoder with its heads, while they are trained."""
+    """The encoder with its heads during training."""
 
     def __init__(self, backbone: str, config: AssistantConfig, device: str) -> None:
         super().__init__()
@@ -272,7 +272,7 @@ class _Model(torch.nn.Module):
         )
 
     def experts(self, texts: Sequence[_Text], *, sampled: np.random.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Log odds of both experts; `sampled` draws which parts of long answers are read, the first and the last always."""
+        """Log odds of both experts; `sampled` draws the parts of long answers to read, besides the first and the last."""
         questions = [text.context[-1] if text.context else "" for text in texts]
         earlier = [tuple(text.context[:-1]) for text in texts]
         asked, before_asked, answered = numbered(questions), numbered(earlier), numbered([text.answer for text in texts])
@@ -332,13 +332,13 @@ _PERHAPS_CUT_OFF = _labels(**dict.fromkeys([name for name in _DEFECTS if name !=
 
 
 def _restyled(answer: KnownAnswer, rng: np.random.Generator) -> _Text:
-    # Without its last full stop an answer may be one that was cut off; a few that were not are to weaken that sign.
+    # Answers without a last full stop may be truncated; labelling some of them as complete weakens that sign.
     labels = _SOUND if rng.random() < _KNOWN_ENDS else _PERHAPS_CUT_OFF
     return _Text(answer.context, restyled(answer.answer, rng), labels)
 
 
 def _spoiled_texts(answer: KnownAnswer, others: Sequence[str], rng: np.random.Generator, most: int | None) -> list[_Text]:
-    """A good answer as it is, and spoiled in different ways, of which each leaves some defects open."""
+    """A good answer and corrupted copies of it; each copy leaves the labels of some defects open."""
     made = spoiled(answer.context, answer.answer, others, rng)
     names = list(made)
     if most is not None:
@@ -347,14 +347,14 @@ def _spoiled_texts(answer: KnownAnswer, others: Sequence[str], rng: np.random.Ge
 
 
 class _Draws:
-    """What each step reads, by its number alone."""
+    """The data of each step, which depend only on its number."""
 
     def __init__(self, sources: AssistantSources, recipe: AssistantRecipe, seed: int) -> None:
         self.recipe, self._seed = recipe, seed
         groups: dict[str, list[RatedAnswer]] = defaultdict(list)
         for row in sources.preferences:
             groups[row.group].append(row)
-        # A group of n answers is read as often as its size asks for, but not in proportion: people's are few.
+        # Groups are drawn with the square root of their size as weight, since groups rated by people are small.
         self._groups = [rows for rows in groups.values() if len({row.score for row in rows}) > 1]
         sizes = np.array([math.sqrt(len(rows)) for rows in self._groups])
         self._shares = sizes / sizes.sum()
@@ -383,26 +383,26 @@ class _Draws:
             texts.append(_Text(known.context, known.answer, _labels(**known.defects)))
         for place in rng.permutation(len(self._requests))[: recipe.requests]:
             request = self._requests[place]
-            # What it asks for is a matter of the request alone.
+            # Whether it should be declined depends on the request alone.
             texts.append(_Text(request.context, _NO_ANSWER, _labels(**{ASKED_REFUSAL: request.asked_refusal})))
         return texts
 
     def all_texts(self, seed: int) -> tuple[list[_Text], list[tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]]]:
-        """All answers, of each group and of each good answer a sample, and pairs by their places among them."""
+        """All texts, sampled from each group and each good answer, and pairs as indices into them."""
         rng = np.random.default_rng(seed)
         texts: list[_Text] = []
         pairs = []
         for rows in self._groups:
             chosen = [rows[place] for place in rng.permutation(len(rows))[: 2 * self.recipe.rated_answers]]
             better, worse, probability, weights = self.pairs(chosen)
-            # Each group counts the same but for the root of its size.
+            # The number of pairs is bounded, so that groups do not count by the square of their size.
             keep = rng.permutation(len(better))[: 4 * len(chosen)]
             pairs.append((better[keep] + len(texts), worse[keep] + len(texts), probability[keep], weights[keep]))
             texts += [_Text(row.context, row.answer, _labels()) for row in chosen]
         for answer in self._good:
             others = [self._good[place].answer for place in rng.choice(len(self._good), _N_OTHERS, replace=False)]
             own = _spoiled_texts(answer, [text for text in others if text != answer.answer], rng, 6)
-            # Nobody prefers either.
+            # A harmless change leaves both equally good.
             places = np.array([len(texts)]), np.array([len(texts) + len(own)])
             pairs.append((*places, np.array([0.5]), np.array([_RESTYLED_WEIGHT])))
             texts += [*own, _restyled(answer, rng)]
@@ -421,7 +421,7 @@ class _Draws:
         return weights
 
     def pairs(self, rows: Sequence[RatedAnswer]) -> tuple[np.ndarray, np.ndarray, FloatArray, FloatArray]:
-        """Places of the better and of the worse answers, how probable it is that they are, and weights by length."""
+        """Indices of better and worse answers, probabilities of this order, and weights by length."""
         better, worse, margin, difference = _pairs(rows)
         weights = self._length_weights[(difference > 0).astype(int), np.digitize(np.abs(difference), _LENGTH_EDGES)]
         return better, worse, 1 / (1 + np.exp(-margin)), weights
@@ -464,7 +464,7 @@ def _fit(run: TrainingRun, model: _Model, options: AssistantTrainingOptions, dra
 
 
 def _exchanged(texts: Sequence[_Text]) -> list[_Text]:
-    """Answers of a step after contexts of its good answers: what is off topic, of texts that are embedded already."""
+    """Answers of a step after contexts of its good answers, as off-topic answers that are already embedded."""
     contexts = dict.fromkeys(text.context for text in texts if text.labels[HEADS.index("off_topic")] == 0)
     answers = {text.context: text.answer for text in texts if text.answer != _NO_ANSWER}
     off_topic = _labels(off_topic=1.0)
@@ -472,7 +472,7 @@ def _exchanged(texts: Sequence[_Text]) -> list[_Text]:
 
 
 def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
-    """Train the expert on texts, which needs no encoder: what it reads is counted once, and read many times."""
+    """Train the text expert, which needs no encoder: its features are computed once and used many times."""
     texts, pairs = draws.all_texts(run.options.seed)
     run.log_progress(f"texts: counting what rules find in {len(texts)} answers")
     counted = torch.tensor(np.stack([_counted(text) for text in texts]), dtype=torch.float32)
@@ -482,7 +482,7 @@ def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
     better, worse, probability, weights = (torch.as_tensor(np.concatenate(each)) for each in zip(*pairs, strict=True))
     labelled = torch.nonzero((~labels.isnan()).any(1))[:, 0]
     place = HEADS.index(HELPFULNESS)
-    # What is the same in all of them leaves its weights as they are: at nothing.
+    # Constant features keep their weights at zero.
     heeded = counted.clone()
     heeded[:, _UNHEEDED] = head.text_mean[_UNHEEDED]
     next(head.preference.parameters()).data[:, _UNHEEDED] = 0.0
@@ -534,7 +534,7 @@ def _losses(
 
 
 def _defect_loss(log_odds: Tensor, labels: Tensor) -> Tensor:
-    """Mean over answers of the sum over what is known of them; a defect counts more, being rarer than its absence."""
+    """Mean over answers of the summed losses of known labels; defects weigh more, since they are rarer than their absence."""
     known, labels = ~labels.isnan(), labels.nan_to_num()
     each = functional.binary_cross_entropy_with_logits(log_odds, labels, reduction="none")
     return (each * known * (1 + 3 * labels)).sum() / len(labels)
@@ -546,7 +546,7 @@ def _preference_loss(difference: Tensor, probability: Tensor, weights: Tensor) -
 
 
 def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe, seed: int) -> dict[str, object]:
-    """Blend the experts of each head on validation; returns what each blend tells apart there."""
+    """Blend the experts of each head on validation data; returns the figures of each blend there."""
     rng = np.random.default_rng(seed)
     good = [answer for answer in sources.answers if not answer.defects]
     drawn = [good[place] for place in rng.permutation(len(good))[: 3 * recipe.max_validation_answers]]
@@ -567,7 +567,7 @@ def _calibrate(model: _Model, sources: AssistantSources, recipe: AssistantRecipe
             continue
         rows = ~np.isnan(labels[:, place])
         if name == "stale":
-            # Without an earlier answer there is nothing to be taken for one.
+            # Without an earlier answer, none can be stale.
             rows &= has_earlier
         columns = np.column_stack([experts[rows, place], np.ones(rows.sum())])
         target = labels[rows, place]
@@ -617,8 +617,8 @@ def _calibrate_preferences(
         row_weights=np.concatenate([probability, probability]),
     )
     centre = float(np.median(experts[:, place, 1] * weight))
-    # What vectors learn of preferences is the taste of whoever judged these answers: on those of other judges they are worse
-    # than what is counted.
+    # From preferences, vectors learn the taste of the judges of these answers: with other judges they are worse than the text
+    # features.
     model.head.blend[:, place] = torch.tensor([0.0, weight, -centre], dtype=torch.float32)
     return {"pairs": float(len(difference)), "right": float((difference[:, 1] > 0).mean())}
 

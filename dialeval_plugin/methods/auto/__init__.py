@@ -1,1 +1,1 @@
-"""The evaluator of social conversation or that of assistants' answers, whichever a conversation's opening asks for."""
+"""The scorer that chooses between the evaluators of social conversation and of assistants' answers, by a dialogue's opening."""

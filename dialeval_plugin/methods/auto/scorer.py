@@ -23,7 +23,7 @@ from dialeval_plugin.methods.composed import ComposedScorer
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision
 
 SCORERS = {"social": "general", "assistant": "assistant"}
-"""By register."""
+"""Scorer by register."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class AutoOptions:
 class AutoScorer(ComposedScorer):
     """Scores social conversations with `general` and assistants' answers with `assistant`, by the beginning of a conversation.
 
-    Columns: `auto`, the score of the one that judged; then those of both, None where the other one judged. Their scores have no
-    common scale, so that no mean is taken over both; percentiles are among the scores of the one that judged. All messages of a
-    conversation are judged by one, see `opening_of`.
+    Columns: `auto`, the score of the scorer that judged; then the columns of both, None for the other one. The two scores have
+    no common scale, so that no mean is taken over both; percentiles refer to the scorer that judged. All messages of a
+    conversation are judged by the same scorer, see `opening_of`.
 
     Raises:
         MissingPrerequisite: there is no model.
@@ -76,15 +76,15 @@ class AutoScorer(ComposedScorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The score, then the columns of both."""
+        """Names of the columns: the score, then the columns of both."""
         return tuple(dict.fromkeys(["auto", *(name for part in self.parts.values() for name in part.columns)]))
 
     def part_of(self, item: Item) -> Scorer:
-        """The scorer of the register of the item's conversation."""
+        """Return the scorer of the register of the item's conversation."""
         return self.parts[SCORERS[register_of(item)]]
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Have each item judged by its scorer."""
+        """Score each item with the scorer of its register."""
 
         def judged(part: Scorer, own: list[Item]) -> list[Row]:
             rows = score_rows(part, own)
@@ -93,7 +93,7 @@ class AutoScorer(ComposedScorer):
         return self.by_part(items, judged)
 
     def _of_both(self, name: str) -> Any:
-        """What lies beside the first model, with a hash of what lies beside the second; None where one of them has nothing."""
+        """The first model's metadata, with a hash of the second model's; None if either has none."""
         first, second = (getattr(part, name) for part in self.parts.values())
         both = first is not None and second is not None
         return replace(first, sources={**first.sources, SCORERS["assistant"]: second.digest}) if both else None
@@ -102,23 +102,23 @@ class AutoScorer(ComposedScorer):
 Register: TypeAlias = Literal["social", "assistant"]
 
 SETTINGS_FILE = Path(__file__).with_name("register.json")
-"""Patterns, and the weights that `python -m reproduction.auto.write --weights FILE` fits."""
+"""File of patterns and weights, fitted by `python -m reproduction.auto.write --weights FILE`."""
 _LONGEST = 1000
-"""Characters of a text that are read."""
+"""Number of characters of a text that are read."""
 _LONG_ANSWER = 100
-"""Words; longer answers count the same."""
+"""Number of words beyond which an answer's length counts as equal."""
 
 
 class Opening(NamedTuple):
-    """How a conversation begins."""
+    """The beginning of a conversation."""
 
     question: str
-    """Empty where the answer comes first."""
+    """Empty if the answer comes first."""
     answer: str
 
 
 def opening_of(item: Item) -> Opening:
-    """Return the first turn where it is a known assistant's, or else the first two, of those that are not blank."""
+    """Return the first non-blank turn if it is a known assistant's, otherwise the first two."""
     response = (item.response,) if isinstance(item, Example) else ()
     turns = [turn for turn in (*context_turns(item), *response) if not is_blank(turn.text)][:2]
     if turns and assistant(turns[:1]) is not None:
@@ -128,7 +128,7 @@ def opening_of(item: Item) -> Opening:
 
 
 def opening_features(opening: Opening) -> dict[str, float]:
-    """Return by name 1 or 0 for each pattern in question and answer, and the logarithm of the number of words answered."""
+    """Return by name 1 or 0 for each pattern in question and answer, and the logarithm of the answer's number of words."""
     return {
         **{
             f"{part}_{name}": float(pattern.search(text[:_LONGEST]) is not None)
@@ -147,7 +147,7 @@ def register_of(item: Item) -> Register:
 
 
 class _Settings(TypedDict):
-    """The file."""
+    """Contents of the file."""
 
     learnt_from: Mapping[str, str]
     patterns: Mapping[str, str]
@@ -158,4 +158,4 @@ class _Settings(TypedDict):
 _SETTINGS = checked_model_file(SETTINGS_FILE, _Settings)
 _PATTERNS = {name: re.compile(text, re.IGNORECASE | re.MULTILINE) for name, text in _SETTINGS["patterns"].items()}
 REGISTER_HASH = text_hash(repr(_SETTINGS))
-"""Of patterns and weights, for a signature."""
+"""Hash of patterns and weights, for a signature."""

@@ -69,9 +69,9 @@ def nearest_similarity(responses: VectorArray, references: VectorArray, owners: 
     """Return the cosine of each response's vector with that of its nearest reference, (n,), in [-1, 1]; NaN without one.
 
     Args:
-            responses: vectors, of shape (n, width).
-            references: vectors of all references, of shape (m, width).
-            owners: index of the response of each of the m references.
+        responses: vectors, of shape (n, width).
+        references: vectors of all references, of shape (m, width).
+        owners: index of the response of each of the m references.
     """
     nearest: FloatArray = np.full(len(responses), np.nan)
     cosines = (unit(responses)[list(owners)] * unit(references)).sum(1).astype(np.float64)

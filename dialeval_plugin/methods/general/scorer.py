@@ -137,7 +137,7 @@ class GeneralScorer(Scorer):
     `NOVELTY_WEIGHT`. `mixing` replaces the weights and omits these two terms.
 
     Raises:
-            InputError: `mixing` belongs to another model, or is combined with `with_references` or level "dialogue".
+        InputError: `mixing` belongs to another model, or is combined with `with_references` or level "dialogue".
         MissingPrerequisite: there is no model.
         ModelLoadError: the model or `mixing` is damaged, unsafe or of another kind.
     """

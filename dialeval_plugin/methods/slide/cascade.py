@@ -1,4 +1,4 @@
-"""The scorer `cascade`: a small model judges everything, and a large one what the small one is unsure of or does not know."""
+"""The scorer `cascade`: a small model judges every item, a large one those on which the small one is unsure or out of scope."""
 
 from __future__ import annotations
 
@@ -46,12 +46,11 @@ class CascadeOptions:
 class CascadeScorer(ComposedScorer):
     """The score of a small model, or of a large one for items on which the small one is unsure or that are out of its scope.
 
-    Columns: `cascade`, in [0, 1], as a share of its range the score of the one that judged; the small model's own columns;
-    `llm`, in [0, 1], None where the large one was not asked. The large one's scores have no percentile.
+    Columns: `cascade`, the final score as a share of its scorer's range, in [0, 1]; the small model's columns; `llm`, in [0,
+    1], None if the large model did not score the item. The large model's scores have no percentile.
 
     Raises:
-        InputError: the small scorer has no threshold near which it would be unsure, or one of the two another level or a range
-            without ends.
+        InputError: the small scorer has no threshold, or one of the two scorers has another level or an unbounded range.
         MissingPrerequisite: there is no `llm`.
     """
 
@@ -86,15 +85,15 @@ class CascadeScorer(ComposedScorer):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The score, the small model's columns, and the large one's score."""
+        """Names of the columns: the score, the small model's columns, and the large model's score."""
         return (self.name, *self.small.columns, LLM)
 
     def part_of(self, item: Item) -> Scorer:
-        """The small model."""
+        """Return the small model."""
         return self.small
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge all by the small model, and what it is unsure of, or does not know, by the large one."""
+        """Score all items with the small model, and those on which it is unsure or out of scope with the large one."""
         rows, within = score_rows(self.small, items), cast("float", self.settings["cascade"])
         unsure = [
             place

@@ -16,15 +16,15 @@ from dialeval_plugin.corpora.identity import dialogue_key, leave_out_leaks, set_
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 
 MISLEADS, FITS, UNRELATED = 0, 1, 2
-"""Labels of a response: written to share words with the context and not to fit it, fits it, was said in another one."""
+"""Labels of a response: written to share words with the context without fitting it; fitting; from another context."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledResponses:
     """A context with its responses and their labels.
 
-    A `ranked` row has positive responses and one negative that nobody wrote to mislead: its positive responses are told from
-    those of other contexts, and nothing is learnt of how negatives are worded.
+    A `ranked` row has positive responses and one negative that was not written to mislead: its positive responses are
+    distinguished from those of other contexts, and nothing is learnt from the wording of negatives.
     """
 
     context: tuple[str, ...]
@@ -34,21 +34,21 @@ class LabelledResponses:
 
 
 def all_labelled(item: ResponseSet, unrelated: Sequence[str] = ()) -> LabelledResponses:
-    """Label a set's positive responses, its adversarial ones, and those of other contexts."""
+    """Label the positive and adversarial responses of a set, and those from other contexts."""
     kinds = {FITS: item.positive, MISLEADS: item.adversarial, UNRELATED: unrelated}
     labels = tuple(label for label, responses in kinds.items() for _ in responses)
     return LabelledResponses(item.context, (*item.positive, *item.adversarial, *unrelated), labels)
 
 
 class Splits(NamedTuple):
-    """Training and validation sets; no context is in both."""
+    """Training and validation sets without common contexts."""
 
     training: list[ResponseSet]
     validation: list[ResponseSet]
 
 
 def split_by_context(sets: Sequence[ResponseSet], *, fraction: float, seed: int) -> Splits:
-    """Set aside a fraction of the contexts that have adversarial responses; a context that occurs twice stays together."""
+    """Set aside a fraction of the contexts that have adversarial responses; copies of a context stay together."""
     full = [item for item in sets if item.positive and item.adversarial]
     keys = {dialogue_key(item.context) for item in full}
     if len(keys) < 2:
@@ -64,7 +64,7 @@ def split_by_context(sets: Sequence[ResponseSet], *, fraction: float, seed: int)
 
 
 def without_leaks(sets: Sequence[ResponseSet], evaluation: Sequence[Item]) -> list[ResponseSet]:
-    """Leave out sets of which the context, alone or with a response, is in the evaluation data too, and say how many."""
+    """Leave out the sets whose context, alone or with a response, is in the evaluation data, and report their number."""
     return leave_out_leaks(
         sets,
         evaluation,
@@ -74,22 +74,22 @@ def without_leaks(sets: Sequence[ResponseSet], evaluation: Sequence[Item]) -> li
 
 
 def trained_on(training: Iterable[str], sets: Sequence[ResponseSet]) -> list[ResponseSet]:
-    """Return the sets whose context's key is among those of the training contexts."""
+    """Return the sets whose context is in the training contexts, which are given by their keys."""
     known = frozenset(training)
     return [item for item in sets if dialogue_key(item.context) in known]
 
 
 class LexicalNegatives:
-    """Finds responses to other contexts that share words with a context: negatives that need no writer.
+    """Finds negatives that no one has to write: responses to other contexts that share words with a context.
 
-    They stand in for adversarial responses where a corpus has positives only. Their author did not mean to mislead, so some
-    of them fit; training gives them less weight. The `n_candidates` nearest are kept for each context.
+    They replace adversarial responses in corpora with positives only. Some of them fit, since they were not written to mislead;
+    training gives them less weight. The `n_candidates` nearest are kept for each context.
     """
 
     def __init__(self, sets: Sequence[ResponseSet], n_candidates: int = 25) -> None:
         self._responses = [response for item in sets for response in item.positive]
         self._owners = np.repeat(np.arange(len(sets)), [len(item.positive) for item in sets])
-        # Rarity over the responses: shared rare words are what makes a negative misleading.
+        # Rarity is counted over the responses: shared rare words make a negative misleading.
         vectorizer = TfidfVectorizer(tokenizer=_words, token_pattern=None, lowercase=False, binary=True)
         responses = vectorizer.fit_transform(self._responses)
         contexts = vectorizer.transform(" ".join(item.context) for item in sets)
@@ -105,7 +105,7 @@ class LexicalNegatives:
                 )
 
     def draw(self, index: int, generator: random.Random) -> str:
-        """Return a response that shares words with the context `index`, or any other context's where none does."""
+        """Return a response that shares words with the context `index`; if none does, a random one of another context."""
         candidates = self._candidates[index]
         if candidates:
             return self._responses[generator.choice(candidates)]
@@ -121,12 +121,12 @@ def _words(text: str) -> set[str]:
 class MixedSets:
     """The rows of each epoch: every set with adversarial responses, and `ranked_per_set` times as many with positives only.
 
-    Which responses are drawn depends on seed, epoch and position alone, so that a resumed run draws the same ones.
+    The responses drawn depend only on seed, epoch and position, so that a resumed run draws the same ones.
     """
 
     N_UNRELATED = 2
     N_POSITIVE = 3
-    """Responses to one context in a ranked row: they cost less than the context, and are negatives of all others."""
+    """Responses per context in a ranked row: they cost less than the context, and are negatives of all other contexts."""
 
     def __init__(self, sets: Sequence[ResponseSet], *, ranked_per_set: int, seed: int) -> None:
         self._full = [item for item in sets if item.adversarial]
@@ -139,7 +139,7 @@ class MixedSets:
         self.epoch = 0
 
     def __len__(self) -> int:
-        """Rows an epoch."""
+        """Number of rows per epoch."""
         return len(self._full) + self._n_ranked
 
     def __getitem__(self, position: int) -> LabelledResponses:

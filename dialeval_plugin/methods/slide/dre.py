@@ -1,4 +1,4 @@
-"""The scorer `dre`: a large model's score, refined by a small model before it is given and after."""
+"""The scorer `dre`: a large model's score, refined by a small model in the prompt and afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .scorer import SLM_COLUMNS, SlideOptions, SlmScorer
 
 DreVariant: TypeAlias = Literal["dre", "in_dre", "ex_dre", "non_dre"]
 
-# By the prompt that they ask.
+# Variants by prompt.
 INTERIOR_VARIANTS: tuple[str, ...] = ("dre", "in_dre")
 PLAIN_VARIANTS: tuple[str, ...] = ("ex_dre", "non_dre")
 VARIANTS = (*INTERIOR_VARIANTS, *PLAIN_VARIANTS)
@@ -34,7 +34,7 @@ PLAIN = judge.SCORING_PROMPTS["dre"]
 
 
 def measured_accuracy(folder: Path) -> judge.MeasuredAccuracy | None:
-    """The accuracies that a model folder's validation gave; None where it has none."""
+    """The accuracies in a model folder's validation record; None if it has none."""
     settings = SLM_FOLDER.read_settings(folder)
     threshold = settings["thresholds"].get("slm")
     figures = checked(
@@ -52,10 +52,10 @@ def measured_accuracy(folder: Path) -> judge.MeasuredAccuracy | None:
 def rows_of_answers(
     refinement: Refinement, small: Row, answers: Mapping[str, float | judge.InteriorAnswer | Unscored]
 ) -> dict[str, Row]:
-    """The scores that follow from each answer, with what they are made of, or why there are none.
+    """Return by prompt the scores that follow from its answer, with their components, or the reason why there are none.
 
-    `answers` has of "plain" and "interior" those that were asked, as they were read. Without the small model's columns the
-    plain prompt gives `non_dre` alone, and of a blank response nothing counts.
+    `answers` has the parsed answers to the prompts that were sent, "plain" or "interior" or both. Without the small model's
+    columns, the plain prompt gives only `non_dre`; a blank response has no scores.
     """
     slm = None if isinstance(small, Unscored) else small.get("slm")
     rows: dict[str, Row] = {}
@@ -108,11 +108,11 @@ class DreOptions:
 class DreScorer(language_model.PromptingScorer):
     """DRE (Zhao et al. 2025): a large model's score, refined by a small model in the prompt and afterwards; and its ablations.
 
-    `dre` asks the large model with the small model's findings in the prompt and multiplies its score by c = s_c * s_Inf;
-    `in_dre` leaves the coefficient out, `ex_dre` the findings (it multiplies by s_c), `non_dre` both, and needs no small model.
+    `dre` puts the small model's findings into the large model's prompt and multiplies its score by c = s_c * s_Inf; `in_dre`
+    omits the coefficient, `ex_dre` the findings (it multiplies by s_c), `non_dre` both, and needs no small model.
 
-    Columns: the variant's own, on the large model's scale of 0 to 5, products up to 10; then `llm` (the large model's own
-    score, in [0, 5]), `influence` (s_Inf in [0, 1]) and `coefficient` (c) where the interior prompt is asked, and
+    Columns: the variant's score, on the large model's scale of 0 to 5, products up to 10; then `llm` (the large model's own
+    score, in [0, 5]); `influence` (s_Inf in [0, 1]) and `coefficient` (c) if the interior prompt is used; and
     `slm_probability`, `slm_distance`, `slm` (s_c), `context_tokens_cut` and `response_tokens_cut` of the small model as in
     `slide`.
 
@@ -146,26 +146,26 @@ class DreScorer(language_model.PromptingScorer):
                 self._interior = judge.InteriorPrompt(measured_accuracy(self._slm.folder))
         asks_plain = not {*PLAIN_VARIANTS}.isdisjoint(self.variants)
         self.prompts = (*(["plain"] if asks_plain else []), *(["interior"] if self._interior else []))
-        """Names of the prompts that are asked; the last is the variant's own."""
+        """Names of the prompts that are used; the last is the variant's own."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The variant's own first."""
+        """Names of the columns, the variant's own first."""
         interior = ("llm", "influence", "coefficient") if self._interior else ("llm",)
         return (*self.variants, *interior, *(SLM_COLUMNS if self._slm else ()), *self.truncation_columns)
 
     def reset_cache(self) -> None:
-        """Have the small model forget."""
+        """Clear the small model's cache."""
         if self._slm is not None:
             self._slm.reset_cache()
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Tokens that the small model did not read."""
+        """Columns that count the tokens that the small model did not read."""
         return self._slm.truncation_columns if self._slm else {}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Method, variant, prompts with their hashes, options, and both models."""
+        """Return method, variant, prompts with their hashes, options, and both models."""
         fields: dict[str, SignatureValue] = {
             "method": self.name,
             "variant": "+".join(self.variants),
@@ -179,16 +179,16 @@ class DreScorer(language_model.PromptingScorer):
         return {**fields, "interior_prompt": interior, **self.refinement.signature_fields(), **self._slm.signature_fields()}
 
     def questions(self) -> Sequence[language_model.Question | None]:
-        """The plain prompt's; the interior prompt asks for two numbers, of which one is about the small model's findings."""
+        """Return the plain prompt's question; the interior prompt has None, since one of its two numbers rates no response."""
         overall = language_model.Question(judge.OVERALL_QUALITY, LLM_SCALE)
         return [overall if name == "plain" else None for name in self.prompts]
 
     def verdicts(self) -> Mapping[str, language_model.Question]:
-        """The large model's own score."""
+        """Return the question behind the large model's own score."""
         return {"llm": language_model.Question(judge.OVERALL_QUALITY, LLM_SCALE)}
 
     def prepare(self, items: Sequence[Item]) -> list[language_model.Pending]:
-        """The small model's columns of each response, and the prompts; nobody is asked about a response without columns."""
+        """Compute the small model's columns and the prompts of each response; one without the columns has no prompts."""
         rows = score_rows(self._slm, items) if self._slm else [{} for _ in items]
         return [
             language_model.Pending(item, () if isinstance(row, Unscored) else self._requests(cast("Example", item), row), row)
@@ -196,7 +196,7 @@ class DreScorer(language_model.PromptingScorer):
         ]
 
     def finish(self, pending: language_model.Pending, answers: Sequence[language_model.Text | Unscored]) -> Row:
-        """All columns of a response, or the reason why the variant's own prompt, the last one asked, gave none."""
+        """Return all columns of a response, or the reason why the variant's own prompt, the last one, gave none."""
         requests = zip(self.prompts, cast("Sequence[language_model.Request]", pending.requests), answers, strict=True)
         read = {name: request.read(answer) for name, request, answer in requests}
         rows_of_prompts = rows_of_answers(self.refinement, pending.row, read)

@@ -1,4 +1,4 @@
-"""What is made of both models' numbers: SLIDE's scores (Zhao et al. 2024, equations 7-9) and DRE's (2025, 25 and 26)."""
+"""Scores from the numbers of both models: SLIDE's (Zhao et al. 2024, equations 7-9) and DRE's (2025, 25 and 26)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FusionReading: TypeAlias = Literal["first_match", "llm_first", "agree", "mixture
 Bounds: TypeAlias = tuple[float, float]
 
 POSITIVE_FROM = 0.5
-"""Both papers call a response positive from this score on, although Score_SLM lies in [0, 2]."""
+"""Lowest positive score in both papers, although Score_SLM is in [0, 2]."""
 SMALL_WEIGHT = 0.2
-"""Of the small model in a mixture; chosen on sets outside the reported ones, see reproduction/fusion/results.md."""
+"""Weight of the small model in a mixture; chosen on sets outside the reported ones, see reproduction/fusion/results.md."""
 LLM_SCALE: Bounds = (0.0, 5.0)
 """Scale of the large model's score in both of DRE's prompts."""
 
@@ -38,13 +38,13 @@ class DistanceRange:
             )
 
     def normalise(self, distance: float, *, clip: bool = False) -> float:
-        """Return s_d = (d - d_min) / (d_max - d_min); outside [0, 1] for a distance beyond the range unless `clip`."""
+        """Return s_d = (d - d_min) / (d_max - d_min); without `clip`, distances beyond the range give s_d outside [0, 1]."""
         share = (distance - self.low) / (self.high - self.low)
         return min(1.0, max(0.0, share)) if clip else share
 
 
 def slm_score(normalised_distance: float, probability: float) -> float:
-    """Return Score_SLM = 1 - s_d + s_p (equation 8): 0 is worst, 2 is best; the paper calls it probabilistic."""
+    """Return Score_SLM = 1 - s_d + s_p (equation 8), from 0 (worst) to 2 (best); the paper calls it probabilistic."""
     return 1 - normalised_distance + probability
 
 
@@ -71,11 +71,11 @@ _READINGS = {"first_match": _first_match, "llm_first": _llm_first, "agree": _agr
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """SLIDE's final score of a small and a large model's (equation 9), in one of its readings, or a weighted mean of both.
+    """Fusion of a small and a large model's scores: a reading of SLIDE's equation 9, or a weighted mean.
 
-    The first two cases of the equation overlap where the small model says good and the large one says bad. `first_match`
-    takes them from top to bottom, `llm_first` the other way round, `agree` averages the conflict as it does the opposite
-    one. `mixture` is no reading of it: the large model's score times 1 - `small_weight` plus the small one's times that weight.
+    The first two cases of the equation overlap if the small model says good and the large one says bad. `first_match` applies
+    the cases from top to bottom, `llm_first` from bottom to top, and `agree` averages this conflict like the opposite one.
+    `mixture` is not from the paper: the large model's score times 1 - `small_weight`, plus the small one's times that weight.
 
     Example:
         >>> Fusion()(1.4, 0.2), Fusion("llm_first")(1.4, 0.2), round(Fusion()(0.3, 0.9), 3)
@@ -86,7 +86,7 @@ class Fusion:
 
     reading: FusionReading = "first_match"
     slm_scale: float = 1.0
-    """Multiplies Score_SLM, which is in [0, 2], before it is fused."""
+    """Factor of Score_SLM, which is in [0, 2], before fusion."""
     small_weight: float = SMALL_WEIGHT
 
     def __post_init__(self) -> None:
@@ -100,13 +100,13 @@ class Fusion:
         return _READINGS[self.reading](small, llm)
 
     def alone(self, small: float) -> float:
-        """The score of a response about which the large model is not asked."""
+        """Return the score of a response that the large model does not score."""
         return small * self.slm_scale
 
     def rows(self, small: Row, llm: float | Unscored | None, column: str = "slm") -> Row:
-        """Return the small model's columns with `llm` and `slide`; where one of both models has no score, the reason.
+        """Return the small model's columns with `llm` and `slide`; if one of the models has no score, the reason.
 
-        `llm` is None where the large model was not asked; `column` holds the small model's score.
+        `llm` is None if the large model was not used; `column` holds the small model's score.
         """
         if isinstance(small, Unscored):
             return small
@@ -116,7 +116,7 @@ class Fusion:
         return {**small, "llm": llm, "slide": self.alone(own) if llm is None else self(own, llm)}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """The reading and what it depends on."""
+        """Return the reading and its options."""
         weight = self.small_weight if self.reading == "mixture" else None
         return {"fusion": self.reading, "slm_scale": self.slm_scale, "small_weight": weight}
 
@@ -125,8 +125,8 @@ class Fusion:
 class Refinement:
     """How the small model's score refines the large one's.
 
-    Equation 26 multiplies Score_LLM by s_c. The sentence above it and the caption of Table 4 multiply by c, without which the
-    influence degree would be asked for and never used; that is the default.
+    Equation 26 multiplies Score_LLM by s_c. The sentence above it and the caption of Table 4 multiply by c; this is the
+    default, since otherwise the influence degree would never be used.
 
     Example:
         >>> Refinement().interior(1.5, llm=4.0, influence=0.5)
@@ -136,12 +136,12 @@ class Refinement:
     """
 
     eq26: bool = False
-    """Multiply by s_c, as equation 26 is printed."""
+    """Multiply by s_c alone, as equation 26 is printed."""
     clamp: Bounds | None = None
-    """Lowest and highest final score. None leaves a product as it is: it reaches 10, and cutting ties the top."""
+    """Lowest and highest final score. None keeps products, which reach 10; clamping ties the highest scores."""
 
     def interior(self, slm: float, *, llm: float, influence: float) -> dict[str, float]:
-        """Return c = s_c * s_Inf, where s_c is Score_SLM, and the scores of the variants that ask the interior prompt.
+        """Return c = s_c * s_Inf, where s_c is Score_SLM, and the scores of the variants with the interior prompt.
 
         Score_LLM is in [0, 5], s_Inf in [0, 1].
         """
@@ -149,14 +149,14 @@ class Refinement:
         return {"dre": self._bounded((slm if self.eq26 else c) * llm), "in_dre": llm, "coefficient": c}
 
     def plain(self, slm: float | None, *, llm: float) -> dict[str, float]:
-        """Return the scores of the variants that ask the plain prompt; without a Score_SLM only the one that needs none."""
+        """Return the scores of the variants with the plain prompt; without a Score_SLM, only the one that does not need it."""
         if slm is None:
             return {"non_dre": llm}
-        # The plain prompt asks for no influence degree, so c has no second factor.
+        # The plain prompt has no influence degree, so c has no second factor.
         return {"ex_dre": self._bounded(slm * llm), "non_dre": llm}
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """The options that differ from their defaults."""
+        """Return the options that differ from their defaults."""
         return {"eq26": self.eq26 or None, "clamp": "{:g}-{:g}".format(*self.clamp) if self.clamp else None}
 
     def _bounded(self, score: float) -> float:
@@ -164,7 +164,7 @@ class Refinement:
 
 
 def read_clamp(clamp: object) -> Bounds | None:
-    """The option `clamp` as bounds: true is the large model's scale, false or None no bounds."""
+    """Return bounds from the option `clamp`: true is the large model's scale, false or None is no bounds."""
     if clamp is None or isinstance(clamp, bool):
         return LLM_SCALE if clamp else None
     if isinstance(clamp, Sequence) and len(clamp) == 2:

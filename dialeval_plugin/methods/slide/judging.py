@@ -1,7 +1,7 @@
-"""How SLIDE's small model judges responses, whatever runs it.
+"""Judgement of responses by SLIDE's small model, independent of the runtime.
 
-On disk a model is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `HEAD_FILE` and what
-`ModelFolder` writes; `slm.json` holds configuration and calibration.
+A model on disk is a sentence-transformers folder (`SentenceTransformer(folder)` opens it) with `HEAD_FILE` and the files of
+`ModelFolder`; `slm.json` has configuration and calibration.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ HEAD_FILE = "slm_head.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class SmallModelConfig:
-    """What moves a score of the small model, apart from its weights; texts are read as `TextEncoder` does.
+    """Settings that affect a score of the small model, in addition to its weights; `TextEncoder` describes the tokenisation.
 
     Attributes:
         split: "pad" halves the response's vector and compares the robust half, padded with zeros, with the whole context
             vector (the notebooks); "full_width" gives each part, and the context, a linear map of the whole vector.
-        probability_from: which head gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's),
-            "interaction" (two classes from both vectors, their product and their difference), "interaction+lexical"
-            (its log odds blended with those of `LexicalClassifier`), or "interaction+lexical+cosine" (and with the cosine of
-            the encoder's vectors, which knows best what belongs to another context).
-        max_response_tokens: of a part of a response.
-        max_response_windows: parts of a response that are judged, of which a response shorter than a part has one.
+        probability_from: head that gives s_p: "two_class" (the notebooks' separate head), "three_class" (equation 4's),
+            "interaction" (two classes from both vectors, their product and their difference), "interaction+lexical" (its log
+            odds blended with those of `LexicalClassifier`), or "interaction+lexical+cosine" (also with the cosine of the
+            encoder's vectors, which best recognises responses of other contexts).
+        max_response_tokens: length of a part of a response.
+        max_response_windows: largest number of parts of a response that are judged; a short response has one part.
     """
 
     recipe: str
@@ -55,22 +55,22 @@ class SmallModelConfig:
 
 
 class PairJudgement(NamedTuple):
-    """The same for (context, response) pairs, as arrays of shape (n,)."""
+    """Judgement of (context, response) pairs, as arrays of shape (n,)."""
 
     distance: np.ndarray
     probability: np.ndarray
     context_tokens_cut: np.ndarray
-    """How many of the context's oldest tokens did not fit."""
+    """Number of the context's oldest tokens that were not read."""
     response_tokens_cut: np.ndarray
-    """How many tokens at the response's end did not fit."""
+    """Number of the response's last tokens that were not read."""
 
 
 class SmallModelJudge:
-    """Reads texts, has a runtime embed them, and compares.
+    """Tokenises texts, embeds them with a runtime, and compares them.
 
     Args:
-        runtime: of an encoder and a `DisentanglingHead`.
-        config: of the model.
+        runtime: encoder and `DisentanglingHead`.
+        config: settings of the model.
     """
 
     def __init__(self, runtime: Runtime, config: SmallModelConfig) -> None:
@@ -82,8 +82,7 @@ class SmallModelJudge:
     def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> PairJudgement:
         """Judge (context, response) pairs; each distinct text is embedded once.
 
-        Distance and probability of a response in several parts: see `ResponseParts.judged`, the worst distance being the
-        greatest.
+        For a response in several parts see `ResponseParts.judged`; its worst distance is the greatest.
         """
         read = self._read(pairs)
         distance, probability = (array.astype(np.float64) for array in self.runtime.run("forward", *read.inputs))
@@ -92,7 +91,7 @@ class SmallModelJudge:
         )
 
     def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
-        """What the blend weighs of each response, see `DisentanglingHead.log_odds`."""
+        """Return the terms that the blend weights for each response, see `DisentanglingHead.log_odds`."""
         read = self._read(pairs)
         (odds,) = self.runtime.run("odds_of_pairs", *read.inputs)
         return read.parts.mean(odds.astype(np.float64))
@@ -122,7 +121,7 @@ class SmallModelJudge:
 
 
 class _ReadPairs(NamedTuple):
-    """What the head reads of pairs, a row for each part of a response: vectors, and features of the words where it has some."""
+    """The head's input for pairs, one row per part of a response: vectors, and word features if it uses them."""
 
     inputs: list[np.ndarray]
     parts: ResponseParts
@@ -131,7 +130,7 @@ class _ReadPairs(NamedTuple):
 
 
 class _Fields(TypedDict):
-    """The fields of slm.json that move a number."""
+    """Fields of slm.json that affect a score."""
 
     config: SmallModelConfig
     d_min: float
@@ -143,7 +142,7 @@ SLM_FOLDER = ModelFolder("slm.json", _Fields, 3, "a trained SLM", "dialeval trai
 
 
 def distance_range(folder: Path, settings: Mapping[str, Any]) -> DistanceRange:
-    """Return the extremes of distances that the settings of a model's folder have."""
+    """Return the extremes of distances from the settings of a model's folder."""
     try:
         return DistanceRange(settings["d_min"], settings["d_max"])
     except InputError as error:

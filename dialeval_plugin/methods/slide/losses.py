@@ -1,9 +1,8 @@
 """Training losses of SLIDE's small model, as functions on embeddings (Zhao et al. 2024, equations 1-5).
 
-Two readings exist. The paper prints norms and calls them cosine distance or similarity; the published notebooks use
-the cosine distance throughout, a ranking loss in place of the triplet hinge, and five terms more than equation 5. Every
-function here takes the cosine distance 1 - cos, in [0, 2]: with a similarity the hinge of equation 2 would pull together
-what it has to push apart.
+The printed equations have norms and call them cosine distance or similarity; the published notebooks use the cosine
+distance throughout, a ranking loss instead of the triplet hinge, and five terms more than equation 5. Every function here
+takes the cosine distance 1 - cos, in [0, 2]: with a similarity, the hinge of equation 2 would have the opposite effect.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 MARGIN = 0.5
-"""Margin of the hinges; SLIDE does not name it, DRE (the same authors' next paper) says 0.5."""
+"""Margin of the hinges: 0.5 in DRE, the same authors' next paper; the SLIDE paper gives none."""
 RANKING_SCALE = 20.0
-"""Inverse temperature of the ranking loss, sentence-transformers' default and the notebooks'."""
+"""Inverse temperature of the ranking loss, the default of sentence-transformers and the notebooks."""
 ADVERSARIAL, POSITIVE, NON_ROBUST = 0, 1, 2
 """Classes of equation 4: robust part of an adversarial response, of a positive one, any non-robust part."""
 
@@ -48,10 +47,10 @@ def ranking_loss(
     scale: float = RANKING_SCALE,
     owners: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy of finding each context's positive among all positives and adversarials of the batch.
+    """Cross-entropy of each context's positive response among all positive and adversarial ones of the batch.
 
-    This is sentence-transformers' MultipleNegativesRankingLoss with one hard negative, on embeddings that are computed.
-    Rows with one number in `owners` have one context: their positives are not each other's negatives.
+    This is sentence-transformers' MultipleNegativesRankingLoss with one hard negative, on embeddings. Rows with equal numbers
+    in `owners` share a context: their positives are not each other's negatives.
     """
     candidates = functional.normalize(torch.cat([positive, adversarial]), dim=-1)
     similarities = functional.normalize(context, dim=-1) @ candidates.T
@@ -62,7 +61,7 @@ def ranking_loss(
 
 
 def contrastive_loss(a: Tensor, b: Tensor, *, matching: bool, margin: float = MARGIN, half: bool = True) -> Tensor:
-    """Mean of d² for a `matching` pair (z), of max(margin - d, 0)² for one that must lie apart: equation 2.
+    """Mean of d² for a `matching` pair (z), of max(margin - d, 0)² for a pair to be separated: equation 2.
 
     Vectors are (batch, width). The notebooks multiply by 1/2 (`half`), the equation as printed does not.
     """
@@ -74,7 +73,7 @@ def contrastive_loss(a: Tensor, b: Tensor, *, matching: bool, margin: float = MA
 def classification_terms(context: Tensor, parts: EmbeddingParts, classifier: nn.Module) -> dict[str, Tensor]:
     """Cross-entropy of the four parts against their class (equation 4, read as cross-entropy).
 
-    As printed, sum_i y_i p_i with class numbers for y has its minimum at "always class 0", whatever the input.
+    The printed sum_i y_i p_i, with class numbers as y, has its minimum at "always class 0", whatever the input.
     """
     terms = {}
     for (name, part), label in zip(parts._asdict().items(), (POSITIVE, NON_ROBUST, ADVERSARIAL, NON_ROBUST), strict=True):
@@ -114,8 +113,9 @@ def code_terms(
 ) -> dict[str, Tensor]:
     """Return the terms of the published notebooks by name; their sum is the loss.
 
-    Beyond equation 5 they rank instead of the triplet hinge, pull the two non-robust parts together and, where the halves
-    are padded to the context's width (`rank_robust`), rank the robust parts too. Arguments as in `paper_terms`.
+    They replace the triplet hinge of equation 5 by a ranking loss, and add a term that pulls the two non-robust parts together
+    and, if the halves are padded to the context's width (`rank_robust`), a ranking of the robust parts. Arguments as in
+    `paper_terms`.
     """
     terms = paper_terms(whole, context, parts, classifier, half=True)
     del terms["triplet"]

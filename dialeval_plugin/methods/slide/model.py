@@ -25,11 +25,11 @@ from .fusion import DistanceRange
 from .losses import RANKING_SCALE, cosine_distance
 
 BLEND_BEFORE_FIT = (1.0, 0.5)
-"""Weights of the vectors' log odds and of the words' before they are fitted; all others are 0."""
+"""Initial weights of the log odds from vectors and from words; all others are 0."""
 
 
 class SlmJudgement(NamedTuple):
-    """What the small model says of responses: tensors of one shape."""
+    """Judgement of responses by the small model: tensors of one shape."""
 
     distance: Tensor
     """Cosine distance of context and robust part, in [0, 2]."""
@@ -84,7 +84,7 @@ class DisentanglingHead(nn.Module):
             self.linear = nn.Linear(hidden_size, hidden_size)
         else:
             self.robust, self.non_robust, self.context = (nn.Linear(hidden_size, hidden_size) for _ in range(3))
-            # The encoder was pre-trained to have what belongs together close by; a random map would undo that.
+            # The pre-trained encoder already puts related texts close together; a random map would undo that.
             for layer in (self.robust, self.context):
                 nn.init.eye_(layer.weight)
                 nn.init.zeros_(layer.bias)
@@ -96,12 +96,12 @@ class DisentanglingHead(nn.Module):
             )
         self.lexical = LexicalClassifier(vocabulary_size) if "lexical" in probability_from else None
         if self.lexical is not None:
-            # Of the columns of `log_odds`, and an offset; fitted on validation responses.
+            # Weights of the columns of `log_odds`, and an offset; fitted on validation responses.
             others = (0.0,) * (2 if probability_from.endswith("cosine") else 1)
             self.register_buffer("blend", torch.tensor((*BLEND_BEFORE_FIT, *others)))
 
     def disentangle(self, context: Tensor, response: Tensor) -> Disentangled:
-        """Split responses; both arguments have shape (n, hidden), row by row a context and a response to it."""
+        """Split responses; both arguments have shape (n, hidden), each row a context and a response to it."""
         if self.split == "full_width":
             return Disentangled(self.context(context), self.robust(response), self.non_robust(response))
         non_robust, robust = self.linear(response).chunk(2, dim=-1)
@@ -117,9 +117,9 @@ class DisentanglingHead(nn.Module):
         return logits
 
     def log_odds(self, context: Tensor, response: Tensor, parts: Disentangled, features: Tensor | None) -> Tensor:
-        """What the blend weighs: log odds of a positive response by the vectors and by the words, of shape (n, 2).
+        """Terms that the blend weights: log odds of a positive response from vectors and from words, of shape (n, 2).
 
-        With the cosine of context and response, times the scale of the ranking loss that trains it, it is (n, 3).
+        With the cosine of context and response, times the scale of the ranking loss that trains it, the shape is (n, 3).
         """
         if self.lexical is None:
             raise InputError("DisentanglingHead: has no lexical classifier. Choose probability_from='interaction+lexical'.")
@@ -133,7 +133,7 @@ class DisentanglingHead(nn.Module):
         return torch.cat([odds, RANKING_SCALE * cosine[..., None]], dim=-1)
 
     def probability(self, context: Tensor, response: Tensor, parts: Disentangled, features: Tensor | None = None) -> Tensor:
-        """p(y = 1) of equation 7, of shape (n,), from vectors (n, width) and what the lexical classifier reads."""
+        """p(y = 1) of equation 7, of shape (n,), from vectors (n, width) and the lexical classifier's features."""
         if self.lexical is not None:
             odds = self.log_odds(context, response, parts, features)
             return ((odds * self.blend[:-1]).sum(-1) + self.blend[-1]).sigmoid()
@@ -161,7 +161,7 @@ class DisentanglingHead(nn.Module):
 
 
 class SmallModel(nn.Module):
-    """The encoder with its head."""
+    """An encoder with its head."""
 
     def __init__(self, encoder: Encoder, config: judging.SmallModelConfig) -> None:
         super().__init__()
@@ -191,31 +191,31 @@ class SmallModel(nn.Module):
         return embed(self.encoder, ids)
 
     def runtime(self, dtype: Precision = "float32") -> TorchRuntime:
-        """Return what a `SmallModelJudge` has run."""
+        """Return a runtime for a `SmallModelJudge`."""
         return TorchRuntime(self.encoder, self.head, dtype)
 
     def judge(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> judging.PairJudgement:
-        """Judge (context, response) pairs by the weights as they are now, see `SmallModelJudge.judge`."""
+        """Judge (context, response) pairs with the current weights, see `SmallModelJudge.judge`."""
         return judging.SmallModelJudge(self.runtime(), self.config).judge(pairs)
 
     def log_odds(self, pairs: Sequence[tuple[tuple[str, ...], str]]) -> np.ndarray:
-        """What the blend weighs of each response, see `DisentanglingHead.log_odds`."""
+        """Return the terms that the blend weights for each response, see `DisentanglingHead.log_odds`."""
         return judging.SmallModelJudge(self.runtime(), self.config).log_odds(pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedSmallModel:
-    """A model with what training learnt beside the weights."""
+    """A model with the numbers fitted after its training."""
 
     model: SmallModel
     distance_range: DistanceRange
     training_contexts: frozenset[str]
-    """Keys of the contexts that it was trained on, see `identity.dialogue_key`."""
+    """Keys of its training contexts, see `identity.dialogue_key`."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    """By variant, from which value on a response counts as positive; empty where none was learnt."""
+    """Lowest positive value by variant; empty if none was learnt."""
 
     def save(self, folder: Path, training: Mapping[str, Any] | None = None) -> None:
-        """Write the folder; nothing but safetensors, JSON and the tokenizer's text files."""
+        """Write the folder, as safetensors, JSON and tokenizer files."""
         save_encoder(self.model.encoder, folder)
         save_weights(folder / judging.HEAD_FILE, self.model.head.state_dict())
         fields = {
@@ -228,7 +228,7 @@ class TrainedSmallModel:
 
     @classmethod
     def load(cls, name: str, *, device: str | None = None, revision: str | None = None) -> TrainedSmallModel:
-        """Open a model folder or a model of the hub, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
+        """Open a model folder or hub model, by default on a GPU; raises as `resolve` and `load_trained_encoder`."""
         folder = resolve(name, revision=revision)
         settings = judging.SLM_FOLDER.read_settings(folder)
         encoder = load_trained_encoder(folder, device=device)
@@ -239,5 +239,5 @@ class TrainedSmallModel:
 
 
 def load_runtime(folder: Path, choice: RuntimeChoice) -> TorchRuntime:
-    """Open what runs the model in a folder with torch; raises as `TrainedSmallModel.load`."""
+    """Open a torch runtime for the model in a folder; raises as `TrainedSmallModel.load`."""
     return TrainedSmallModel.load(str(folder), device=choice.device).model.runtime(choice.dtype)

@@ -1,4 +1,4 @@
-"""The three recipes by which a small model is trained: `paper`, `code` and `default`."""
+"""The three training recipes of a small model: `paper`, `code` and `default`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Stage:
         kind: "contrast" trains the encoder on triples; "disentangle" the head on frozen vectors; "classify" the two-class
             layer on frozen robust parts; "lexical" the lexical classifier alone; "rank" the encoder on contexts that have
             positive responses only; "joint" encoder and head together, on both kinds of contexts.
-        learning_rate: of the encoder, or of the head where the encoder is frozen.
-        batch_size: triples, vectors or contexts a step.
-        head_learning_rate: of the head where both are trained.
+        learning_rate: learning rate of the encoder, or of the head if the encoder is frozen.
+        batch_size: triples, vectors or contexts per step.
+        head_learning_rate: learning rate of the head if both are trained.
         warm_up: share of the steps in which the learning rate rises; it falls linearly afterwards.
     """
 
@@ -37,13 +37,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class SlideRecipe:
-    """How a small model is built and trained.
+    """Construction and training of a small model.
 
     Attributes:
         terms: "paper" for the terms of equations 1-5, "code" for those of the published notebooks.
-        stages: in order; each starts from the best epoch of the one before.
-        unrelated: random negatives count too. The range of distances is that of them also, and the thresholds let
-            `training.ACCEPTED` of the positive responses pass in place of weighing these against adversarial ones.
+        stages: in order; each starts from the best epoch of the previous one.
+        unrelated: use random negatives too. They extend the range of distances, and the thresholds accept
+            `training.ACCEPTED` of the positive responses instead of balancing these against adversarial ones.
     """
 
     config: SmallModelConfig
@@ -52,7 +52,7 @@ class SlideRecipe:
     unrelated: bool = False
 
     def with_epochs(self, n_epochs: int | None) -> SlideRecipe:
-        """This recipe with every stage shortened or lengthened to `n_epochs`."""
+        """Return this recipe with `n_epochs` in every stage."""
         if n_epochs is None:
             return self
         check_at_least(1, epochs=n_epochs)
@@ -60,8 +60,8 @@ class SlideRecipe:
 
 
 RECIPES: dict[str, SlideRecipe] = {
-    # Equations 1-5: triplet hinge on cosine distance, classifier of equation 4 as the source of s_p. The paper names no
-    # optimiser; learning rate and batch are DRE's and the notebooks'.
+    # Equations 1-5: triplet hinge on cosine distance, s_p from the classifier of equation 4. The paper does not name the
+    # optimiser; learning rate and batch size are those of DRE and the notebooks.
     "paper": SlideRecipe(
         config=SmallModelConfig("paper", split="pad", probability_from="three_class"),
         terms="paper",
@@ -87,8 +87,8 @@ RECIPES: dict[str, SlideRecipe] = {
             Stage("classify", n_epochs=30, learning_rate=1e-5, batch_size=1024),
         ),
     ),
-    # Ours, chosen on validation contexts (reproduction/pretrained): relevance first, from contexts with positives only, then
-    # everything at once.
+    # Our own, chosen on validation contexts (reproduction/pretrained): first relevance, from contexts with positives only, then
+    # everything together.
     "default": SlideRecipe(
         config=SmallModelConfig(
             "default",

@@ -84,7 +84,7 @@ class SlideOptions:
 
 
 class SlmScorer(Scorer):
-    """The papers' small model, by those of the options that are about it; see `SlideScorer` for its columns."""
+    """The papers' small model, with its share of the options; see `SlideScorer` for its columns."""
 
     name = "slide"
 
@@ -109,17 +109,17 @@ class SlmScorer(Scorer):
             head=HeadFile(self.folder, HEAD_FILE, f"slide-{config.split}-{config.probability_from}"),
         )
         self._model = SmallModelJudge(runtime, config)
-        # Of what was loaded, and once: reading the weights again takes longer than scoring a hundred responses.
+        # Hashed once, when loaded: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What it says of a response, and what it did not read."""
+        """Names of the columns: judgement of a response, and counts of unread tokens."""
         return (*SLM_COLUMNS, *self.truncation_columns)
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Tokens of contexts and responses."""
+        """Columns that count unread tokens of contexts and responses."""
         config = self._model.config
         longest = longest_response(config.max_response_windows, config.max_response_tokens)
         return {
@@ -128,16 +128,16 @@ class SlmScorer(Scorer):
         }
 
     def threshold(self, variant: str) -> float:
-        """The variant's threshold on the model's validation contexts, else the papers' rule."""
+        """Return the variant's threshold from the model's validation contexts, else from the papers' rule."""
         thresholds = self._thresholds
         if variant != "slm_distance":
             return thresholds.get(variant, POSITIVE_FROM)
-        # Training turns distances round. Without a threshold it is the distance whose s_d is 0.5.
+        # Training negates distances. Without a threshold it is the distance whose s_d is 0.5.
         extremes = self._distance_range
         return -thresholds.get("slm_distance", -(extremes.low + extremes.high) / 2)
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Distance, probability and Score_SLM of responses, all those to one context judged together."""
+        """Return distance, probability and Score_SLM of responses; those with one context are judged together."""
         examples = cast("Sequence[Example]", items)
         pairs = [(tuple(turn.text for turn in example.context), example.response.text) for example in examples]
         names = ("slm_distance", "slm_probability", *self.truncation_columns)
@@ -152,12 +152,12 @@ class SlmScorer(Scorer):
         self._model.contexts.clear()
 
     def with_range(self, row: Mapping[str, float | None], distance_range: DistanceRange) -> dict[str, float | None]:
-        """The row with the Score_SLM that follows from these extremes of distances."""
+        """Return the row with its Score_SLM recomputed from these extremes of distances."""
         distance, probability = cast("float", row["slm_distance"]), cast("float", row["slm_probability"])
         return {**row, "slm": slm_score(distance_range.normalise(distance, clip=self.options.clip), probability)}
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
-        """Probability and distance of each response and, with a table of percentiles, people's median ones."""
+        """Report the probability and distance of each response and, with a table of percentiles, people's medians."""
         medians = {} if self.percentiles is None else self.percentiles.medians
         return [
             row.detail
@@ -170,7 +170,7 @@ class SlmScorer(Scorer):
         ]
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Model, reading of the texts, and normalisation."""
+        """Return the model, the reading of the texts, and the normalisation."""
         config, extremes = self._model.config, self._distance_range
         return {
             "slm": self.model_hash,
@@ -193,10 +193,10 @@ class SlmScorer(Scorer):
 
 
 def load_small(options: SlideOptions) -> Scorer:
-    """Open the scorer that the option `small` names; what the options say of level and runtime it gets where it takes it.
+    """Open the scorer that the option `small` names, with those options of level and runtime that it has.
 
     Raises:
-        InputError: there is no such scorer, it does not score at this level, or its range has no two ends.
+        InputError: there is no such scorer, it does not score at this level, or its range is unbounded.
     """
     name, level = options.small or "", options.level
     accepted = option_kinds(scorer_factory(name)) or ()
@@ -210,7 +210,7 @@ def load_small(options: SlideOptions) -> Scorer:
 
 
 def check_range(scorer: Scorer, option: str) -> None:
-    """Refuse a scorer whose scores have no place between two ends."""
+    """Refuse a scorer with an unbounded range."""
     if not all(map(math.isfinite, scorer.range)):
         raise InputError(
             f"slide: {option}: the range of {scorer.name!r} has no two ends, so that its scores cannot be fused. Name another."
@@ -218,7 +218,7 @@ def check_range(scorer: Scorer, option: str) -> None:
 
 
 def share_of_range(scorer: Scorer, score: float) -> float:
-    """Where a score lies between the ends of its scorer's range: 0 for the worst, 1 for the best."""
+    """Return a score as a share of its scorer's range: 0 for the worst, 1 for the best."""
     share = share_of(score, scorer.range)
     return 1 - share if scorer.orientation == "lower" else share
 
@@ -230,13 +230,13 @@ class SlideScorer(Scorer):
     """SLIDE (Zhao et al. 2024): how well a response fits its context, by a small model alone or together with an LLM.
 
     Columns: the variant's own, then `slm_probability` (s_p in [0, 1]), `slm_distance` (cosine distance d in [0, 2], lower
-    fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), `context_tokens_cut` (oldest tokens
-    that did not fit) and `response_tokens_cut` (tokens at the response's end that did not fit). With `small` that scorer's
-    columns stand for the SLM's, after `small`, its score in [0, 1].
+    fits better), `slm` (Score_SLM in about [0, 2]), `llm` (in [0, 1], only when fusing), and the numbers of tokens not read,
+    `context_tokens_cut` (the context's oldest) and `response_tokens_cut` (the response's last). With the option `small`, the
+    SLM's columns are replaced by `small`, that scorer's score in [0, 1], and that scorer's columns.
 
     Raises:
-        InputError: an option is unknown or wrong, or does not go with another.
-        MissingPrerequisite: there is no SLM, or "slide" is asked for without an `llm`.
+        InputError: an option is unknown or wrong, or is incompatible with another.
+        MissingPrerequisite: there is no SLM, or the variant is "slide" and there is no `llm`.
         ModelLoadError: the SLM is damaged or unsafe.
     """
 
@@ -285,15 +285,15 @@ class SlideScorer(Scorer):
 
     @property
     def truncation_columns(self) -> Mapping[str, str]:
-        """Tokens that the small model did not read."""
+        """Columns that count the tokens that the small model did not read."""
         return self.small.truncation_columns
 
     def unscorable(self, item: Item) -> Unscored | None:
-        """As the small model says."""
+        """Return the small model's reason, if any."""
         return self.small.unscorable(item)
 
     def signature_fields(self) -> dict[str, str | int | float | bool | None]:
-        """Method, variant, the small model, fusion and judge."""
+        """Return method, variant, small model, fusion and judge."""
         prefix = "" if self.slm else "small_"
         of_small = {f"{prefix}{name}": value for name, value in self.small.signature_fields().items()}
         own = {"method": "slide", "variant": self.variant, **of_small}
@@ -308,17 +308,17 @@ class SlideScorer(Scorer):
 
     @property
     def needs_whole_run(self) -> bool:
-        """With normalise="population"."""
+        """Whether `normalise` is "population"."""
         return self.options.normalise == "population"
 
     def reset_cache(self) -> None:
-        """Have the small model, and the large one, forget."""
+        """Clear the caches of both models."""
         self.small.reset_cache()
         if self.llm is not None:
             self.llm.reset_cache()
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
-        """Judge the items by the small model, and have the large one judge those that the cascade lets through."""
+        """Score items with the small model, and with the large one those that the cascade passes on."""
         rows = self.small_model_rows(items)
         if self.llm is None:
             return rows
@@ -332,12 +332,12 @@ class SlideScorer(Scorer):
         return [self.fusion.rows(row, answers.get(place), self._fused) for place, row in enumerate(rows)]
 
     def explain_known(self, items: Sequence[Item]) -> list[str]:
-        """Return for each item what the small model says of it."""
+        """Return the small model's explanation for each item."""
         return self.small.explain(items)
 
     @one_at_a_time
     def small_model_rows(self, items: Sequence[Item]) -> list[Row]:
-        """The small model's columns of items, blank ones among them; another scorer's begin with `small`."""
+        """Return the small model's columns of items, blank ones included; another scorer's begin with `small`."""
         rows = score_rows(self.small, items)
         if self.slm is not None:
             return rows
@@ -348,7 +348,7 @@ class SlideScorer(Scorer):
         ]
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
-        """With normalise="population", score again with the extremes of these rows' distances."""
+        """With normalise="population", recompute scores from the extremes of these rows' distances."""
         if self.slm is None or self.options.normalise == "training":
             return rows
         distances = [cast("float", row["slm_distance"]) for row in rows if not isinstance(row, Unscored)]
@@ -366,7 +366,7 @@ class SlideScorer(Scorer):
 
 
 def _check(options: SlideOptions, variant: str) -> None:
-    """Refuse options that do not go together."""
+    """Refuse incompatible options."""
     if variant == "slide" and options.llm is None:
         fused = "the variant 'slide'" if options.small is None else f"small={options.small!r}"
         alone = "variant='slm' for the small model alone" if options.small is None else f"the scorer {options.small!r} itself"

@@ -1,6 +1,6 @@
-"""The training stages, each one run of sentence-transformers' or transformers' trainer.
+"""Training stages, each one run of sentence-transformers' or transformers' trainer.
 
-Both bring progress, validation every epoch, the best checkpoint kept, and resuming from a checkpoint.
+The trainers provide progress bars, validation after every epoch, the best checkpoint, and resuming from a checkpoint.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from .model import LexicalClassifier, SmallModel
 from .recipes import SlideRecipe, Stage
 
 RANKED_FITS, RANKED_WRONG, NO_RESPONSE = -1, -2, -100
-"""Labels of a ranked row's responses, and of a place in a row that has fewer responses than others."""
+"""Labels of a ranked row's responses, and of the padding of rows that have fewer responses than others."""
 DISENTANGLING_WEIGHT, RANKING_WEIGHT = 0.5, 1.0
-"""Weights beside the cross-entropy in `JointObjective`."""
+"""Weights in `JointObjective`, where the cross-entropy has weight 1."""
 RANKED_PER_SET = 4
-"""Positives-only contexts for each one with adversarial responses in the joint stage."""
+"""Number of positives-only contexts per context with adversarial responses in the joint stage."""
 
 
 class JointObjective(nn.Module):
-    """Loss of encoder and head together.
+    """Joint loss of encoder and head.
 
     It is the sum of
     - the cross-entropy of the two-class head on the robust part, which gives s_p;
-    - equation 5's terms on pairs of a positive and a negative response to one context, where equation 1 compares the context
-      with the robust parts, so that it trains the distance that scoring uses;
-    - for contexts that have positive responses only, the ranking loss of the encoder's vectors. It keeps what the encoder
-      knows of which response goes with which context: adversarial responses differ from positive ones in style too, and
-      the cross-entropy alone soon looks at nothing else.
+    - equation 5's terms on pairs of a positive and a negative response to one context; equation 1 compares the context with the
+      robust parts, so that it trains the distance used in scoring;
+    - for contexts with positive responses only, the ranking loss of the encoder's vectors. It preserves the encoder's knowledge
+      of which response belongs to which context: adversarial responses also differ from positive ones in style, and the
+      cross-entropy alone soon uses nothing else.
     """
 
     def __init__(self, model: SmallModel) -> None:
@@ -57,7 +57,7 @@ class JointObjective(nn.Module):
         self.model = model
 
     def collate(self, rows: Sequence[LabelledResponses]) -> dict[str, Any]:
-        """Encode the rows' texts; responses of all rows stand in one column, labelled before ranked."""
+        """Encode the rows' texts; the responses of all rows form one list, labelled rows before ranked ones."""
         rows = sorted(rows, key=lambda row: row.ranked)
         responses = [response for row in rows for response in row.responses]
         pairs, start = [], 0
@@ -77,7 +77,7 @@ class JointObjective(nn.Module):
             "response_ids": response_ids,
             "owners": torch.tensor(owners),
             "pairs": torch.tensor(pairs, dtype=torch.long).reshape(-1, 2),
-            # One line a row: the trainer counts lines.
+            # One line per row: the trainer counts lines.
             "labels": nn.utils.rnn.pad_sequence(
                 [torch.tensor(_ranked(row.labels) if row.ranked else row.labels) for row in rows],
                 batch_first=True,
@@ -88,11 +88,11 @@ class JointObjective(nn.Module):
     def forward(
         self, context_ids: list[list[int]], response_ids: list[list[int]], owners: Tensor, pairs: Tensor, labels: Tensor
     ) -> dict[str, Tensor]:
-        """Return the loss and, as `logits`, probability and distance of every response, (rows, responses a row, 2)."""
+        """Return the loss and, as `logits`, probability and distance of every response, (rows, responses per row, 2)."""
         head = self.model.head
         sizes = (labels != NO_RESPONSE).sum(-1).tolist()
         labels = labels[labels != NO_RESPONSE]
-        # One pass for both: short contexts and long responses share batches.
+        # One pass for all texts: short contexts and long responses share batches.
         vectors = self.model.embed([*context_ids, *response_ids])
         contexts, responses = vectors[: len(context_ids)][owners], vectors[len(context_ids) :]
         whole = head.disentangle(contexts, responses)
@@ -125,11 +125,11 @@ def _ranked(labels: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class TripleCollator:
-    """Batches of (context, positive, negative) as sentence-transformers' losses take them, encoded as scoring encodes them."""
+    """Makes batches of (context, positive, negative) for sentence-transformers' losses, encoded as in scoring."""
 
     texts: TextEncoder
     valid_label_columns: tuple[str, ...] = ()
-    """Read by the host's trainer: triples have no labels."""
+    """Read by the trainer: triples have no labels."""
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         """Return token ids and attention masks of the three columns."""
@@ -146,7 +146,7 @@ class TripleCollator:
 
 
 class LexicalObjective(nn.Module):
-    """Cross-entropy of the lexical classifier on its own."""
+    """Cross-entropy of the lexical classifier alone."""
 
     def __init__(self, classifier: LexicalClassifier) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class LexicalObjective(nn.Module):
 
 
 class VectorTriples(Dataset[dict[str, Tensor]]):
-    """Triples of vectors of the frozen encoder, as places in two tables."""
+    """Triples of vectors of the frozen encoder, as indices into two tables."""
 
     def __init__(self, contexts: Tensor, responses: Tensor, triples: Sequence[tuple[int, int, int]]) -> None:
         self._contexts, self._responses, self._triples = contexts, responses, triples
@@ -206,7 +206,7 @@ class HeadObjective(nn.Module):
 
 
 class _EpochOfData(TrainerCallback):  # type: ignore[misc]
-    """Tells the data which epoch it is, after a resume too."""
+    """Sets the epoch of the data, also after a resume."""
 
     def __init__(self, sets: MixedSets) -> None:
         self._sets = sets
@@ -216,10 +216,10 @@ class _EpochOfData(TrainerCallback):  # type: ignore[misc]
 
 
 def measure(prediction: EvalPrediction) -> dict[str, float]:
-    """Accuracy at p >= 0.5 of each kind of responses, and the area under the ROC curve against all wrong ones, in per cent.
+    """Accuracy at p >= 0.5 of each kind of response, and area under the ROC curve against all wrong ones, in per cent.
 
-    `accuracy` is the mean of that of positive and adversarial responses. Where there are distances too, the triplet accuracy:
-    how often a positive response is nearer than an adversarial one to the same context (DRE, figure 3).
+    `accuracy` is the mean of the accuracies on positive and adversarial responses. If there are distances, also the triplet
+    accuracy: how often a positive response is nearer than an adversarial one to the same context (DRE, figure 3).
     """
     probability, label = prediction.predictions[..., 0], prediction.label_ids
     positive, adversarial, unrelated = (probability[label == kind] for kind in (FITS, MISLEADS, UNRELATED))
@@ -234,7 +234,7 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
     if len(unrelated):
         figures["accuracy_random"] = 100 * float(np.mean(unrelated < 0.5))
     if prediction.predictions.shape[-1] > 1:
-        # A row a context, a place a response.
+        # Rows are contexts, columns are responses.
         distance = prediction.predictions[..., 1]
         is_pair = (label == FITS)[:, :, None] & (label == MISLEADS)[:, None, :]
         is_nearer = distance[:, :, None] < distance[:, None, :]
@@ -243,7 +243,7 @@ def measure(prediction: EvalPrediction) -> dict[str, float]:
 
 
 def train_stage(model: SmallModel, stage: Stage, recipe: SlideRecipe, run: TrainingRun, splits: Splits) -> None:
-    """Train one stage of a recipe in place; it ends with the weights of its best epoch on validation."""
+    """Train one stage of a recipe in place; the model has the weights of the best validation epoch afterwards."""
     match stage.kind:
         case "contrast":
             parts = _contrast(model, recipe, splits)
@@ -264,17 +264,17 @@ def train_stage(model: SmallModel, stage: Stage, recipe: SlideRecipe, run: Train
 
 
 def _contrast(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
-    """The encoder on (context, positive, negative) triples."""
+    """Trainer of the encoder on (context, positive, negative) triples."""
     triples = [(list(item.context), p, a) for item in splits.training for p in item.positive for a in item.adversarial]
-    # One triple a context. Both the paper and the notebooks train on all pairs, though the ranking loss then takes positives
-    # of one context for each other's negatives; the choice of the best epoch need not suffer from that too.
+    # One triple per context. The paper and the notebooks train on all pairs, although the ranking loss then uses positives of
+    # one context as each other's negatives; the choice of the best epoch should not suffer from this too.
     held_out = [(list(item.context), item.positive[0], item.adversarial[0]) for item in splits.validation]
 
     def rows(triples: Sequence[tuple[list[str], str, str]]) -> datasets.Dataset:
         context, positive, negative = zip(*triples, strict=True)
         return datasets.Dataset.from_dict({"context": context, "positive": positive, "negative": negative})
 
-    # What training starts from is opened by sentence-transformers.
+    # The initial encoder is opened by sentence-transformers.
     encoder = cast("SentenceTransformer", model.encoder)
     encoder.model_card_data.generate_widget_examples = False
     if recipe.terms == "code":
@@ -293,7 +293,7 @@ def _contrast(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[st
 
 
 def _head(model: SmallModel, stage: Stage, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
-    """The head, or its two-class layer, on what the frozen encoder says."""
+    """Trainer of the head, or its two-class layer, on vectors of the frozen encoder."""
     return {
         "model": HeadObjective(model, recipe, stage.kind),
         "train_dataset": _frozen_triples(model, splits.training),
@@ -303,10 +303,10 @@ def _head(model: SmallModel, stage: Stage, recipe: SlideRecipe, splits: Splits) 
 
 
 def _lexical(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
-    """The lexical classifier alone.
+    """Trainer of the lexical classifier alone.
 
-    It is blended with the vectors at the end. Trained together, the encoder gets little to learn from the many responses that
-    counting words settles, and ends up worse.
+    It is blended with the vectors at the end. In joint training, counted words decide many responses, from which the encoder
+    then learns little, and it gets worse.
     """
     classifier = model.head.lexical
     if classifier is None:
@@ -325,7 +325,7 @@ def _lexical(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str
 
 
 def _joint(model: SmallModel, stage: Stage, splits: Splits, *, seed: int) -> dict[str, Any]:
-    """Encoder and head together on labelled and ranked responses, or the encoder alone on ranked ones."""
+    """Trainer of encoder and head on labelled and ranked responses, or of the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
     held_out = [
         LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (FITS, MISLEADS), ranked=True)
@@ -335,7 +335,7 @@ def _joint(model: SmallModel, stage: Stage, splits: Splits, *, seed: int) -> dic
     ]
     objective = JointObjective(model)
     sets = MixedSets(splits.training, ranked_per_set=RANKED_PER_SET, seed=seed)
-    # Half of MiniLM's weights are word embeddings, of which a small corpus touches few: they would only overfit.
+    # Half of MiniLM's weights are word embeddings, few of which occur in a small corpus: they would only overfit.
     model.transformer.get_input_embeddings().requires_grad_(False)
     if model.head.lexical is not None:
         model.head.lexical.requires_grad_(False)  # takes no part in the loss
@@ -344,7 +344,7 @@ def _joint(model: SmallModel, stage: Stage, splits: Splits, *, seed: int) -> dic
         "train_dataset": sets,
         "eval_dataset": held_out,
         "data_collator": objective.collate,
-        # The head has learnt nothing yet where responses are only ranked.
+        # The head is untrained if responses are only ranked.
         "compute_metrics": None if ranks_only else measure,
         "callbacks": [_EpochOfData(sets)],
         "optimizers": (adamw((model.encoder, stage.learning_rate), (model.head, stage.head_learning_rate)), None),

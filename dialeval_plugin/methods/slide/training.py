@@ -1,7 +1,4 @@
-"""Training a small model end to end: the recipe's stages, what is fitted after them, one folder.
-
-Fitted are the blend of the model's two classifiers, d_min and d_max, and thresholds. A run that was killed goes on.
-"""
+"""Training of a small model: the recipe's stages, then the blend of its classifiers, d_min and d_max, and thresholds."""
 
 from __future__ import annotations
 
@@ -34,17 +31,17 @@ from .stages import train_stage
 logger = logging.getLogger(__name__)
 
 ACCEPTED = 0.91
-"""Share of the positive validation responses from whose lowest score on a response counts as positive; see `validate`."""
+"""Share of positive validation responses that count as positive, if random negatives are used; see `validate`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlideTrainingOptions(TrainingOptions):
-    """What a training depends on, apart from its data.
+    """Options of a training, in addition to its data.
 
     Attributes:
         recipe: "default", "paper" or "code".
         backbone: a sentence-transformers folder, a transformers checkpoint, or a hub id.
-        n_epochs: of every stage, in place of the recipe's.
+        n_epochs: number of epochs of every stage; by default the recipe's.
     """
 
     recipe: str = "default"
@@ -62,9 +59,9 @@ def train(
 ) -> TrainingResult:
     """Train a small model on `sets` and write it to the folder `output`, which must not hold a finished model.
 
-    Of the sets with adversarial responses a share is for choosing the best epoch, the blend and the thresholds; those with
-    positive responses only serve where the recipe has a use for them. Contexts that `evaluation`, which will be reported
-    on, has too or has a part of are counted in a warning and left out.
+    A share of the sets with adversarial responses selects the best epoch, the blend and the thresholds; sets with positive
+    responses only are used if the recipe uses them. Contexts that occur, whole or in part, in the reported data `evaluation`
+    are left out, and their number is in a warning.
     """
     recipe = choose_recipe(RECIPES, options.recipe).with_epochs(options.n_epochs)
     with TrainingRun.open(output, SLM_FOLDER, options, progress=progress) as run:
@@ -104,15 +101,15 @@ def train(
 
 
 def fit_blend(model: SmallModel, sets: Sequence[ResponseSet]) -> None:
-    """Weigh the vectors' log odds, the words' and the cosine by logistic regression on validation responses.
+    """Fit the weights of the log odds from vectors and words and of the cosine by logistic regression on validation responses.
 
-    Held-out responses: on those of training the vectors are surer than they should be. The penalty keeps the weights near
-    where they start when the responses are few or easy to tell apart.
+    On training responses the vectors are overconfident. The penalty keeps the weights near their initial values if responses
+    are few or easily separated.
     """
     pairs, label = _labelled_pairs(sets, unrelated=True)
     columns = np.column_stack([model.log_odds(pairs), np.ones(len(pairs))])
     fits = label == FITS
-    # Together the responses that do not fit count as much as those that do, so that 0.5 means the same with random ones.
+    # Fitting and other responses have the same total weight, so that 0.5 has the same meaning with random ones.
     row_weights = np.where(fits, 1.0, fits.sum() / (~fits).sum())
     weights = logistic_regression(columns, fits, start=model.head.blend.double().cpu().numpy(), row_weights=row_weights)
     model.head.blend.copy_(torch.as_tensor(weights))
@@ -139,11 +136,10 @@ def calibrate(model: SmallModel, sets: Sequence[ResponseSet], *, unrelated: bool
 def validate(
     model: SmallModel, sets: Sequence[ResponseSet], distance_range: DistanceRange, *, unrelated: bool
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Accuracies on the validation sets, and for each variant a threshold.
+    """Return the accuracies on the validation sets, and a threshold by variant.
 
-    It is the one with the highest balanced accuracy on positive and adversarial responses, or where `unrelated` the one that
-    lets `ACCEPTED` of the positive responses pass. The best of many thresholds hangs on the contexts that chose it, a
-    quantile less so.
+    A threshold maximises the balanced accuracy on positive and adversarial responses or, if `unrelated`, accepts `ACCEPTED` of
+    the positive responses. The best of many thresholds depends more on the validation contexts than a quantile does.
     """
     pairs, label = _labelled_pairs(sets, unrelated=True)
     judgement = model.judge(pairs)
@@ -151,7 +147,7 @@ def validate(
     scores = {
         "slm": np.array([slm_score(d, p) for d, p in zip(normalised, judgement.probability, strict=True)]),
         "slm_probability": judgement.probability,
-        # Turned round, so that every variant's threshold is a lower end of what counts as positive.
+        # Negated, so that every variant's threshold is the lowest positive value.
         "slm_distance": -judgement.distance,
     }
     figures: dict[str, float] = {}
@@ -178,7 +174,7 @@ def best_threshold(positive: np.ndarray, negative: np.ndarray) -> float:
     middles = (values[1:] + values[:-1]) / 2
     if not len(middles):
         return float(values[0])
-    # Whole numbers: of thresholds that are equally good the lowest is taken, whatever the rounding.
+    # Counts are integers, so that the lowest of equally good thresholds is taken independently of rounding.
     hits = len(positive) - np.searchsorted(np.sort(positive), middles)
     rejections = np.searchsorted(np.sort(negative), middles)
     return float(middles[int(np.argmax(hits * len(negative) + rejections * len(positive)))])
