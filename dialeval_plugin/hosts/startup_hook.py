@@ -1,8 +1,8 @@
 """Import hook that adds dialeval-plugin's names to a host's module right after Python has imported it.
 
 `dialeval enable` copies this file into the environment's site-packages, next to a line that imports it only when a process
-imports one of the host's modules below; other processes are not slowed down. Errors are kept in `failures` for `dialeval
-status`, and never stop an import.
+imports one of the host's modules below; other processes are not slowed down. Errors never stop an import; `failures` keeps them
+for `dialeval status`.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 ConvAI1 (2017) is a JSON array of `{dialogId, context, users[{id, userType}], thread[{userId, text, evaluation, time?}],
 evaluation[{userId, quality, breadth, engagement}]}`. An evaluation is about the user with its id. So in a dialogue with a bot,
-the person's rating has the bot's id; the person's id has a 0, which no bot gave. ConvAI2 (2018) is a JSON array of
-`{dialog[{sender, text}], eval_score, profile_match}`, some with `dialog_id`, profiles or participants; in an unrated dialogue
-`eval_score` is null, and a profile that nobody chose is "".
+the person's rating has the bot's id; the person's id has a 0, which no bot gave.
+
+ConvAI2 (2018) is a JSON array of `{dialog[{sender, text}], eval_score, profile_match}`, some with `dialog_id`, profiles or
+participants; in an unrated dialogue `eval_score` is null, and a profile that nobody chose is "".
 
 Turns are kept as published, including blank ones and empty dialogues: the thesis counts utterances before it drops any.
 """

@@ -1,7 +1,7 @@
 """The tasks `dbdc`: annotated system turns, the label distribution of each, and agreement with annotators by DBDC's metrics.
 
-A language model acts as a breakdown detector by its probabilities of the three labels; a scorer, through `--model
-dialogue-metric`, by P(NB) = g and P(B) = 1 - g. Each metric is reported with its value for a baseline that calls every turn a
+A language model acts as a breakdown detector by its probabilities of the three labels. A scorer does so through the model
+`dialogue-metric`, by P(NB) = g and P(B) = 1 - g. Each metric is reported with that of a baseline that calls every turn a
 breakdown.
 """
 
