@@ -1,4 +1,4 @@
-"""Rows of token ids as batches of one length: which rows go together, and the arrays that they become."""
+"""Batches of token id rows: which rows go together, and the padded arrays."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from dialeval_plugin.core.arrays import IntArray
 
 CPU_TOKENS = 512
-"""Tokens of one forward pass on a processor, padding included: enough to fill it, few enough for its cache and for memory.
-With a vocabulary of 50,000 they make 100 MB of logits."""
+"""Number of tokens of a forward pass on a processor, padding included: enough to use it fully, few enough for its cache and
+for memory. With a vocabulary of 50,000 their logits take 100 MB."""
 
 
 def length_batches(lengths: Sequence[int], tokens: int | None = None, *, rows: int | None = None) -> Iterator[list[int]]:
-    """Yield the places of rows in batches of about one length, the longest first; equal lengths keep their order.
+    """Yield indices of rows in batches of about one length, the longest first; rows of equal length keep their order.
 
-    What does not fit into memory fails at once that way. A batch has at most `rows`, and `tokens`, padding included, but one
-    row at least.
+    A batch has at most `rows` rows, and at most `tokens` tokens with padding unless it is a single row. The largest batch comes
+    first, so that a lack of memory shows at once.
 
     Example:
         >>> list(length_batches([3, 1, 2, 1], 4))
@@ -34,7 +34,7 @@ def length_batches(lengths: Sequence[int], tokens: int | None = None, *, rows: i
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int | None) -> tuple[IntArray, IntArray]:
-    """Return rows of token ids, padded on the right, and the mask of what is no padding; both of shape (rows, longest row)."""
+    """Return token ids padded on the right, and a mask that is 0 on padding; both of shape (rows, longest row)."""
     lengths = np.array([len(row) for row in rows])
     mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
     ids = np.full(mask.shape, pad or 0, dtype=np.int64)

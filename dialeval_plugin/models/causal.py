@@ -1,4 +1,4 @@
-"""Reading dialogues with a causal language model: layouts, windows, one pass for what begins alike, and the probabilities."""
+"""Reading of dialogues with a causal language model: layouts, windows, shared prefixes, and log probabilities."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Layout: TypeAlias = Literal["separated", "plain"]
 
 
 class Window(NamedTuple):
-    """A stretch of a dialogue's tokens that is read in one pass, and the turns that are scored in it."""
+    """A section of a dialogue's tokens that is read in one pass, and the turns scored in it."""
 
     start: int
     """First token."""
     end: int
     """One past the last token."""
     turns: tuple[int, ...]
-    """Places of the turns that are scored, ascending; each stands in the window whole, with at least one token before it."""
+    """Indices of the scored turns, ascending; the window has each whole turn and at least one token before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class TokenSpan:
     """Tokens of one turn inside a pass."""
 
     start: int
-    """First token, at least 1: it is predicted from something."""
+    """First token, at least 1, so that it has a preceding token."""
     end: int
     dialogue: int
     turn: int
     is_cut: bool
-    """Whether tokens before the turn did not fit into the window."""
+    """Whether tokens before the turn were left out because the window was too short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ForwardPass:
 
 
 class TurnTooLong(NamedTuple):
-    """A turn that does not fit into the model's window, so that its dialogue has no score."""
+    """A turn that is longer than the model's window, so that its dialogue has no score."""
 
     turn: int
     n_tokens: int
@@ -70,10 +70,10 @@ class TurnTooLong(NamedTuple):
 def full_windows(lengths: Sequence[int], room: int) -> list[Window] | TurnTooLong:
     """Cover all turns but the first by windows in which each follows the turns before it.
 
-    The first window holds the beginning of the dialogue, as much as fits. A turn that does not fit any more opens the next
-    window, after half a window of the tokens before it, or what a longer turn leaves room for. Which window a turn is scored
-    in depends on the turns up to it alone, so it has the same score whatever follows; the number of tokens that are read
-    is linear in the dialogue's length. No turn's length is 0.
+    The first window has as much of the dialogue's beginning as fits. A turn that no longer fits opens the next window, after
+    half a window of preceding tokens, or fewer if the turn is longer. A turn's window depends only on the turns up to it, and
+    so its score does not depend on later turns; the number of tokens read is linear in the dialogue's length. Every length is
+    positive.
 
     Example:
         >>> full_windows([3, 3, 3, 3], room=6)
@@ -96,7 +96,7 @@ def full_windows(lengths: Sequence[int], room: int) -> list[Window] | TurnTooLon
 
 
 def pair_windows(lengths: Sequence[int], room: int) -> list[Window] | TurnTooLong:
-    """Give each turn but the first a window with the turn before it, of which the beginning is cut where it does not fit.
+    """Give each turn but the first a window with the turn before it, whose beginning is left out if both do not fit.
 
     Example:
         >>> pair_windows([9, 3, 2], room=6)
@@ -116,15 +116,15 @@ def pair_windows(lengths: Sequence[int], room: int) -> list[Window] | TurnTooLon
 def dialogue_passes(
     dialogue: int, pieces: Sequence[Sequence[int]], prefix: Sequence[int], max_tokens: int, *, context: Context, last_only: bool
 ) -> list[ForwardPass] | TurnTooLong:
-    """Return what the model has to read to score a dialogue's turns, or the last only.
+    """Return the forward passes that score a dialogue's turns, or only the last one.
 
     Args:
-        dialogue: its number, which comes back in the spans.
-        pieces: token ids of each turn, with what ends it in the layout; none is empty.
-        prefix: what every pass begins with.
+        dialogue: index of the dialogue, repeated in the spans.
+        pieces: token ids of each turn, with the layout's end of a turn; none is empty.
+        prefix: token ids at the beginning of every pass.
         max_tokens: longest pass.
-        context: the turns before a turn that it follows: "full" for all, "pair" for the last one.
-        last_only: score no other turn.
+        context: turns before a turn that are read: "full" for all, "pair" for the last one.
+        last_only: score the last turn only.
     """
     lengths = [len(piece) for piece in pieces]
     room = max_tokens - len(prefix)
@@ -147,7 +147,7 @@ def dialogue_passes(
 
 
 def too_long(overlong: TurnTooLong, max_tokens: int) -> Unscored:
-    """The reason why a dialogue with an overlong turn has no score."""
+    """Return the reason why a dialogue with an overlong turn has no score."""
     problem = f"turn {overlong.turn} has {overlong.n_tokens} tokens, the model's window {max_tokens}"
     return Unscored(Reason.CONTEXT_TOO_LONG, problem)
 
@@ -155,7 +155,7 @@ def too_long(overlong: TurnTooLong, max_tokens: int) -> Unscored:
 def all_passes(
     dialogues: Sequence[Sequence[Sequence[int]]], prefix: Sequence[int], max_tokens: int, *, context: Context, last_only: bool
 ) -> tuple[list[ForwardPass], dict[int, Unscored]]:
-    """Return `dialogue_passes` of several dialogues, and by its number why a dialogue has none."""
+    """Return the `dialogue_passes` of several dialogues, and the reason by index for each dialogue without a score."""
     passes: list[ForwardPass] = []
     refused: dict[int, Unscored] = {}
     for number, pieces in enumerate(dialogues):
@@ -168,7 +168,7 @@ def all_passes(
 
 
 def share_beginnings(passes: Sequence[ForwardPass]) -> list[ForwardPass]:
-    """Merge each pass whose ids begin another one into that one: a causal model gives both the same answers.
+    """Merge each pass into one that begins with the same ids, if there is one: a causal model gives both the same answers.
 
     Example:
         >>> short, long = ForwardPass((1, 2), ()), ForwardPass((1, 2, 3), ())
@@ -176,7 +176,7 @@ def share_beginnings(passes: Sequence[ForwardPass]) -> list[ForwardPass]:
         [(1, 2, 3)]
     """
     merged: list[ForwardPass] = []
-    # Sorted, a sequence that begins others stands right before one of them; from the end on, each meets its longest.
+    # In sorted order, a prefix comes directly before a longer pass; in reverse order, each meets the longest one first.
     for current in sorted(passes, key=lambda one: one.ids, reverse=True):
         if merged and merged[-1].ids[: len(current.ids)] == current.ids:
             merged[-1] = ForwardPass(merged[-1].ids, (*merged[-1].spans, *current.spans))
@@ -191,7 +191,7 @@ Answers = TypeVar("Answers")
 def read_spans(
     opened: OpenedModel, passes: Sequence[ForwardPass], answer: Callable[[Sequence[Sequence[int]]], Answers]
 ) -> Iterator[tuple[TokenSpan, int, Answers]]:
-    """Let `answer` read passes, those that begin alike together, in batches of about one length.
+    """Run `answer` on passes, with shared prefixes merged, in batches of about one length.
 
     Yields each span of the passes with the answers to its batch, and its row in them.
     """
@@ -205,15 +205,16 @@ def read_spans(
 
 
 def as_array(values: object) -> FloatArray:
-    """A float64 array from a tensor's or a list's values."""
+    """Return a float64 array of the values of a tensor or list."""
     return np.asarray(values, dtype=np.float64)
 
 
 def layout_tokens(opened: OpenedModel, layout: Layout) -> tuple[list[int], list[int]]:
-    """Return what every sequence begins with, and what every turn ends with.
+    """Return the ids at the beginning of every sequence, and at the end of every turn.
 
-    "separated" ends turns by the end-of-text token; only a model that has a beginning of its own, unlike GPT-2, gets it.
-    "plain" begins with the beginning-of-text token, or with the end of text where there is none, and ends turns by nothing.
+    "separated" ends turns with the end-of-text token, and begins with the beginning-of-text token if the model has a separate
+    one (GPT-2 has not). "plain" begins with the beginning-of-text token, or else the end-of-text token, and adds no end of
+    turn.
     """
     end, begin = opened.tokenizer.eos_token_id, opened.tokenizer.bos_token_id
     if end is None:
@@ -225,7 +226,7 @@ def layout_tokens(opened: OpenedModel, layout: Layout) -> tuple[list[int], list[
 
 def padded_ids(opened: OpenedModel, rows: Sequence[Sequence[int]]) -> Tensor:
     """Return rows of token ids as a tensor of shape (rows, longest row), on the model's device."""
-    # Padding stands on the right, where a causal model does not look, so it needs no mask.
+    # Padding is on the right, where a causal model does not look, so that no mask is needed.
     return padded_tensors(rows, opened.pad, opened.device)[0]
 
 
@@ -233,10 +234,10 @@ def log_probabilities(logits: Tensor, targets: Sequence[Sequence[int]]) -> tuple
     """Return the log probability of each target and of the likeliest token in its place, both of shape (rows, places).
 
     Args:
-        logits: of shape (rows, places, vocabulary); they are overwritten.
-        targets: token ids of each row, from the first place on. What lies behind them means nothing.
+        logits: of shape (rows, places, vocabulary); overwritten.
+        targets: token ids of each row, from the first place on; the results beyond them are meaningless.
     """
-    # The logits are the largest array of a run: the softmax is taken in place, and its maximum is one of the two answers.
+    # The logits are the largest array of a run: the softmax is computed in place, and its maximum is one of the results.
     places = logits.shape[1]
     ids = torch.tensor([[*row, *[0] * (places - len(row))] for row in targets], device=logits.device)
     chosen = logits.gather(-1, ids[..., None])[..., 0]
@@ -248,9 +249,9 @@ def log_probabilities(logits: Tensor, targets: Sequence[Sequence[int]]) -> tuple
 def turn_pieces(
     opened: OpenedModel, dialogues: Sequence[Sequence[str]], end: Sequence[int], *, last_only: bool
 ) -> list[list[list[int]]]:
-    """Tokenise each distinct text once; returns for each dialogue the ids of its turns, each followed by `end`.
+    """Tokenise each distinct text once; return for each dialogue the ids of its turns, each followed by `end`.
 
-    A turn of which the tokenizer leaves nothing is left out; where the last one alone is to be scored, its dialogue is.
+    A turn without tokens is left out; if only last turns are scored, the whole dialogue is.
     """
     texts = list(dict.fromkeys(text for dialogue in dialogues for text in dialogue))
     ids = dict(zip(texts, opened.token_ids(texts), strict=True))
@@ -261,19 +262,19 @@ def turn_pieces(
 
 
 def window(opened: OpenedModel, max_tokens: int | None, scorer: str) -> int:
-    """Return the longest sequence to read: what the user asks for, else the model's, 1024 at most."""
+    """Return the longest sequence to read: the user's `max_tokens`, else the model's limit, at most 1024."""
     if max_tokens is None:
         return min(opened.max_positions or LONGEST_DEFAULT_WINDOW, LONGEST_DEFAULT_WINDOW)
     return check_window(scorer, max_tokens, opened.max_positions)
 
 
 def check_causal(opened: OpenedModel) -> None:
-    """Refuse a model whose answer for a token changes with a later token: masked language models open as causal ones, too."""
+    """Refuse a model whose output for a token depends on later tokens: masked language models can be opened as causal ones."""
     first, second, *_ = (token for token in range(opened.pad + 3) if token != opened.pad)
     ids = torch.tensor([[first, second, second], [first, second, first]], device=opened.device)
     with torch.inference_mode():
         one, other = opened.model(input_ids=ids, use_cache=False).logits[:, :2]
-    # Non-finite weights are not this check's concern: each row that they spoil is left unscored.
+    # Non-finite weights are not checked here: rows that they affect are left unscored.
     if not torch.allclose(one, other, atol=1e-4, rtol=1e-4, equal_nan=True):
         raise ModelLoadError(
             f"{opened.folder}: is no causal language model, since it sees the tokens that it is asked about. "

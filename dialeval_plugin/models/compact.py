@@ -1,10 +1,10 @@
-"""Model folders of a few megabytes: where an encoder started from, and what training changed, in a few bits a weight.
+"""Model folders of a few megabytes: the name of the original encoder, and the changes of training in a few bits per weight.
 
-A compact folder has `DELTA_FILE` in place of `model.safetensors`: differences from the encoder that its header names with its
-SHA-256. A matrix is stored in rows of packed signed numbers of 2 to 8 bits, with one scale a row; what is small is stored as it
-is, not as a difference. Weights of heads are float16. The bundled encoder has `ROUNDED_FILE` instead: rows of 16 bits.
+A compact folder has `DELTA_FILE` instead of `model.safetensors`: differences from the encoder that its header names with its
+SHA-256. A matrix is stored as rows of packed signed integers of 2 to 8 bits, with one scale per row; small tensors are stored
+unpacked, not as differences. Weights of heads are float16. The bundled encoder has `ROUNDED_FILE` instead: rows of 16 bits.
 
-Weights that are read back are the same on every machine to the bit. The arithmetic is numpy's, so that torch is not needed.
+The restored weights are equal to the bit on every machine. Only numpy is used, so that torch is not needed.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ BITS = range(2, 9)
 
 
 def original_hash(folder: Path) -> str:
-    """Return the SHA-256 of an encoder's weights, of rounded ones that of the weights that they were rounded from."""
+    """Return the SHA-256 of an encoder's weights; for rounded weights, that of the original ones."""
     path = folder / ROUNDED_FILE
     return _header(path)["sha256"] if path.exists() else file_hash(folder / WEIGHTS_FILE)
 
 
 def base_of(folder: Path) -> Path | None:
-    """Return the folder of the encoder that a compact folder's weights are to be added to; None where it holds them whole."""
+    """Return the folder of the encoder whose weights a compact folder changes; None if the folder has whole weights."""
     path = folder / DELTA_FILE
     if not path.exists():
         return None
@@ -59,20 +59,20 @@ def base_of(folder: Path) -> Path | None:
 
 
 class Change(NamedTuple):
-    """What training made of one of the encoder's weights."""
+    """The change of one of the encoder's weights in training."""
 
     name: str
     array: np.ndarray
-    """Of the weight's shape."""
+    """Array of the weight's shape."""
     is_difference: bool
-    """Whether it is added to the weight; it takes its place otherwise."""
+    """Whether the array is added to the weight; otherwise it replaces the weight."""
 
 
 def changes(folder: Path, shapes: Mapping[str, Sequence[int]]) -> Iterator[Change]:
-    """Read what training changed of the encoder that it started from, whose weights have these shapes.
+    """Yield the changes in training of the original encoder, whose weights have these shapes.
 
     Raises:
-        ModelLoadError: a tensor is none of the encoder's.
+        ModelLoadError: a tensor is not in the encoder.
     """
     path = folder / DELTA_FILE
     for name, stored, scales in _read(path):
@@ -86,7 +86,7 @@ def changes(folder: Path, shapes: Mapping[str, Sequence[int]]) -> Iterator[Chang
 
 
 def encoder_weights(folder: Path) -> dict[str, np.ndarray]:
-    """Return the weights of an encoder in a folder, or of a compact folder, by the names that they have in the encoder."""
+    """Return the weights of an encoder's folder or a compact folder, by their names in the encoder."""
     if (path := folder / ROUNDED_FILE).exists():
         tensor_names(path)
         return {name: stored if scales is None else stored * scales[:, None] for name, stored, scales in _read(path)}
@@ -103,7 +103,7 @@ def encoder_weights(folder: Path) -> dict[str, np.ndarray]:
 
 @contextlib.contextmanager
 def whole(folder: Path) -> Iterator[Path]:
-    """Yield a folder that hosts can open: itself, or for as long as it takes a copy of it whose weights are not rounded."""
+    """Yield a folder that the hosts can open: `folder`, or a temporary copy of it whose weights are not rounded."""
     if not (folder / ROUNDED_FILE).exists():
         yield folder
         return
@@ -121,19 +121,19 @@ def read_tensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def largest_number(bits: int) -> int:
-    """Of the signed numbers of so many bits; the smallest is its negative, so that rounding is the same on both sides of 0."""
+    """Return the largest integer in `bits` bits; its negative is the smallest, so that rounding is symmetric around 0."""
     return (1 << bits - 1) - 1
 
 
 def _unpacked(stored: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
-    """Return the numbers that were packed, as floats; None where they are not those of a matrix of this shape."""
+    """Unpacked numbers, as floats; None if they are not a matrix of this shape."""
     if len(shape) != 2:
         return None
     n_rows, n_columns = shape
     bits = 8 * stored.shape[-1] // n_columns
     if bits not in BITS or stored.shape != (n_rows, -(-n_columns * bits // 8)):
         return None
-    # Eight numbers are as many bytes as a number has bits: shifted out of one word of 64 bits, ten times as fast as bit by bit.
+    # Eight numbers take `bits` bytes: shifting them out of one 64-bit word is ten times as fast as unpacking single bits.
     n_groups = -(-n_columns // 8)
     words = np.zeros((n_rows, n_groups, 8), dtype=np.uint8)
     groups = np.zeros((n_rows, n_groups * bits), dtype=np.uint8)
@@ -146,7 +146,7 @@ def _unpacked(stored: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
 
 
 class _Base(TypedDict):
-    """The encoder that a model was trained from, and the SHA-256 of its weights."""
+    """The original encoder of a model, and the SHA-256 of its weights."""
 
     base: str
     sha256: str
@@ -163,7 +163,7 @@ def _header(path: Path) -> _Base:
 
 
 def _read(path: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
-    """The stored tensors by name, each with its scales."""
+    """Yield the stored tensors by name, each with its scales."""
     with safe_open(str(path), framework="np") as file:
         names = set(file.keys())
         for name in sorted(names):

@@ -1,7 +1,4 @@
-"""From turns to token ids: separators, truncation, the published notebooks' doubled special tokens, and parts of responses.
-
-Long responses are judged in parts: which parts there are to judge, and what is said of the whole.
-"""
+"""From turns to token ids: separators, truncation, the notebooks' doubled special tokens, and parts of long responses."""
 
 from __future__ import annotations
 
@@ -22,45 +19,45 @@ from .tokenisation import check_fast, text_ids
 TextFormat: TypeAlias = Literal["plain", "doubled"]
 
 MAX_RESPONSE_WINDOWS = 8
-"""Parts of a long response that are read: of 62 tokens each nearly 500, some 350 words."""
+"""Number of parts of a long response that are read: 62 tokens each, in all nearly 500 tokens or some 350 words."""
 MAX_TURN_PARTS = 8
-"""Parts of a last turn that does not fit, of which its questions are one more: some 500 words."""
+"""Number of parts of a last turn that is too long, some 500 words; its questions are an additional part."""
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
 class TextIds(NamedTuple):
-    """Token ids of a context or a response, and how many of its tokens were cut off."""
+    """Token ids of a context or a response, and the number of its tokens that were truncated."""
 
     ids: list[int]
     n_cut: int
 
 
 class TurnParts(NamedTuple):
-    """Texts of the parts of a turn, itself where it fits, and how many of its tokens no part has."""
+    """Texts of the parts of a turn (the turn itself if it fits), and the number of its tokens in none of them."""
 
     texts: list[str]
     n_cut: int
 
 
 class ResponseWindows(NamedTuple):
-    """Token ids of the parts of a response, one part for a short one, and how many of its tokens no part has."""
+    """Token ids of the parts of a response, a single part for a short one, and the number of its tokens in none of them."""
 
     parts: list[list[int]]
     n_cut: int
 
 
 def longest_response(n_windows: int, n_tokens: int) -> str:
-    """Say how much of a response is read."""
+    """Describe the longest response that is read whole."""
     return f"{n_windows} parts of {n_tokens} tokens" if n_windows > 1 else f"{n_tokens} tokens"
 
 
 def turns_to_read(item: Item) -> list[str]:
-    """Return the texts of the turns that have a visible character, the response last, without speakers' names."""
+    """Return the texts of the turns with a visible character, the response last, without speakers' names."""
     return visible_texts(item.turns if isinstance(item, Dialogue) else (*item.context, item.response))
 
 
 def unread(item: Item) -> Unscored | None:
-    """Why a model that reads a response, or turns, after the turns before has nothing to read; None where it has."""
+    """Return the reason why a model of responses, or of turns with context, has nothing to read; None if it has."""
     if isinstance(item, Example) and is_blank(item.response.text):
         return BLANK_RESPONSE
     if len(turns_to_read(item)) > 1:
@@ -74,11 +71,11 @@ def _first_known(*tokens: int | None) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class TextEncoder:
-    """Turns texts into token ids with a transformers tokenizer.
+    """Converts texts into token ids with a transformers tokenizer.
 
-    A context becomes `[CLS] turn [SEP] turn [SEP]`, its oldest tokens cut where it is too long, and a response
-    `[CLS] response [SEP]`, its end cut. Special tokens that stand in a text (`[SEP]`, `<s>`) are text: whoever writes a turn
-    cannot forge the border of another.
+    A context becomes `[CLS] turn [SEP] turn [SEP]`, without its oldest tokens if it is too long, and a response
+    `[CLS] response [SEP]`, without its last tokens. Special tokens in a text (`[SEP]`, `<s>`) are read as text, so that no turn
+    can imitate the border of another.
 
     The text format "doubled" repeats the outer special tokens, as the published notebooks do by writing them out. Both limits
     include special tokens.
@@ -102,12 +99,12 @@ class TextEncoder:
 
     @property
     def special(self) -> frozenset[int]:
-        """Ids of the tokens that stand around texts and never in them."""
+        """Ids of the tokens that separate texts and never occur in them."""
         return frozenset((*self._first, *self._last))
 
     def contexts(self, contexts: Sequence[Sequence[str]]) -> list[TextIds]:
         """Encode contexts, each a sequence of turns from the oldest to the newest; a context may be empty."""
-        # Once each: the turns of a conversation stand in the contexts of all its later ones.
+        # Each once: the turns of a conversation are in the contexts of all its later ones.
         turns = list(dict.fromkeys(turn for context in contexts for turn in context))
         ids = dict(zip(turns, text_ids(self.tokenizer, turns), strict=True))
         encoded = []
@@ -120,9 +117,10 @@ class TextEncoder:
         return encoded
 
     def parts_of_turn(self, turn: str) -> TurnParts:
-        """Part a turn that does not fit into a context, between sentences where it can be; one that does is its only part.
+        """Split a turn that is too long for a context, between sentences if possible; a shorter turn is a single part.
 
-        First come its questions, since they are what is answered. Of more than `MAX_TURN_PARTS` others the middle is left out.
+        Its questions come first, since a response answers them. If there are more than `MAX_TURN_PARTS` others, the middle is
+        left out.
         """
         room = self.max_context_tokens - len(self._first) - len(self._last)
         if len(turn) <= room or len(text_ids(self.tokenizer, [turn])[0]) <= room:
@@ -148,18 +146,18 @@ class TextEncoder:
         return TurnParts([text for text in (questions, *read) if text], n_cut)
 
     def responses(self, responses: Sequence[str]) -> list[list[int]]:
-        """Encode responses, for whoever need not know what was cut."""
+        """Encode responses."""
         return [text.ids for text in self.counted_responses(responses)]
 
     def counted_responses(self, responses: Sequence[str]) -> list[TextIds]:
-        """Encode responses, and count the tokens at their ends that were cut."""
+        """Encode responses, and count their truncated last tokens."""
         return [TextIds(windows.parts[0], windows.n_cut) for windows in self.response_windows(responses, 1)]
 
     def response_windows(self, responses: Sequence[str], n_windows: int, *, keep_end: bool = False) -> list[ResponseWindows]:
-        """Encode each response in `n_windows` parts at most, each as long as fits.
+        """Encode each response in at most `n_windows` parts, each as long as fits.
 
-        With more than one a response that is too long for one part is parted between sentences where it can be. What is too
-        long for all of them loses its end or, with `keep_end`, what stands before its last part; there have to be two then.
+        With several parts, a response is split between sentences if possible. A response that is too long for all parts loses
+        its end or, with `keep_end`, the text before its last part; `keep_end` needs at least two parts.
         """
         times = 2 if self.text_format == "doubled" else 1
         opening, closing = self._first * times, self._last * times
@@ -194,15 +192,15 @@ class ResponseParts(NamedTuple):
     ids: list[list[int]]
     """Token ids of the distinct parts."""
     owners: list[int]
-    """For each of the m parts the response that it is of, by its number among the n."""
+    """Index, among the n, of the response of each part."""
     places: list[int]
-    """And its place in `ids`."""
+    """Index in `ids` of each part."""
     starts: np.ndarray
-    """Where among the m the parts of each response begin, of shape (n,)."""
+    """Index, among the m, of the first part of each response, of shape (n,)."""
 
     @classmethod
     def of(cls, windows: Sequence[ResponseWindows], rows: Sequence[int]) -> ResponseParts:
-        """Parts of the responses `windows[row]`, of which one may stand in several rows."""
+        """Return the parts of the responses `windows[row]`; a row may occur several times."""
         first = np.cumsum([0, *(len(parted.parts) for parted in windows)])
         places = [range(first[row], first[row + 1]) for row in rows]
         return cls(
@@ -213,43 +211,43 @@ class ResponseParts(NamedTuple):
         )
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Means of the parts' values (m, ...) over each response, (n, ...)."""
+        """Return the means of the parts' values (m, ...) over each response, (n, ...)."""
         sizes = np.diff([*self.starts, len(values)])
         means: np.ndarray = np.add.reduceat(values, self.starts) / sizes.reshape(-1, *[1] * (values.ndim - 1))
         return means
 
     def judged(self, values: np.ndarray) -> np.ndarray:
-        """Half the mean and half the lowest of the parts' values (m,) of each response, (n,).
+        """Return half the mean plus half the minimum of the parts' values (m,) of each response, (n,).
 
-        One part spoils a response, whatever the others say.
+        One bad part thus lowers the score of a response, however good the others are.
         """
         judged: np.ndarray = (self.mean(values) + np.minimum.reduceat(values, self.starts)) / 2
         return judged
 
 
 def numbered(texts: Sequence[Any]) -> dict[Any, int]:
-    """Number the distinct ones of texts, or of what can be a key, in the order in which they first stand."""
+    """Number the distinct texts, or other hashable values, in order of first occurrence."""
     return {text: number for number, text in enumerate(dict.fromkeys(texts))}
 
 
 class EmbeddedTurns(NamedTuple):
-    """Vectors of n turns of unit length, (n, width), less what all texts have in common."""
+    """Vectors of n turns at unit length, (n, width), minus the mean direction of all texts."""
 
     as_context: np.ndarray
-    """Of each turn as what is answered."""
+    """Vectors of the turns as contexts."""
     as_response: np.ndarray
-    """Of each turn as the answer."""
+    """Vectors of the turns as responses."""
     n_tokens: FloatArray
-    """Of each turn as a response, special tokens included."""
+    """Number of tokens of each turn as a response, special tokens included."""
     is_cut: np.ndarray
-    """Whether a turn did not fit into the model's window."""
+    """Whether a turn is longer than the model's window."""
 
 
 class TurnEmbedder(Protocol):
     """A scorer that embeds turns."""
 
     def embedded_turns(self, texts: Sequence[str]) -> EmbeddedTurns:
-        """Embed turns, each as the only one of a context and as a response."""
+        """Embed turns, each both as the only turn of a context and as a response."""
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """Among them `window`: how much of a turn is read."""
+        """Return the fields, among them `window`: how much of a turn is read."""

@@ -1,4 +1,4 @@
-"""Opening encoders (safetensors only, never remote code, clear words where one is missing) and embedding token ids."""
+"""Opening of encoders (safetensors only, no remote code, clear errors), and embedding of token ids."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .language_models import longest_input, open_transformer
 from .tensors import check_device, check_vocabulary, own_gpu, padded_tensors, tokens_at_once
 
 if TYPE_CHECKING:
-    # Imported where it is needed: its trainers bring datasets, pandas and scikit-learn, which scoring does without.
+    # Imported lazily: its trainers import datasets, pandas and scikit-learn, which scoring does not need.
     from sentence_transformers import SentenceTransformer
 
 Encoder: TypeAlias = Union["SentenceTransformer", "MeanEncoder"]
-"""What embeds texts."""
+"""A module that embeds texts."""
 
 
 class MeanEncoder(nn.Module):
@@ -41,23 +41,23 @@ class MeanEncoder(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         place: torch.device = self.auto_model.device
         return place
 
     def forward(self, features: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Embed a batch, `input_ids` and `attention_mask` of shape (n, tokens): `sentence_embedding`, of shape (n, hidden)."""
+        """Embed a batch, `input_ids` and `attention_mask` (n, tokens); sets `sentence_embedding`, of shape (n, hidden)."""
         vectors = self.auto_model(**features).last_hidden_state
         mask = features["attention_mask"].unsqueeze(-1).to(vectors)
         return {"sentence_embedding": (vectors * mask).sum(1) / mask.sum(1).clamp(min=1e-9)}
 
     def get_max_seq_length(self) -> int | None:
-        """How many tokens it reads; None where nothing limits it."""
+        """Return the largest number of tokens that it reads; None if there is no limit."""
         return longest_input(self.auto_model, self.tokenizer)
 
 
 def restore(model: nn.Module, folder: Path) -> None:
-    """Turn the encoder that a compact folder was trained from into the trained one, in place; raises as `changes`."""
+    """Apply the changes in a compact folder to the original encoder, in place; raises as `changes`."""
     weights = model.state_dict()
     with torch.no_grad():
         for name, array, is_difference in changes(folder, {name: weight.shape for name, weight in weights.items()}):
@@ -66,7 +66,7 @@ def restore(model: nn.Module, folder: Path) -> None:
 
 
 def load_trained_encoder(folder: Path, *, device: str | None = None) -> Encoder:
-    """Open the encoder of a trained model to score with it; raises as `load_encoder`."""
+    """Open the encoder of a trained model for scoring; raises as `load_encoder`."""
     if (base := base_of(folder)) is None:
         return load_encoder(str(folder), device=device)
     check_weights(folder)
@@ -80,17 +80,17 @@ def save_encoder(encoder: Encoder, folder: Path) -> None:
 
 
 def load_encoder(name: str, *, device: str | None = None, revision: str | None = None) -> SentenceTransformer:
-    """Open a sentence-transformers folder, a bare transformers checkpoint (mean pooling), or a model of the hub.
+    """Open a sentence-transformers folder, a bare transformers checkpoint (mean pooling), or a hub model.
 
     Raises:
-        ModelLoadError: the weights are pickled, damaged, or do not fit the rest, or the folder names code of its own.
+        ModelLoadError: the weights are pickled, damaged or incompatible with the rest, or the folder names code of its own.
         MissingPrerequisite: there is no such model, or the hub cannot be reached.
     """
     folder = resolve(name, revision=revision)
     stored = check_weights(folder)
     check_device(device)
     if (base := base_of(folder)) is not None:
-        # A model of ours reads vectors at their natural scale.
+        # Our models need vectors that are not normalised.
         encoder = without_normalisation(load_encoder(str(base), device=device))
         restore(transformer_of(encoder), folder)
         return encoder
@@ -108,13 +108,13 @@ def load_encoder(name: str, *, device: str | None = None, revision: str | None =
         if transformer is not None:
             check_complete(folder, transformer.state_dict(), stored)
             check_vocabulary(folder, encoder.tokenizer, transformer.get_input_embeddings())
-        # What does not fit together shows in the first answer, if not before.
+        # Incompatible parts fail in the first forward pass, if not before.
         embed(encoder, [encoder.tokenizer("a")["input_ids"]])
     return encoder
 
 
 def without_normalisation(encoder: SentenceTransformer) -> SentenceTransformer:
-    """Leave out a last module that scales vectors to length 1: layers on top need their natural scale to learn from."""
+    """Remove a last module that normalises vectors: layers on top need the original norms to learn from."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize
 
@@ -135,11 +135,11 @@ def transformer_of(encoder: Encoder) -> Any:
 
 
 def freeze(encoder: PreTrainedModel, share: float) -> None:
-    """Keep training from an encoder's embeddings and a share of its layers, in [0, 1], the lowest ones, rounded down."""
+    """Freeze an encoder's embeddings and a share of its layers, in [0, 1], the lowest ones, rounded down."""
     if not share:
         return
     n_layers = encoder.config.num_hidden_layers
-    # Architectures name the list differently; it is the only one with a module a layer. ALBERT's layers are one.
+    # The list's name differs between architectures; it is the only one with a module per layer. ALBERT shares one layer.
     lists = (parts for parts in encoder.modules() if isinstance(parts, nn.ModuleList) and len(parts) == n_layers)
     layers = next(lists, nn.ModuleList())
     for part in (getattr(encoder, "embeddings", encoder.get_input_embeddings()), *layers[: int(share * n_layers)]):
@@ -149,9 +149,9 @@ def freeze(encoder: PreTrainedModel, share: float) -> None:
 def embed(encoder: Encoder, ids: Sequence[Sequence[int]], *, kept_tokens: int | None = None) -> Tensor:
     """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given.
 
-    Gradients flow, so that training and scoring share it. Of more than `kept_tokens`, padding included, the encoder keeps for
-    the gradients what it computed of the first batches, one at least, and computes that of the others once more when they are
-    asked for: the gradients are the same to the bit, in less memory. A GPU has one batch a step, and computes nothing twice.
+    Gradients flow, so that training and scoring share this function. Beyond `kept_tokens` tokens, padding included,
+    activations are kept for the first batches only, at least one, and are recomputed for the others in the backward pass: the
+    gradients are equal to the bit, in less memory. On a GPU a step has one batch, and nothing is recomputed.
     """
 
     def vectors_of(input_ids: Tensor, mask: Tensor) -> Tensor:
@@ -167,7 +167,7 @@ def embed(encoder: Encoder, ids: Sequence[Sequence[int]], *, kept_tokens: int | 
             vectors = vectors_of(input_ids, mask)
         else:
             vectors = checkpoint(vectors_of, input_ids, mask, use_reentrant=False)
-        # In one place from the beginning: kept apart, batches lie between what the next ones need room for.
+        # One array from the beginning: separate batches would fragment the memory that the next ones need.
         whole = vectors.new_empty(len(ids), vectors.shape[1]) if whole is None else whole
         whole[torch.tensor(batch, device=whole.device)] = vectors
     if whole is None:

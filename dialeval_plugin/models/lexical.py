@@ -1,8 +1,7 @@
-"""What a response shares with its context word by word, as numbers that a small classifier reads.
+"""Words that a response shares with its context, as features for a small classifier.
 
-Two vectors that are made apart say little about which words both texts have, and adversarial responses are written around
-just that: they take up rare words of the context. Counting is exact where the vectors are vague, and costs next to nothing
-beside the encoder.
+Vectors of two separately encoded texts reveal little about shared words, and adversarial responses are written to repeat rare
+words of the context. Counting is exact where vectors are vague, and costs little compared with the encoder.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ FEATURES = (
     "last_turn_tokens",
     "covered_context_rarity",
 )
-"""Columns of `lexical_features`. Rarity is the inverse document frequency of a token, summed where nothing else is said."""
+"""Columns of `lexical_features`. Rarity is the inverse document frequency of a token, summed unless stated otherwise."""
 RARE = 4.0
-"""From this rarity on a token counts as rare: it is in fewer than one of 55 responses."""
+"""Lowest rarity of a rare token: fewer than one in 55 responses have it."""
 
 
 def token_rarity(responses: Iterable[Collection[int]], vocabulary_size: int) -> np.ndarray:
@@ -49,7 +48,7 @@ def token_rarity(responses: Iterable[Collection[int]], vocabulary_size: int) -> 
 
 
 class _Tokens:
-    """Tokens of many texts in one array, each with the number of its text."""
+    """Tokens of many texts in one array, each with the index of its text."""
 
     def __init__(self, texts: Sequence[Sequence[int]]) -> None:
         self.lengths = np.array([len(text) for text in texts], dtype=np.int64)
@@ -57,7 +56,7 @@ class _Tokens:
         self.owners = np.repeat(np.arange(len(texts)), self.lengths)
 
     def distinct(self, size: int) -> np.ndarray:
-        """One number, text * size + token, for each distinct token of each text; ascending."""
+        """Codes text * size + token of the distinct tokens of each text; ascending."""
         return np.unique(self.owners * size + self.tokens)
 
 
@@ -70,8 +69,8 @@ def lexical_features(
 ) -> np.ndarray:
     """Return the features of n responses in their contexts, all given as token ids, of shape (n, len(FEATURES)).
 
-    Each turn of a context is closed by one of the tokens `special`, of which no text consists; `owners` has for each response
-    the index of its context.
+    Each turn of a context ends with one of the tokens `special`, which never occur in a text; `owners` has the index of each
+    response's context.
     """
     n, size, of = len(responses), len(rarity), np.asarray(owners, dtype=np.int64)
     turns = [_split(context, special) for context in contexts]
@@ -124,7 +123,7 @@ def lexical_features(
 
 
 def _split(context: Sequence[int], special: Collection[int]) -> list[list[int]]:
-    """The turns of a context, at least one, which may be empty."""
+    """Turns of a context, at least one, which may be empty."""
     turns: list[list[int]] = [[]]
     for token in context:
         if token not in special:

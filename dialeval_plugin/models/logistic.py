@@ -1,4 +1,4 @@
-"""Logistic regression with a few weights that stay near where they start."""
+"""Logistic regression with a few weights that stay near their initial values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def logistic_regression(
 ) -> FloatArray:
     """Return the weights that minimise the logistic loss plus the squared distance to `start`, of shape (n_columns,).
 
-    The penalty keeps the weights finite where few rows, or rows that are easy to tell apart, would drive them off. `columns`,
-    of shape (n, n_columns), has one of ones where an offset is wanted; `row_weights` says how often each row counts.
+    The penalty keeps the weights finite for few or easily separated rows. `columns`, of shape (n, n_columns), includes a
+    column of ones if there is to be an offset; `row_weights` are the weights of the rows.
     """
     counted = np.ones(len(labels)) if row_weights is None else row_weights
     sign = 2 * labels - 1

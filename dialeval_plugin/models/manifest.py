@@ -1,7 +1,7 @@
-"""What belongs to a model folder: a manifest of its files with their hashes; its terms; and writing it whole or not at all.
+"""Manifests of model folders (their files with hashes), licences, and writing of folders whole or not at all.
 
-A folder that holds less than its manifest names, or something else under one of the names, is no model. What lies there beside
-these files is nobody's business: it is neither copied nor uploaded.
+A folder is refused if a file of its manifest is missing or changed. Other files in it are ignored: they are neither copied nor
+uploaded.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from dialeval_plugin.core.resources import pretrained_path
 from dialeval_plugin.core.signature import EXPORTS, MANIFEST_FILE, PROVENANCE_FILE, file_hash, file_hashes
 
 COMMERCIAL = "DIALEVAL_COMMERCIAL"
-"""Environment variable: 1 for open weights alone, 0 for any and no word of it; `--commercial` sets it to 1."""
+"""Environment variable: 1 for open weights only, 0 for any without a warning; `--commercial` sets it to 1."""
 
 _OPEN = "-open"
-"""What the name of a model ends with that is made by the recipe of another, of data that allow commercial use."""
+"""Suffix of the name of a model trained by another model's recipe on data that allow commercial use."""
 
 CARD = "README.md"
-"""May be changed by its owner; it goes where the model goes and is in no manifest."""
+"""Model card; its owner may change it, so it is copied with the model but is in no manifest."""
 MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
-"""What a manifest may name."""
+"""Patterns of the files that a manifest may name."""
 RECORDED: Mapping[str, str] = {
     "assistant": "e39d2143465363bb9f25a0a1d0bcbac9397fb8413c77c6219331fea827767dc9",
     "assistant-open": "9002d5a9b2fce4933de5457cc24a05197a608a95b4ea36aff85d25aa2060191a",
@@ -46,7 +46,7 @@ RECORDED: Mapping[str, str] = {
     "language-model": "b5fdfb5f8259bcda4def8ebf0ef7bcca1ab99c053c699b69cd8fa15e02f5afb8",
     "slide": "6f097bb0588bb696cdd5d1fb462fc9172ec2883e7aa7c57d23b1c80ab05e5618",
 }
-"""SHA-256 of the manifest of each bundled model: what nobody changes who can only write in the model's folder."""
+"""SHA-256 of the manifest of each bundled model, which cannot be changed by writing into the model's folder."""
 _COPY_AGAIN = "Copy the folder again."
 
 logger = logging.getLogger(__name__)
@@ -58,19 +58,19 @@ class _Manifest(TypedDict):
 
 
 class _Settings(TypedDict):
-    """What a settings file says of the folder's files."""
+    """The fields of a settings file that concern the folder's files."""
 
     training: dict[str, Any]
     weights: dict[str, str]
 
 
 def write_manifest(folder: Path, coming: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Write down all files of a model folder, and those that are `coming`; `changing` is for one of them alone."""
+    """Write the manifest of all files in a model folder and of the `coming` ones; to change a single file see `changing`."""
     _write(folder, {**_unlisted(folder), **coming})
 
 
 def _unlisted(folder: Path) -> dict[str, str]:
-    """Hashes of the files that by their names may belong to a model."""
+    """Hashes of the files whose names a manifest may have."""
     return {name: hash for name, hash in file_hashes(folder).items() if _may_belong(name)}
 
 
@@ -79,13 +79,13 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def listed(folder: Path) -> dict[str, str] | None:
-    """Return the manifest of a model folder, hashes by names; None of a folder that was written before there were any."""
+    """Return the manifest of a model folder, hashes by names; None if the folder is older than manifests."""
     path = folder / MANIFEST_FILE
     if not path.exists():
         return None
     files = checked_model_file(path, _Manifest)["files"]
     for name in files:
-        # It may be a stranger's: what it names is copied and uploaded.
+        # The folder may be from a stranger, and the files that it names are copied and uploaded.
         if not _may_belong(name):
             raise ModelLoadError(f"{path}: names {name!r}, which is no file of a model. {_COPY_AGAIN}")
     return files
@@ -99,7 +99,7 @@ def _may_belong(name: str) -> bool:
 
 @contextlib.contextmanager
 def changing(folder: Path, name: str) -> Iterator[None]:
-    """Let a file that says something of a model be written anew; at every moment the folder is one that can be opened."""
+    """Let the block rewrite a file of a model folder; the folder can be opened at every moment."""
     others = listed(folder)
     if others is None:
         yield  # A run's folder, which has no manifest yet.
@@ -111,7 +111,7 @@ def changing(folder: Path, name: str) -> Iterator[None]:
 
 
 def check_files(settings: Path) -> None:
-    """Refuse a model folder, given by its settings file, that is not whole, or in which a file is not the one published."""
+    """Refuse a model folder, given by its settings file, with a missing or changed file."""
     folder = settings.parent
     if (files := listed(folder)) is None:
         raise ModelLoadError(f"{folder / MANIFEST_FILE}: there is no such file. {_COPY_AGAIN}")
@@ -122,7 +122,7 @@ def check_files(settings: Path) -> None:
 
 
 def check_file(path: Path, expected: str | None, remedy: str) -> None:
-    """Refuse a file that is not there, or that has another hash."""
+    """Refuse a missing file, or one with another hash."""
     if not path.is_file():
         raise ModelLoadError(f"{path}: there is no such file. {remedy}")
     if file_hash(path) != expected:
@@ -130,23 +130,23 @@ def check_file(path: Path, expected: str | None, remedy: str) -> None:
 
 
 def recorded(settings: Path) -> str | None:
-    """Return which manifest this release has recorded of the bundled model that has this settings file; None of others."""
+    """Return the recorded hash of a bundled model's manifest, given its settings file; None for other models."""
     own = file_hash(settings)
     names = (name for name in RECORDED if (listed(pretrained_path() / name) or {}).get(settings.name) == own)
     return next((RECORDED[name] for name in names), None)
 
 
 def of_model(folder: Path) -> list[str]:
-    """Names of the files that go where the model goes: those of its manifest, the manifest itself, and the card."""
+    """Return the names of the files that are copied with a model: those of its manifest, the manifest itself, and the card."""
     return [name for name in (*(listed(folder) or ()), MANIFEST_FILE, CARD) if (folder / name).is_file()]
 
 
 @contextlib.contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder that gets the name `folder` when the block ends; it is removed when that fails.
+    """Yield an empty folder that is renamed to `folder` when the block ends, or removed if it fails.
 
-    A whole model that has the name already stays, and is no error where it is the same: its command was killed at the very end.
-    The caller is the `sole_process` at `folder`: folders that killed processes left unfinished are removed first.
+    An existing model of that name is kept, and is no error if it is equal: its command was killed at the very end. The caller
+    is the `sole_process` at `folder`; unfinished folders of killed processes are removed first.
 
     Raises:
         InputError: something else is at `folder`.
@@ -172,7 +172,7 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two folders hold the same files, to the byte."""
+    """Whether two folders have the same files, to the byte."""
     files, expected = ({path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (one, other))
     return files == expected and not any(filecmp.cmpfiles(one, other, expected, shallow=False)[1:])
 
@@ -185,7 +185,7 @@ class Licence(NamedTuple):
 
 
 def licence_of(folder: Path) -> Licence | None:
-    """Return the licence of a model, ours or a copy of it; None where nothing of the kind is recorded, as for a stranger's."""
+    """Return the licence of a model of ours or a copy of it; None if none is recorded."""
     path = folder / PROVENANCE_FILE
     stated = read_json(path) if path.is_file() else None
     if not isinstance(stated, dict) or not isinstance(stated.get("commercial_use"), bool):
@@ -194,7 +194,7 @@ def licence_of(folder: Path) -> Licence | None:
 
 
 def is_commercial() -> bool | None:
-    """Whether open weights alone are wanted; None where the user has not said."""
+    """Whether only open weights may be used; None if the user has not decided."""
     value = os.environ.get(COMMERCIAL, "")
     if value not in ("", "0", "1"):
         raise InputError(f"{COMMERCIAL}={value!r}: is neither 1 nor 0. Set it to 1 for weights that allow commercial use.")
@@ -202,14 +202,14 @@ def is_commercial() -> bool | None:
 
 
 def chosen(name: str) -> str:
-    """Return the packaged model that is taken for `name`: the open one of its recipe where open weights alone are wanted."""
+    """Return the packaged model to use for `name`: the open one of its recipe if only open weights may be used."""
     return name + _OPEN if is_commercial() and (pretrained_path() / (name + _OPEN)).is_dir() else name
 
 
 def check_use(folder: Path) -> None:
-    """Refuse a model whose data forbid commercial use where open weights alone are wanted; where nothing is said, say so once.
+    """Refuse a model whose data forbid commercial use if only open weights may be used; warn once if the user has not decided.
 
-    Once a process, as a warning; models of which no licence is recorded are the user's own matter.
+    The warning appears once per process; models without a recorded licence are not checked.
     """
     licence, wanted = licence_of(folder), is_commercial()
     if licence is None or licence.is_open or wanted is False:

@@ -1,4 +1,4 @@
-"""Tensors of torch: on which device, of rows of token ids, and from and to safetensors."""
+"""Tensors of torch: choice of a device, padding of token ids, and safetensors."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .batching import CPU_TOKENS, padded
 from .lexical import FEATURES, lexical_features, token_rarity
 
 GPU_TOKENS = 65_536
-"""Tokens of one forward pass on a GPU, padding included, for a model without logits of a whole vocabulary."""
+"""Number of tokens per forward pass on a GPU, padding included, for a model without logits of a whole vocabulary."""
 
 
 def check_device(device: str | None) -> str | None:
-    """Return a torch device that this machine has as it was given; None leaves the choice to who opens a model."""
+    """Return a torch device unchanged if this machine has it; None is returned for a later choice."""
     if device is None:
         return None
     try:
-        # What a build of torch lacks shows when something is put there, and in more than one way.
+        # A device that this build of torch does not support fails on first use, with errors of several kinds.
         torch.zeros(1, device=torch.device(device)).cpu()
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
@@ -36,28 +36,28 @@ def check_device(device: str | None) -> str | None:
 
 
 def own_gpu() -> str | None:
-    """Return the GPU of this process: those of `accelerate launch` take them in turn. None where there is none."""
+    """Return the GPU of this process, None if there is none; processes of `accelerate launch` take the GPUs in turn."""
     if not torch.cuda.is_available():
         return None
     return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
 
 
 def choose_device(device: str | None) -> str:
-    """Return a torch device as it was given; by default `own_gpu`, if there is one."""
+    """Return a torch device unchanged; by default `own_gpu`, if there is one."""
     return check_device(device) or own_gpu() or "cpu"
 
 
 def tokens_at_once(device: torch.device, on_gpu: int = GPU_TOKENS) -> int:
-    """How many tokens one forward pass may have."""
+    """Return the largest number of tokens per forward pass."""
     return on_gpu if device.type == "cuda" else CPU_TOKENS
 
 
 def padded_tensors(rows: Sequence[Sequence[int]], pad: int | None, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return what `batching.padded` does, on a device."""
+    """Return `batching.padded` as tensors on a device."""
     ids, mask = map(torch.from_numpy, padded(rows, pad))
     if device.type != "cuda":
         return ids.to(device), mask.to(device)
-    # From pinned memory the copy goes on while the next batch is made.
+    # From pinned memory the copy runs while the next batch is made.
     return ids.pin_memory().to(device, non_blocking=True), mask.pin_memory().to(device, non_blocking=True)
 
 
@@ -71,7 +71,7 @@ def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def load_weights(module: nn.Module, path: Path) -> None:
-    """Give a module the weights of a safetensors file, all of them and no other."""
+    """Load the weights of a safetensors file, which must have exactly those of the module."""
     try:
         tensors = load_file(str(path))
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 
 def check_vocabulary(folder: Path, tokenizer: Sized, embedding: nn.Embedding) -> None:
-    """Refuse a tokenizer that has more tokens than the model has word vectors."""
+    """Refuse a tokenizer with more tokens than the model has word vectors."""
     rows = embedding.weight.shape[0]
     if len(tokenizer) > rows:
         raise ModelLoadError(
@@ -103,9 +103,9 @@ def check_vocabulary(folder: Path, tokenizer: Sized, embedding: nn.Embedding) ->
 
 
 class LexicalFeatures(nn.Module):
-    """`lexical_features` with the tables that they need, for a module that reads them.
+    """Tables for `lexical_features`, as a module.
 
-    The tables (`learn_rarity`, `learn_scale`) are learnt before the module's weights and stored with them.
+    The tables (`learn_rarity`, `learn_scale`) are fitted before the module's weights and stored with them.
     """
 
     rarity: Tensor
@@ -119,13 +119,13 @@ class LexicalFeatures(nn.Module):
         self.register_buffer("deviation", torch.ones(len(FEATURES)))
 
     def learn_rarity(self, responses: Iterable[Sequence[int]]) -> None:
-        """Learn how rare each token is from the token ids of many responses."""
+        """Fit the rarity of each token on the token ids of many responses."""
         self.rarity.copy_(torch.as_tensor(token_rarity(responses, len(self.rarity))))
 
     def learn_scale(self, features: Tensor) -> None:
-        """Learn mean and standard deviation of each feature from training pairs, of shape (n, len(FEATURES)).
+        """Fit mean and standard deviation of each feature on training pairs, of shape (n, len(FEATURES)).
 
-        A feature that is the same in all of them keeps its own scale: other pairs may well differ in it.
+        A feature that is constant in all of them keeps its scale, since it may vary in other pairs.
         """
         self.mean.copy_(features.mean(dim=0))
         deviation = features.std(dim=0, correction=0)
@@ -138,10 +138,10 @@ class LexicalFeatures(nn.Module):
         responses: Sequence[Sequence[int]],
         special: Collection[int],
     ) -> Tensor:
-        """Return `lexical_features` as a tensor, on the device of the weights."""
+        """Return `lexical_features` as a tensor on the device of the weights."""
         rarity = self.rarity.double().cpu().numpy()
         return torch.as_tensor(lexical_features(contexts, owners, responses, rarity, special)).to(self.mean)
 
     def standardised(self, features: Tensor) -> Tensor:
-        """Return features, of shape (..., len(FEATURES)), with the mean 0 and the deviation 1 that they have in training."""
+        """Return features, of shape (..., len(FEATURES)), scaled to mean 0 and deviation 1 in training."""
         return (features - self.mean) / self.deviation

@@ -1,4 +1,4 @@
-"""Token ids of texts, from transformers' tokenizers, or from the `tokenizer.json` of an exported model without transformers."""
+"""Token ids of texts, from transformers' tokenizers, or without transformers from the `tokenizer.json` of an exported model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 from dialeval_plugin.core.errors import ModelLoadError
 
 SPECIAL_TOKENS = ("cls_token_id", "bos_token_id", "sep_token_id", "eos_token_id", "pad_token_id")
-"""Ids that stand around texts, by transformers' names; None for one that a tokenizer lacks."""
+"""Special tokens by transformers' names; the id is None if a tokenizer does not have one."""
 _REMEMBERED_WORDS = 32_768
-"""Some 10 MB of English ones."""
+"""Size of the cache of words, some 10 MB of English ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonTokenizer:
-    """A tokenizer of the library tokenizers: transformers, which would import torch, is not needed for it."""
+    """A tokenizer of the library tokenizers, without transformers, which would import torch."""
 
     is_fast: ClassVar[bool] = True
     tokenizer: Any
@@ -29,7 +29,7 @@ class JsonTokenizer:
     eos_token_id: int | None
     pad_token_id: int | None
     ids_of_word: Callable[[str], list[int]] | None
-    """Of what stands between two spaces, where no token reaches over a space; None of a tokenizer of another kind."""
+    """Tokenises the text between two spaces; None if the tokenizer has tokens that cross spaces."""
 
     @classmethod
     def read(cls, path: Path, special_tokens: Mapping[str, int | None]) -> JsonTokenizer:
@@ -44,7 +44,7 @@ class JsonTokenizer:
 
     @classmethod
     def of(cls, tokenizer: Any) -> JsonTokenizer:
-        """Return a copy of a transformers tokenizer; one of these as it is."""
+        """Return a copy of a transformers tokenizer; a `JsonTokenizer` is returned unchanged."""
         from tokenizers import Tokenizer
 
         if isinstance(tokenizer, JsonTokenizer):
@@ -67,9 +67,9 @@ class JsonTokenizer:
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def whole_ids(self, texts: list[str], longest: int) -> list[tuple[list[int], bool]]:
-        """Tokenise texts with the special tokens that the tokenizer's own template puts around them, `longest` tokens at most.
+        """Tokenise texts with the special tokens of the tokenizer's template, at most `longest` tokens each.
 
-        The end of a longer one is cut, and the second of its pair says so.
+        The second value of a pair says whether the end of the text was truncated.
         """
         texts_ids = [(encoding.ids, False) for encoding in self.tokenizer.encode_batch_fast(texts)]
         long = [place for place, (ids, _) in enumerate(texts_ids) if len(ids) > longest]
@@ -82,9 +82,9 @@ class JsonTokenizer:
 
 
 def _remembered_words(tokenizer: Any) -> Callable[[str], list[int]] | None:
-    """Return what tokenises words and remembers the latest: ten times as fast as whole texts, since words come again.
+    """Cached tokenisation of words, ten times as fast as that of whole texts, since words recur.
 
-    None where a token may reach over a space, or depend on what stands before it.
+    None if a token may cross a space, or depend on the text before it.
     """
     kinds = [type(part).__name__ for part in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.model)]
     added = tokenizer.get_added_tokens_decoder().values()
@@ -100,7 +100,7 @@ def _remembered_words(tokenizer: Any) -> Callable[[str], list[int]] | None:
 
 
 def check_fast(where: Path | str, tokenizer: Any) -> None:
-    """Refuse a tokenizer that cannot read special tokens in a text as letters: one that is not fast."""
+    """Refuse a tokenizer that is not fast: it cannot read special tokens in a text as text."""
     if not getattr(tokenizer, "is_fast", False):
         raise ModelLoadError(
             f"{where}: only fast tokenizers (tokenizer.json) are supported. Convert it with transformers' AutoTokenizer."
@@ -108,7 +108,7 @@ def check_fast(where: Path | str, tokenizer: Any) -> None:
 
 
 def text_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    """Tokenise texts without special tokens; one that stands in a text is text, so no turn can forge the end of another."""
+    """Tokenise texts without special tokens; those in a text are read as text, so that no turn imitates another's end."""
     if not texts:
         return []
     if isinstance(tokenizer, JsonTokenizer):

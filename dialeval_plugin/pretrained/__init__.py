@@ -1,1 +1,1 @@
-"""Bundled trained models, each in a folder of its name: its card is README.md, see also docs/results.md."""
+"""Bundled trained models, each in a folder of its name, whose README.md is its card; see also docs/results.md."""

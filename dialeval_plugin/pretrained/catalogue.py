@@ -1,4 +1,4 @@
-"""What one does with a trained model, bundled or not: open its scorer, write it whole, check that it computes the same."""
+"""Operations on trained models, bundled or not: open their scorer, export them, and verify their scores."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dialeval_plugin.models.manifest import changing, of_model, recorded, unfini
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
 
 TOLERANCE = 1e-4
-"""How far a score may be from the golden one, of scores above 1 the relative difference."""
+"""Largest difference between a score and its golden score, relative for scores above 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What reads one kind of model folder.
+    """The code for one kind of model folder.
 
     Attributes:
-        method: name of the folder of `methods` that has the code.
-        default_model: its module, and the `DefaultModel` in it.
-        option: of the scorer's options the one that names the model.
-        trained: class of its module `model` that opens a folder and writes it whole; empty where the folder is a transformers
-            checkpoint. The module has a function `load_runtime` where other backends than torch can run it.
+        method: name of its folder in `methods`.
+        default_model: module, and the `DefaultModel` in it.
+        option: the scorer's option that names the model.
+        trained: class in the module `model` that opens a folder and writes it whole; empty if the folder is a transformers
+            checkpoint. The module has a function `load_runtime` if other backends than torch can run the model.
     """
 
     method: str
@@ -47,13 +47,13 @@ class Kind:
 
     @property
     def default(self) -> DefaultModel:
-        """The scorer, and which model it takes where none is named."""
+        """The scorer, and the model that it uses by default."""
         module, _, name = self.default_model.partition(":")
         default: DefaultModel = getattr(importlib.import_module(f"dialeval_plugin.methods.{self.method}.{module}"), name)
         return default
 
     def code(self) -> tuple[Any, Callable[[Path, RuntimeChoice], Any] | None]:
-        """Import the class and the function, where there are such; they need torch."""
+        """Import the class and the function, if they exist; they need torch."""
         if not self.trained:
             return None, None
         module = importlib.import_module(f"dialeval_plugin.methods.{self.method}.model")
@@ -72,11 +72,11 @@ KINDS = {
     # The folder of a method can be deleted.
     if importlib.util.find_spec(f"dialeval_plugin.methods.{kind.method}") is not None
 }
-"""By settings file."""
+"""Kinds by settings file."""
 
 
 class _Golden(TypedDict):
-    """What was computed where a model was packed: scores of `golden_items` by their ids."""
+    """Golden scores of `golden_items` by their ids, computed when a model was packed."""
 
     instruction_set: str
     torch: str
@@ -84,24 +84,24 @@ class _Golden(TypedDict):
 
 
 class Verification(NamedTuple):
-    """How far scores are from the golden ones."""
+    """Differences of scores from the golden ones."""
 
     n_scores: int
     largest_difference: float
     instruction_set: str
-    """Of this machine, as torch names it."""
+    """Instruction set of this machine, as torch names it."""
     golden_instruction_set: str
     record: str
-    """What the hashes of its files are compared with, in words."""
+    """Description of the record that the hashes of its files are compared with."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether no score is off by more than `TOLERANCE`."""
+        """Whether no score differs by more than `TOLERANCE`."""
         return self.largest_difference <= TOLERANCE
 
 
 def settings_file(folder: Path) -> str:
-    """Return the name of the settings file of a trained model's folder; InputError where it holds none."""
+    """Return the name of the settings file in a trained model's folder; raise InputError if there is none."""
     for name in KINDS:
         if (folder / name).is_file():
             return name
@@ -109,7 +109,7 @@ def settings_file(folder: Path) -> str:
 
 
 def open_scorer(name: str, **options: Any) -> Scorer:
-    """Make the scorer that reads the model `name`: a bundled one, a folder, or a model of the hub."""
+    """Return a scorer with the model `name`: a bundled one, a folder, or a hub model."""
     folder = resolve(name)
     kind = KINDS[settings_file(folder)]
     return load_scorer(kind.default.scorer, **{kind.option: str(folder)}, **options)
@@ -118,11 +118,11 @@ def open_scorer(name: str, **options: Any) -> Scorer:
 def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) -> None:
     """Write a model whole: a folder that sentence-transformers or transformers opens without this package.
 
-    With what runs it by `backends` in it, nobody who gets the folder has to make that. Only files of the model are copied.
+    The folder also gets exports for `backends`. Only files of the model are copied.
 
     Raises:
-        InputError: there is no such model, `output` is something else, or no backend but torch runs this kind of model.
-        MissingPrerequisite: a package that writes for a backend is not installed.
+        InputError: there is no such model, `output` is something else, or only torch runs this kind of model.
+        MissingPrerequisite: a package that writes exports for a backend is not installed.
     """
     from dialeval_plugin.models.runtimes.exporting import write_export
 
@@ -147,7 +147,7 @@ def export(name: str, output: Path, backends: Sequence[ExportedBackend] = ()) ->
 
 
 def pull(repository: str, output: Path, revision: str | None = None) -> None:
-    """Copy the files of a model of the Hub into a new folder; raises as `resolve`, `check_weights` and `unfinished`."""
+    """Copy the files of a hub model into a new folder; raises as `resolve`, `check_weights` and `unfinished`."""
     with sole_process(output), unfinished(output) as made:
         folder = resolve(repository, revision=revision)
         settings_file(folder)
@@ -156,7 +156,7 @@ def pull(repository: str, output: Path, revision: str | None = None) -> None:
 
 
 def _copy(folder: Path, target: Path, without: Sequence[str] = ()) -> None:
-    """Copy into the folder `target` what belongs to a model and is not there yet."""
+    """Copy the missing files of a model into the folder `target`."""
     for name in of_model(folder):
         if not (target / name).exists() and not any(map(PurePosixPath(name).match, without)):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def _copy(folder: Path, target: Path, without: Sequence[str] = ()) -> None:
 
 
 def golden_items(level: str) -> Sequence[Item]:
-    """Return the items that every model is verified on: test examples of the embedded corpus, or dialogues made of them."""
+    """Return the items on which every model is verified: test examples of the embedded corpus, or dialogues made of them."""
     examples = mini.read_examples("test")
     if level == "turn":
         return examples
@@ -181,12 +181,12 @@ def write_golden(folder: Path) -> None:
 
 
 def verify(name: str) -> Verification:
-    """Check a model's files against the hashes that they were published with, then its scores against the golden ones.
+    """Check a model's files against their published hashes, then its scores against the golden ones.
 
-    Those of a bundled model, and of a copy of one, are recorded in this package too: changing the folder is not enough.
+    The hashes of bundled models and their copies are also recorded in this package: changing the folder alone is not enough.
 
     Raises:
-        ModelLoadError: a file is damaged, or was changed; or the model came without golden scores.
+        ModelLoadError: a file is damaged or changed, or the model has no golden scores.
     """
     folder = resolve(name)
     settings = folder / settings_file(folder)

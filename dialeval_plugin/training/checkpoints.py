@@ -1,7 +1,7 @@
-"""Which checkpoints are whole: trainers write their files one by one, until a kill or a full disk.
+"""Complete and incomplete checkpoints: a kill or a full disk may stop a trainer between two files.
 
-A checkpoint counts once it has its seal, a list of its files with their hashes. The two newest are kept, and those that they
-name as the best so far.
+A complete checkpoint has a seal, a list of its files with their hashes. The two newest are kept, with the best ones so far that
+they name.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ STATE_FILE = "trainer_state.json"
 
 
 class Checkpoint(NamedTuple):
-    """A whole checkpoint."""
+    """A complete checkpoint."""
 
     folder: Path
     step: int
     best: str | None
-    """Name of the best epoch's checkpoint up to this one; None where the run keeps no best one."""
+    """Name of the best epoch's checkpoint so far; None if the run keeps no best one."""
     is_end: bool
 
 
 def seal(folder: Path) -> None:
-    """Say of a checkpoint that all its files are written."""
+    """Write the seal of a checkpoint whose files are all written."""
     write_text(folder / SEAL, to_json(_hashes(folder), indent=2) + "\n")
 
 
 def find_last(folder: Path) -> Checkpoint | None:
-    """Return the newest checkpoint that is whole, and whose best one is, too; `folder` need not be there."""
+    """Return the newest complete checkpoint whose best one is complete too; `folder` need not exist."""
     usable = _usable(folder)
     return usable[-1] if usable else None
 
 
 def remove_broken(folder: Path) -> None:
-    """Remove the checkpoints that no run can go on from."""
+    """Remove the checkpoints that cannot be resumed from."""
     needed = _with_best(_usable(folder))
     for path in _folders(folder):
         if path.name not in needed:
@@ -55,8 +55,8 @@ def remove_broken(folder: Path) -> None:
 
 
 def remove_old(folder: Path) -> None:
-    """Remove sealed checkpoints but the newest, `KEPT` of them, and those that they need."""
-    # Not read again to their end: they were whole a moment ago.
+    """Remove sealed checkpoints except the `KEPT` newest and those that they need."""
+    # The hashes are not checked again: they were right a moment ago.
     sealed = [_read(path) for path in _folders(folder) if (path / SEAL).exists()]
     needed = _with_best(sealed[-KEPT:])
     for checkpoint in sealed:
@@ -65,7 +65,7 @@ def remove_old(folder: Path) -> None:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """All checkpoints, by the step after which they were written."""
+    """All checkpoints, in order of their steps."""
     return sorted(folder.glob("checkpoint-*"), key=_step)
 
 
@@ -96,7 +96,7 @@ def _read(path: Path) -> Checkpoint:
 
 
 def _usable(folder: Path) -> list[Checkpoint]:
-    """Those that are whole, and whose best one is, too."""
+    """Complete checkpoints whose best ones are complete too."""
     whole = [_read(path) for path in _folders(folder) if _is_whole(path)]
     names = {None, *(checkpoint.folder.name for checkpoint in whole)}
     return [checkpoint for checkpoint in whole if checkpoint.best in names]
@@ -107,6 +107,6 @@ def _with_best(checkpoints: Sequence[Checkpoint]) -> set[str | None]:
 
 
 def _remove(path: Path) -> None:
-    # Without its seal it does not count, however far a kill lets the rest of it go.
+    # The seal is removed first, so that a kill during removal leaves no checkpoint that looks complete.
     (path / SEAL).unlink(missing_ok=True)
     shutil.rmtree(path)

@@ -1,11 +1,11 @@
-"""The figures of a training, in `history.json` of the model's folder.
+"""Figures of a training run, in `history.json` of the model's folder.
 
-The file is a JSON list with one object a report:
+The file is a JSON list with one object per report:
 
     {"stage": "joint", "epoch": 1.0, "step": 12, "figures": {"training_loss": 0.71, "loss": 0.63, "auroc": 87.98}}
 
 `epoch` counts passes over the data and may be null. Figures that begin with `training_` are means since the last report, the
-others are of validation data; null stands for NaN. No time is in it: two runs of one command give the same bytes.
+others are of validation data; null stands for NaN. There are no times, so that two runs of one command give equal bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HISTORY_FILE = "history.json"
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One report of a training."""
+    """One report of a training run."""
 
     stage: str
     epoch: float | None

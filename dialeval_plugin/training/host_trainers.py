@@ -1,4 +1,4 @@
-"""One stage of a training as a run of a host's trainer: each epoch is measured, kept and reported, and a killed run goes on."""
+"""Training stages run by a host's trainer, with validation, checkpoint and report every epoch, and resuming after a kill."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def fit(
     arguments: type[TrainingArguments] = TrainingArguments,
     **parts: Any,
 ) -> None:
-    """Train a stage of a run; where whole checkpoints of it are found it goes on from the last.
+    """Train a stage of a run, or resume it from its last complete checkpoint.
 
     Args:
-        run: gives seed, precision and processes, and takes the figures of each epoch into its history.
-        stage: its name.
+        run: gives seed, precision and processes, and records the figures of each epoch in its history.
+        stage: name of the stage.
         settings: arguments by the host's names; at least `num_train_epochs`, `learning_rate`, and `metric_for_best_model`, the
-            validation figure of the epoch that is kept, with `greater_is_better` unless it is a loss.
-        batch_size: examples a step of all processes together.
-        trainer: a class of the host's.
-        arguments: the class of its arguments.
-        **parts: what the trainer is made of: model, data, loss, callbacks, ...
+            validation figure that selects the epoch to keep, with `greater_is_better` unless it is a loss.
+        batch_size: examples per step over all processes.
+        trainer: trainer class of the host.
+        arguments: class of its arguments.
+        **parts: arguments of the trainer: model, data, loss, callbacks, ...
     """
     folder = run.checkpoint_dir / stage
     if run.is_main_process:
@@ -57,7 +57,7 @@ def fit(
         "eval_strategy": "epoch",
         "save_strategy": "epoch",
         "logging_strategy": "epoch",
-        # An early stop counts the epochs without gain, those before a kill too.
+        # Early stopping counts the epochs without gain, including those before a kill.
         "restore_callback_states_from_checkpoint": True,
         "load_best_model_at_end": True,
         "remove_unused_columns": False,
@@ -72,15 +72,15 @@ def fit(
         host.add_callback(_Bars(stage))
     host.add_callback(_Epochs(run, stage, None if last is None else last.best))
     if last is not None and last.is_end:
-        # An early end is none to the host: without this it would train on for one more epoch.
+        # The host does not recognise an early end: without this it would train for one more epoch.
         host.args.max_steps = last.step
     host.train(resume_from_checkpoint=None if last is None else str(last.folder))
-    # In bfloat16 the trainer leaves its autocast around the model's forward pass, which would go on in scoring.
+    # In bfloat16 the trainer leaves autocast around the model's forward pass, which would affect scoring.
     host.accelerator.unwrap_model(host.model, keep_fp32_wrapper=False)
 
 
 def _validate_on_all(host: Trainer) -> None:
-    """Validate on the last batch too: with several processes sentence-transformers drops it where it is not full."""
+    """Validate on the last batch too: with several processes sentence-transformers drops it if it is not full."""
     get_loader = host.get_eval_dataloader
 
     def get_whole_loader(*arguments: Any, **named: Any) -> Any:
@@ -94,7 +94,7 @@ def _validate_on_all(host: Trainer) -> None:
 
 
 class _Bars(TrainerCallback):  # type: ignore[misc] # the host is not typed
-    """Our bars of a stage and of each of its validations; the host's write dictionaries to stdout as well."""
+    """Our progress bars of a stage and its validations; the host's also print dictionaries to stdout."""
 
     def __init__(self, stage: str) -> None:
         self._stage = stage
@@ -119,9 +119,9 @@ class _Bars(TrainerCallback):  # type: ignore[misc] # the host is not typed
 
 
 class _Epochs(TrainerCallback):  # type: ignore[misc]
-    """Takes the figures of each epoch into the run's history, and seals the checkpoint that it ends with.
+    """Records the figures of each epoch in the run's history, seals the epoch's checkpoint, and removes the oldest ones.
 
-    Then the oldest are removed; the host's own limit would not know yet that the next one is whole.
+    The host's own limit would remove older ones before the next one is complete.
     """
 
     def __init__(self, run: TrainingRun, stage: str, best: str | None) -> None:
@@ -131,7 +131,8 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
         self._run.rewind(self._stage, state.global_step)
         if state.global_step:
             self._run.log_progress(f"{self._stage}: resuming from step {state.global_step} of {state.max_steps}")
-        # The host stores the path that it had then and drops one that is not there: relative to another folder, or moved since.
+        # The host stores the path at that time and drops it if it does not exist: if it was relative to another folder, or
+        # moved.
         if self._best is not None:
             state.best_model_checkpoint = str(Path(args.output_dir) / self._best)
 
@@ -143,7 +144,7 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
         self._run.report(self._stage, figures, step=state.global_step, epoch=state.epoch, n_epochs=args.num_train_epochs)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        # Every process has written its generator's state.
+        # Every process has written the state of its random generator.
         self._run.barrier()
         if self._run.is_main_process:
             folder = Path(args.output_dir)

@@ -1,6 +1,6 @@
-"""Optimizer steps for losses that no host's trainer has: they end in checkpoints, and a killed run goes on from the last one.
+"""Optimizer steps for losses that no host's trainer supports, with checkpoints and resuming after a kill.
 
-Checkpoints are safetensors; accelerate's own are pickles. No random state is kept: each step or epoch has a seed of its own.
+Checkpoints are safetensors (accelerate's are pickles). No random state is stored: each step or epoch has its own seed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _WEIGHTS_FILE, _OPTIMIZER_FILE = "model.safetensors", "optimizer.safetensors"
 
 
 class TrainingLoop:
-    """The steps of one stage, those of killed runs before it included.
+    """The steps of one stage, including those of killed runs before it.
 
     Args:
-        clip: longest gradient.
-        n_steps: of the whole stage, for the bar.
+        clip: largest norm of the gradient.
+        n_steps: number of steps in the whole stage, for the progress bar.
 
     Attributes:
-        n_steps: taken so far.
-        seconds: that each part between two checkpoints took.
+        n_steps: number of steps taken so far.
+        seconds: duration of each part between two checkpoints.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class TrainingLoop:
 
     @property
     def elapsed(self) -> float:
-        """Seconds of all parts and of the one that has begun."""
+        """Seconds of all parts, including the current one."""
         return sum(self.seconds) + time.monotonic() - self._begun
 
     def seed(self, number: int) -> None:
-        """Make what is drawn next depend on the run's seed and on the number of a step or epoch, from 1, alone."""
+        """Make the next random draws depend only on the run's seed and the number of a step or epoch, counted from 1."""
         torch.manual_seed(self._run.options.seed + _SEED_STEP * number)
 
     def step(self, loss: Tensor) -> None:
-        """Take a step down the gradient of a loss that is a finite number."""
+        """Take a gradient step for a loss, which must be finite."""
         self._check(loss.item(), self.n_steps + 1)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -78,7 +78,7 @@ class TrainingLoop:
     def keep(self, figures: Mapping[str, float], *, epoch: float, best: int | None = None) -> None:
         """End a part: add its figures to the run's history, and write a checkpoint.
 
-        `epoch` counts the passes over the data so far. The checkpoint of step `best`, which may be this one, is not removed.
+        `epoch` counts the passes over the data so far. The checkpoint of step `best`, which may be this one, is kept.
         """
         for figure in figures.values():
             self._check(figure, self.n_steps)
@@ -94,7 +94,7 @@ class TrainingLoop:
             for name, tensor in values.items()
         }
         save_weights(folder / _OPTIMIZER_FILE, moments)
-        # In the host's form, so that one rule says which checkpoints are whole.
+        # In the host's form, so that the same code recognises complete checkpoints.
         state = {
             "best_model_checkpoint": None if best is None else self._checkpoint(best).name,
             "stateful_callbacks": {"TrainerControl": {"args": {"should_training_stop": False}}},
@@ -106,7 +106,7 @@ class TrainingLoop:
         checkpoints.remove_old(self._folder)
 
     def load_weights(self, step: int) -> None:
-        """Give the model the weights of a checkpoint that is there."""
+        """Load the weights of an existing checkpoint into the model."""
         with torch.no_grad():
             for name, tensor in load_file(self._checkpoint(step) / _WEIGHTS_FILE).items():
                 self._weights[name].copy_(tensor)
@@ -148,17 +148,17 @@ def take_steps(
     max_seconds: float,
     warm_up: float,
 ) -> None:
-    """Take a stage's steps until all are taken or its time is over, one at least.
+    """Take a stage's steps until all are taken or its time is over, at least one.
 
-    The learning rate rises and falls with how much of the stage is over, of its steps or of its time.
+    The learning rate depends on the elapsed share of the stage's steps or of its time.
 
     Args:
-        loop: of the stage.
-        losses_of: returns for the number of a step, from 0, the losses to report; `loss` is minimised.
-        n_steps: of the whole stage.
+        loop: loop of the stage.
+        losses_of: returns the losses to report for the number of a step, from 0; `loss` is minimised.
+        n_steps: number of steps in the whole stage.
         steps_per_epoch: for the report.
         checkpoint_steps: steps between two reports of the mean losses, each with a checkpoint.
-        max_seconds: that the stage may take.
+        max_seconds: time limit of the stage.
         warm_up: share of the stage in which the rate rises; it falls linearly afterwards.
     """
 
@@ -167,7 +167,7 @@ def take_steps(
 
     def rate(_: int) -> float:
         part = share()
-        # A rate of 0 would learn nothing.
+        # With a rate of 0 a step would be wasted.
         return max(part / warm_up if part < warm_up else (1 - part) / (1 - warm_up), 1 / n_steps)
 
     schedule = LambdaLR(loop.optimizer, rate)
@@ -182,22 +182,22 @@ def take_steps(
             reported[f"training_{name}"].append(term.item())
         is_over = share() >= 1
         if is_over or loop.n_steps % checkpoint_steps == 0:
-            # Not every step has every term.
+            # Some steps do not have all terms.
             means = {name: sum(values) / len(values) for name, values in reported.items()}
             loop.keep(means, epoch=loop.n_steps / steps_per_epoch)
             reported.clear()
 
 
 def fit_in_main_process(run: TrainingRun, fit: Callable[[], object]) -> None:
-    """Take a loop's steps in the main process; others of `accelerate launch` wait, however long, for the stage's weights.
+    """Take a loop's steps in the main process; others of `accelerate launch` wait for the stage's weights without time limit.
 
-    In-batch negatives need the whole batch, so they do not share it, and the folder is that of one process to the byte.
+    In-batch negatives need the whole batch, so it is not split, and the result equals that of one process to the byte.
     """
     if run.n_processes == 1:
         fit()
         return
     run.log_progress(f"{run.n_processes} processes: this training takes its steps in the first one alone")
-    # The host's own barrier gives up after half an hour.
+    # The host's own barrier times out after half an hour.
     group = torch.distributed.new_group(timeout=datetime.timedelta(days=300), backend="gloo")
     if run.is_main_process:
         fit()

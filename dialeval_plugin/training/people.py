@@ -1,4 +1,4 @@
-"""What is fitted on people's responses and lies beside a trained model: percentiles of scores, and limits of what it knows."""
+"""Fits on people's responses, stored in a trained model's folder: percentiles of scores, and the scope of the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dialeval_plugin.core.signature import PERCENTILES_FILE, SCOPE_FILE
 from dialeval_plugin.models.manifest import changing
 
 N_ITEMS = 4000
-"""The standard error of a percentile is then below one."""
+"""Number of scored items, with which the standard error of a percentile is below one."""
 
 
 def write_percentiles(
@@ -32,26 +32,26 @@ def write_percentiles(
     n: int = N_ITEMS,
     seed: int = 0,
 ) -> PercentileTable:
-    """Score what people said and write where a score stands among theirs into the model's folder.
+    """Score people's responses and write a table of percentiles into the model's folder.
 
-    At level "turn" every visible turn from the second on is scored after those before it, or the examples are, at level
-    "dialogue" the dialogues. A file that is there keeps its tables of other columns, levels and settings: call this once for
+    At level "turn" every visible turn from the second on is scored given the turns before it (or the examples are scored), at
+    level "dialogue" the dialogues. An existing file keeps its tables of other columns, levels and settings: call this once for
     each.
 
     Args:
-        scorer: with the model and the options that the table is for.
-        folder: of the model.
-        dialogues: of people, or responses, which the model was not trained on.
-        sources: name and SHA-256 of each file that they are from.
-        n: at most so many are scored, a seeded sample.
-        seed: of the sample.
+        scorer: scorer with the model and the options of the table.
+        folder: folder of the model.
+        dialogues: people's dialogues or responses, which the model was not trained on.
+        sources: name and SHA-256 of each source file.
+        n: largest number of items to score, a seeded sample.
+        seed: seed of the sample.
 
     Returns:
         The table that was written.
 
     Raises:
-        InputError: none of them has a score.
-        ModelLoadError: the file that is there is damaged.
+        InputError: none of the items has a score.
+        ModelLoadError: the existing file is damaged.
     """
     scores = scorer.score(_sample(scorer, dialogues, n, random.Random(f"{seed} percentiles")))
     table = PercentileTable.of_scores(
@@ -75,7 +75,7 @@ def _sample(scorer: Scorer, items: Sequence[Dialogue] | Sequence[Example], n: in
 
 
 def sampled_responses(dialogues: Sequence[Dialogue], n: int, generator: random.Random) -> list[Example]:
-    """Return a sample of at most n visible turns, from the second of each dialogue on, with those before them, in order."""
+    """Return a sample of at most n visible turns, from the second of each dialogue on, with the turns before, in order."""
     visible = [tuple(turn for turn in dialogue.turns if not is_blank(turn.text)) for dialogue in dialogues]
     pairs = [(number, place) for number, turns in enumerate(visible) for place in range(1, len(turns))]
     return [
@@ -89,24 +89,24 @@ def _places(n_all: int, n: int, generator: random.Random) -> list[int]:
 
 
 BEYOND = 0.001
-"""Share of the items that each limit is to leave out, at most."""
+"""Largest share of the items that each limit may exclude."""
 LEAST: Mapping[str, float] = {"code": 0.3, "signs": 0.5, "english": -0.3, "markup": 1.0, "lines": 3.0}
-"""What no limit is narrower than, of `STATISTICS`: corpora that were cleaned say nothing of what people write."""
+"""Strictest limits allowed, by name in `STATISTICS`: cleaned corpora say little about how people write."""
 
 
 def write_scope(
     folder: Path, items: Sequence[Example], sources: Mapping[str, str], *, leave_out: Collection[str] = ()
 ) -> Scope:
-    """Fit the limits of what a model knows and write them into its folder.
+    """Fit the limits of a model's scope and write them into its folder.
 
     Args:
-        folder: of the model.
-        items: responses like those that it was trained on, with their contexts, of no set that figures are reported on.
-        sources: name and SHA-256 of each file that they are from.
+        folder: folder of the model.
+        items: responses like those in training, with their contexts, from no set on which figures are reported.
+        sources: name and SHA-256 of each source file.
         leave_out: statistics without a limit.
 
     Returns:
-        What was written.
+        The scope that was written.
 
     Raises:
         InputError: there are no items.
@@ -115,7 +115,7 @@ def write_scope(
         raise InputError("scope: there are no responses to fit limits on. Give some.")
     texts = [(visible_texts(item.context)[::-1], item.response.text) for item in items]
     responses = _limits([(text, before) for before, text in texts], leave_out)
-    # The last turn is read whole, however long it is.
+    # The last turn is read whole, whatever its length.
     last_turns = _limits([(before[0], before[1:]) for before, _ in texts if before], {*leave_out, "words"})
     scope = Scope(responses, last_turns, len(items), dict(sorted(sources.items())))
     with changing(folder, SCOPE_FILE):

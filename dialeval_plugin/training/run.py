@@ -1,4 +1,4 @@
-"""The life of one training: open or resume, stages, history, publish. A killed run goes on and ends with the same files.
+"""The life of a training run: open or resume, stages, history, publish. A killed run resumes and ends with the same files.
 
     with TrainingRun.open(output, SLM_FOLDER, options, progress=progress) as run:
         data = prepare(...)
@@ -8,9 +8,9 @@
             run.stage(stage.kind, model, lambda: fit_stage(model, stage, run))
         return run.publish(trained.save, {"counts": ...})
 
-Under `accelerate launch` every process runs the same lines: the main one writes and speaks, the others wait for it. A recipe's
-batch is that of all processes together, so that their number changes neither steps nor learning rate. Weights still differ a
-little: in the order of sums, in dropout, and where a loss takes the other rows of a process' own batch for negatives.
+Under `accelerate launch` every process runs the same lines: the main one writes and prints, the others wait for it. A recipe's
+batch is that of all processes together, so that their number changes neither steps nor learning rate. Weights still differ
+slightly: by the order of sums, by dropout, and in losses that use the rows of a process' own batch as negatives.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ R = TypeVar("R", bound=Any)
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
 
 CHECKPOINTS = ".training"
-"""Folder in the model's in which a run keeps what it has finished."""
+"""Folder in the model's folder for the results of finished parts of a run."""
 
 _IDENTITY_FILE = "run.json"
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
@@ -66,12 +66,12 @@ _ERROR_NUMBER = re.compile(r"\(os error (\d+)\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions:
-    """What a training depends on, apart from its data; a method adds its own.
+    """Options of a training, in addition to its data; methods add their own.
 
     Attributes:
-        validation_fraction: share of the dialogues that is set aside where no validation data are given.
-        seed: of the split, the initial weights, the order and every draw.
-        precision: of the forward passes of training; "auto" takes bfloat16, in about half the time, where the GPU or the
+        validation_fraction: share of the dialogues that is set aside if no validation data are given.
+        seed: seed of the split, the initial weights, the order and every draw.
+        precision: precision of the forward passes of training; "auto" is bfloat16, which halves the time, if the GPU or the
             processor has instructions for it. Figures are measured in float32.
     """
 
@@ -80,36 +80,36 @@ class TrainingOptions:
     precision: Precision = "auto"
 
     def resolved(self) -> Self:
-        """Return the checked options with what "auto" means here: a run keeps the precision of the machine that began it."""
+        """Return the checked options with "auto" resolved: a resumed run keeps the precision of the machine that began it."""
         check_fields(self, "training")
         return replace(self, precision=_fast_precision() if self.precision == "auto" else self.precision)
 
 
 class TrainingResult(NamedTuple):
-    """Where a trained model is and how it came about."""
+    """Folder of a trained model, and the record of its training."""
 
     folder: Path
     record: dict[str, Any]
-    """What its settings file has as `training`: options, counts, figures."""
+    """Field `training` of the settings file: options, counts, figures."""
     history: list[HistoryRow]
 
 
 class TrainingRun:
-    """One training into one folder; see `open`.
+    """One training run into one folder; see `open`.
 
     Attributes:
-        options: with what "auto" means here.
-        checkpoint_dir: folder of what is finished; gone when the run has ended.
-        device: of this process.
-        progress: whether this process shows bars and lines.
-        history: the rows so far.
+        options: with "auto" resolved.
+        checkpoint_dir: folder of finished parts; removed when the run ends.
+        device: device of this process.
+        progress: whether this process prints bars and lines.
+        history: rows so far.
     """
 
     def __init__(self, output: Path, options: TrainingOptions, *, progress: bool) -> None:
         self.output = output
         self.options = options.resolved()
         self.checkpoint_dir = output / CHECKPOINTS
-        # Without being told, accelerate sees no processes where there are no GPUs.
+        # By default accelerate does not recognise processes on machines without GPUs.
         self._state = PartialState(cpu=not torch.cuda.is_available())
         self.device = str(self._state.device)
         self.is_main_process: bool = self._state.is_main_process
@@ -123,13 +123,13 @@ class TrainingRun:
     def open(
         cls, output: Path, folder: ModelFolder, options: TrainingOptions, *, progress: bool = False
     ) -> Iterator[TrainingRun]:
-        """Yield a run that has its folder to itself; its checkpoints are gone when the block ends well.
+        """Yield a run with exclusive use of its folder; its checkpoints are removed when the block succeeds.
 
         Raises:
-            InputError: `output` holds a trained model, another process is at work in it, or it cannot be written.
+            InputError: `output` holds a trained model, another process is using it, or it cannot be written.
         """
-        # oneDNN keeps what it has compiled for a thousand shapes, over a gigabyte in bfloat16, and a step seldom has the shapes
-        # of one long ago: with so many it is as fast. It reads this once, before its first product.
+        # oneDNN caches compiled code for a thousand shapes, over a gigabyte in bfloat16, although a shape seldom recurs after
+        # a long time: this limit is as fast. It is read once, before the first product.
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         run = cls(output, options, progress=progress)
         is_new = not output.exists()
@@ -148,12 +148,12 @@ class TrainingRun:
                     shutil.rmtree(run.checkpoint_dir, ignore_errors=True)
         finally:
             if is_new and run.is_main_process:
-                # Nothing was written: the data did not suffice, or an option was wrong.
+                # Nothing was written: there were too few data, or an option was wrong.
                 with contextlib.suppress(OSError):
                     output.rmdir()
 
     def start(self, **identity: Any) -> None:
-        """Go on from the checkpoints that are there, or begin anew; then draw from the run's seed.
+        """Resume from existing checkpoints, or begin; then set the run's seed.
 
         Raises:
             InputError: there are checkpoints of a run with other options or another `identity`.
@@ -168,29 +168,29 @@ class TrainingRun:
         set_seed(self.options.seed)
 
     def stage(self, name: str, model: nn.Module, fit: Callable[[], object]) -> None:
-        """Train one stage, or load it where it is finished; the model is in evaluation mode afterwards."""
+        """Train one stage, or load it if it is finished; the model is in evaluation mode afterwards."""
         finished = self.stage_weights(name)
         if not finished.exists():
-            # Each stage starts from the same random state whether or not the stages before it ran in this process.
+            # Each stage starts from the same random state, whether or not earlier stages ran in this process.
             set_seed(self.options.seed)
             model.train()
             fit()
             self.barrier()
             if self.is_main_process:
-                # Each in memory of its own: tied weights lie in one place, and so do those of a recurrent layer on a GPU.
+                # Copied separately, because tied weights share memory, as do those of a recurrent layer on a GPU.
                 save_weights(finished, {name: tensor.to("cpu", copy=True) for name, tensor in model.state_dict().items()})
                 shutil.rmtree(self.checkpoint_dir / name, ignore_errors=True)
             self.barrier()
-        # Read back even what was just written: a resumed run starts the next stage from the same bytes.
+        # The weights just written are read back: a resumed run starts the next stage from the same bytes.
         load_weights(model, finished)
         model.eval()
 
     def stage_weights(self, name: str) -> Path:
-        """The file of the weights that a finished stage ended with."""
+        """Return the file of a finished stage's weights."""
         return self.checkpoint_dir / f"{name}.safetensors"
 
     def compute_once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return a JSON value that is made once: a resumed run, and every process, goes on with the same one."""
+        """Return a JSON value that is computed once: resumed runs and all processes use the same value."""
         path = self.checkpoint_dir / f"{name}.json"
         if not path.exists():
             value = make()
@@ -201,13 +201,13 @@ class TrainingRun:
         return read_json(path)
 
     def rewind(self, stage: str, step: int) -> None:
-        """Drop the rows of a stage after a step: it goes on from a checkpoint that is older than they are."""
+        """Drop the rows of a stage after a step, when it resumes from an older checkpoint."""
         self.history = [row for row in self.history if row.stage != stage or row.step <= step]
 
     def report(
         self, stage: str, figures: Mapping[str, float], *, step: int, epoch: float | None = None, n_epochs: float | None = None
     ) -> None:
-        """Add a row to the history, see `history`, and say it in a line."""
+        """Add a row to the history, see `history`, and print it."""
         if not self.is_main_process:
             return
         row = HistoryRow(stage, epoch, step, {name: float(value) for name, value in figures.items()})
@@ -221,14 +221,14 @@ class TrainingRun:
         )
 
     def log_progress(self, line: str) -> None:
-        """Print a line between the progress bars, or log it where there are none."""
+        """Print a line between the progress bars, or log it if there are none."""
         if self.progress:
             say(line)
         elif self.is_main_process:
             logger.info(line)
 
     def barrier(self) -> None:
-        """Wait for the other processes to come as far."""
+        """Wait until all processes reach this call."""
         self._state.wait_for_everyone()
 
     def publish(
@@ -239,10 +239,10 @@ class TrainingRun:
         learnt: Sequence[tuple[Sequence[str], str]] = (),
         without_limit: Collection[str] = (),
     ) -> TrainingResult:
-        """Write the model's folder, its settings file last; it has the `training` record with the options.
+        """Write the model's folder, the settings file last; its field `training` is the record with the options.
 
-        Beside it stands what the model knows, see `write_scope`: limits of a sample of the responses that it has `learnt`, each
-        behind its context, and none for the statistics `without_limit`.
+        The folder also gets the model's scope, see `write_scope`: limits fitted on a sample of the `learnt` responses, each
+        after its context, without those for the statistics `without_limit`.
         """
         record = {"options": asdict(self.options), **training, "leak_rule": LEAK_RULE, "version": __version__}
         if self.is_main_process:
@@ -261,7 +261,7 @@ class TrainingRun:
         if path.exists():
             stored = read_json(path)
             if differing := [name for name, value in identity.items() if stored.get(name) != value]:
-                # Something was learnt: a finished stage, weights of a loop of ours, or a host's checkpoint.
+                # Something was learnt: a finished stage, weights of one of our loops, or a host's checkpoint.
                 if any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL)):
                     raise InputError(
                         f"{self.checkpoint_dir}: holds an unfinished run with other {' and '.join(differing)}. "
@@ -274,7 +274,7 @@ class TrainingRun:
 
 
 def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[str] = (), **numbers: float | None) -> R:
-    """Return a recipe by name with the numbers that are given: positive, or 0 where they `may_be_zero`; None leaves its own."""
+    """Return a recipe with the given numbers, positive or 0 if they `may_be_zero`; None keeps the recipe's number."""
     check_choice("training", "recipe", name, recipes)
     changes = {field: number for field, number in numbers.items() if number is not None}
     for field, number in changes.items():
@@ -287,20 +287,20 @@ def choose_recipe(recipes: Mapping[str, R], name: str, *, may_be_zero: Sequence[
 
 
 def check_at_least(lowest: int, **numbers: int) -> None:
-    """Refuse a number that is lower, by its name."""
+    """Refuse numbers below `lowest`, by name."""
     for name, number in numbers.items():
         if number < lowest:
             raise InputError(f"{name}: expected at least {lowest}, got {number}.")
 
 
 def adamw(*parts: tuple[nn.Module, float]) -> torch.optim.AdamW:
-    """Optimise the weights of each part that want a gradient at a learning rate of its own."""
+    """Return an optimizer with a learning rate for the trainable weights of each part."""
     groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad], "lr": rate} for part, rate in parts]
     return torch.optim.AdamW(groups, weight_decay=0.01, fused=True)
 
 
 def seconds_of(max_minutes: float | None) -> float:
-    """How many seconds a training may take; infinitely many without a limit."""
+    """Return the time limit of a training in seconds; infinity if there is none."""
     if max_minutes is not None and max_minutes <= 0:
         raise InputError(f"max_minutes: expected more than 0, got {max_minutes}.")
     return math.inf if max_minutes is None else 60 * max_minutes
@@ -309,14 +309,14 @@ def seconds_of(max_minutes: float | None) -> float:
 def _fast_precision() -> Precision:
     if torch.cuda.is_available():
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
-    # Without the instructions bfloat16 is emulated, and slower than float32.
+    # Without these instructions bfloat16 is emulated, and slower than float32.
     probe = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
     has_instructions = torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX512_BF16", "AMX") and probe and probe()
     return "bfloat16" if has_instructions else "float32"
 
 
 def data_hash(*parts: Iterable[object]) -> str:
-    """Identity of a run's data, for `TrainingRun.start`, from objects that are told apart by their `repr`."""
+    """Return an identity of a run's data, for `TrainingRun.start`, from objects that differ by their `repr`."""
     digest = hashlib.sha256()
     for part in parts:
         for row in part:
@@ -327,7 +327,7 @@ def data_hash(*parts: Iterable[object]) -> str:
 
 @contextlib.contextmanager
 def _clear_disk_errors(output: Path) -> Iterator[None]:
-    """Say in one line that the disk is full. The hosts' writers have errors of their own, of which none is an OSError."""
+    """Report a full disk in one line. The hosts' writers raise their own errors, none of which is an OSError."""
     try:
         yield
     except Exception as error:
@@ -340,10 +340,10 @@ def _clear_disk_errors(output: Path) -> Iterator[None]:
 
 
 def _disk_error(error: Exception) -> str | None:
-    """What is wrong with the disk, or None for any other error."""
+    """Description of a disk error; None for any other error."""
     if isinstance(error, OSError):
         return error.strerror if error.errno in _DISK_ERRORS else None
-    # safetensors and tokenizers name the number; PyTorch's writer only sees that the file is shorter than it should be.
+    # safetensors and tokenizers give the error number; PyTorch's writer only reports a file that is too short.
     if (number := _ERROR_NUMBER.search(str(error))) and int(number[1]) in _DISK_ERRORS:
         return os.strerror(int(number[1]))
     return "a file was cut short" if "inline_container.cc" in str(error) else None

@@ -1,7 +1,8 @@
-"""Runtimes without torch: graphs of an encoder and of a head's functions that onnxruntime or OpenVINO run.
+"""Runtimes without torch: onnxruntime and OpenVINO on graphs of an encoder and of a head's functions.
 
-An export is a folder with a graph for the encoder and one for each function of the head, the tokenizer, and last of all
-`EXPORT_FILE`, which says whose weights they compute with. It lies in the model's folder, in `EXPORTS`, or in the user's cache.
+An export is a folder with a graph for the encoder and one for each function of the head, the tokenizer, and `EXPORT_FILE`,
+written last, which identifies the exported weights. It is in the folder `EXPORTS` of the model's folder, or in the user's
+cache.
 """
 
 from __future__ import annotations
@@ -36,26 +37,26 @@ EXPORTS_VARIABLE = "DIALEVAL_EXPORTS"
 FORMAT_VERSION = 2
 TOKENIZER_FILE = "tokenizer.json"
 ENCODER = "encoder"
-"""Name of the graph that takes token ids and their mask."""
+"""Name of the graph whose inputs are token ids and their mask."""
 
 GRAPH_SUFFIXES: Mapping[ExportedBackend, str] = MappingProxyType({"onnx": ".onnx", "openvino": ".xml", "openvino-int8": ".xml"})
 _SHARED_FROM = 65_536
-"""Numbers in a weight that onnxruntime makes no copy of. What optimises a graph does not see them, and need not: such a
-weight is only multiplied with, or looked up in."""
+"""Lowest size of a weight that onnxruntime does not copy. Graph optimisation does not see such weights, and need not: they are
+only multiplied with, or looked up in."""
 
 Graph: TypeAlias = Callable[[Sequence[np.ndarray]], tuple[VectorArray, ...]]
 
 
 class Export(TypedDict):
-    """What `EXPORT_FILE` says.
+    """Contents of `EXPORT_FILE`.
 
     Attributes:
         weights: `content_hash` of the model's folder.
         files: SHA-256 of each other file of the export.
-        functions: of the head, each a graph.
+        functions: functions of the head, each with a graph.
         longest: see `Runtime`.
         special_tokens: see `tokenisation.SPECIAL_TOKENS`.
-        calibration: how int8 was calibrated; empty otherwise.
+        calibration: record of the calibration of int8; empty otherwise.
         made_with: versions of the packages.
     """
 
@@ -71,16 +72,16 @@ class Export(TypedDict):
 
 
 class HeadFile(NamedTuple):
-    """Where the head's tensors are."""
+    """Location and kind of a head's tensors."""
 
     folder: Path
     name: str
     kind: str
-    """Which of the heads that graphs come with the package of; see `open_packaged`."""
+    """Kind of the head among those with packaged graphs; see `open_packaged`."""
 
 
 def require(backend: Backend, *packages: str) -> None:
-    """Refuse a backend whose packages are not installed, by default those that run it."""
+    """Refuse a backend if packages are not installed, by default those that run it."""
     for package in packages or (PACKAGES[backend],):
         if importlib.util.find_spec(package) is None:
             extra = "torch" if package == "torch" else backend.partition("-")[0]
@@ -88,21 +89,21 @@ def require(backend: Backend, *packages: str) -> None:
 
 
 def check_choice(backend: ExportedBackend, dtype: Precision) -> None:
-    """Refuse a backend that is not installed, and numbers that it would not compute in or silently take for others."""
+    """Refuse a backend that is not installed, and a precision that it would silently replace by another."""
     require(backend)
     if dtype != "float32" and (backend == "onnx" or dtype == "float16"):
         raise InputError(f"dtype={dtype!r}: backend={backend!r} does not compute in it. Leave one of them out.")
     if dtype == "bfloat16":
         openvino = import_openvino()
-        # Without the instructions it would take them for numbers of 32 bits.
+        # Without these instructions it would silently use 32 bits.
         if "BF16" not in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
             raise InputError("dtype='bfloat16': this processor has no such instructions. Leave it out.")
 
 
 def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
-    """Return the export of a model: that in its folder, else that in the user's cache; None where there is neither.
+    """Return the export of a model in its folder, else in the user's cache; None if there is none.
 
-    What an earlier release left in the cache counts as none; one in the folder that was made of other weights is an error.
+    A cached export of an earlier release is ignored; one in the folder made from other weights is an error.
     """
     own = folder / EXPORTS / backend
     if (own / EXPORT_FILE).is_file():
@@ -117,15 +118,15 @@ def find_export(folder: Path, backend: ExportedBackend) -> Path | None:
 
 
 def is_current(folder: Path) -> bool:
-    """Whether there is an export of this release."""
+    """Whether a folder has an export of this release."""
     path = folder / EXPORT_FILE
     return path.is_file() and checked_model_file(path, dict[str, Any]).get("format_version") == FORMAT_VERSION
 
 
 def cached_export(folder: Path, backend: ExportedBackend) -> Path:
-    """Where the export of a model that has none in its folder is, or will be; of other weights it is another place.
+    """Return the cache folder of a model's export, which depends on its weights.
 
-    That is below the folder that the environment variable `EXPORTS_VARIABLE` names, by default in the user's cache.
+    It is in the folder that the environment variable `EXPORTS_VARIABLE` names, by default in the user's cache.
     """
     named, base = os.environ.get(EXPORTS_VARIABLE), base_of(folder)
     weights = "-".join(content_hash(part) for part in (folder, base) if part is not None)
@@ -143,12 +144,12 @@ class ExportedRuntime:
     """An encoder and a head as graphs.
 
     Args:
-        graphs: the encoder's, `ENCODER`, and those of the head's functions by their names.
-        tokenizer: of the encoder.
+        graphs: the encoder's graph, `ENCODER`, and those of the head's functions, by name.
+        tokenizer: tokenizer of the encoder.
         longest: see `Runtime`.
-        head: where `table` finds tensors; None for a bare encoder.
-        backend: what runs the graphs.
-        dtype: in which OpenVINO multiplies.
+        head: file in which `table` looks up tensors; None for a bare encoder.
+        backend: backend of the graphs.
+        dtype: precision of OpenVINO's multiplications.
     """
 
     def __init__(
@@ -199,7 +200,7 @@ class ExportedRuntime:
         return array
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """See `Runtime`; the answers of int8 depend on the processor's instructions."""
+        """See `Runtime`; the results of int8 depend on the processor's instructions."""
         fields: dict[str, SignatureValue] = {"backend": self._backend}
         if self._backend == "openvino-int8":
             fields["instructions"] = instructions()
@@ -207,7 +208,7 @@ class ExportedRuntime:
 
 
 def instructions() -> str:
-    """Return which of this processor's instructions multiply numbers of 8 bits, or its architecture."""
+    """Return the name of the processor's instructions for 8-bit multiplication, or its architecture."""
     try:
         flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
@@ -217,7 +218,7 @@ def instructions() -> str:
 
 
 def n_threads() -> int:
-    """How many threads a graph may use, as torch and numpy take it from OMP_NUM_THREADS; 0 for all."""
+    """Return the number of threads for a graph from OMP_NUM_THREADS, as torch and numpy do; 0 for all."""
     value = os.environ.get("OMP_NUM_THREADS", "")
     return int(value) if value.isdigit() else 0
 
@@ -225,7 +226,7 @@ def n_threads() -> int:
 def open_graph(
     path: Path, backend: ExportedBackend, dtype: Precision, weights: Mapping[str, np.ndarray] = MappingProxyType({})
 ) -> Graph:
-    """Open a graph of an export, or one without weights, which it is given by their names in it."""
+    """Open a graph of an export, or a graph without weights, whose `weights` are then given by name."""
     try:
         return _onnx_graph(path, weights) if backend == "onnx" else _openvino_graph(path, weights, dtype)
     except Exception as error:  # both libraries raise errors of many kinds for a damaged file
@@ -239,7 +240,7 @@ def _onnx_graph(path: Path, weights: Mapping[str, np.ndarray]) -> Graph:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = n_threads()
-    # Batches of many shapes would each keep memory of their own.
+    # With batches of many shapes, each shape would keep its own memory.
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(weight) for name, weight in weights.items()}
@@ -247,8 +248,7 @@ def _onnx_graph(path: Path, weights: Mapping[str, np.ndarray]) -> Graph:
     if values:
         small = [name for name in values if name not in shared]
         options.add_external_initializers(small, [values[name] for name in small])
-        # Large ones are read where they lie, and have to stay there as long as the session does. Neither are they copied in the
-        # order in which they are multiplied with.
+        # Large weights are read in place, so they must stay in memory as long as the session. Prepacking would copy them.
         options.add_session_config_entry("session.disable_prepacking", "1")
         for name, value in shared.items():
             options.add_initializer(name, value)
@@ -262,7 +262,7 @@ def _onnx_graph(path: Path, weights: Mapping[str, np.ndarray]) -> Graph:
 
 
 def import_openvino() -> Any:
-    """Import OpenVINO without its telemetry, which would send events of what is converted, unasked, and leave files at home."""
+    """Import OpenVINO with its telemetry disabled, which would send conversion events and write files into the home folder."""
     with contextlib.suppress(ImportError):
         from openvino_telemetry.utils import opt_in_checker, sender
 
@@ -276,19 +276,19 @@ def import_openvino() -> Any:
 def _openvino_graph(path: Path, weights: Mapping[str, np.ndarray], dtype: Precision) -> Graph:
     openvino = import_openvino()
     settings: dict[str, Any] = {
-        # On processors that have them, the default is numbers of 16 bits.
+        # On processors that support it, the default is 16 bits.
         "INFERENCE_PRECISION_HINT": "f32" if dtype == "float32" else "bf16",
-        # What is compiled for a shape is kept for as many shapes. By default for thousands, a megabyte each; a batch seldom has
-        # the shape of one long ago, and with these the same work takes 3 % longer.
+        # Number of shapes whose compiled code is kept. The default, thousands at a megabyte each, is wasteful: batches seldom
+        # repeat a shape after a long time, and this limit costs 3 % of the time.
         "CPU_RUNTIME_CACHE_CAPACITY": 64,
-        # By default each process binds its threads to the first processors: two shards would share one, the others idle.
+        # By default each process binds its threads to the first processors, which two shards would share while others are idle.
         "ENABLE_CPU_PINNING": False,
     }
     if threads := n_threads():
         settings["INFERENCE_NUM_THREADS"] = threads
     core = openvino.Core()
     model = core.read_model(str(path))
-    # Its constants are the arrays themselves, which have to stay where they are.
+    # The constants share the arrays' memory, so the arrays must stay in memory.
     for parameter in model.get_parameters():
         if (weight := weights.get(parameter.output(0).get_any_name())) is not None:
             parameter.output(0).replace(openvino.op.Constant(weight, shared_memory=True).output(0))

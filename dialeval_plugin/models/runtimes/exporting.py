@@ -1,4 +1,4 @@
-"""Writing the graphs that `ExportedRuntime` runs."""
+"""Export of the graphs that `ExportedRuntime` runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .torch_runtime import Head, TorchRuntime
 logger = logging.getLogger(__name__)
 
 CALIBRATION_TOKENS = 128
-"""Of the longest text that int8 is calibrated with."""
+"""Length of the longest text in the calibration of int8."""
 
 _NEEDED: dict[ExportedBackend, tuple[str, ...]] = {
     "onnx": ("onnx", "onnxruntime"),
@@ -43,14 +43,14 @@ _NEEDED: dict[ExportedBackend, tuple[str, ...]] = {
 def write_export(
     runtime: TorchRuntime, model: Path, target: Path, backend: ExportedBackend, calibration: Sequence[Sequence[str]]
 ) -> None:
-    """Write the export of an opened model; where another process is at that, it is waited for, and its export stays.
+    """Write the export of an opened model; if another process is writing it, wait and keep that process's export.
 
     Args:
-        runtime: what opened the model.
+        runtime: the opened model.
         model: its folder.
-        target: folder that is made.
-        backend: what the graphs are for.
-        calibration: texts, each a sequence of turns, in which int8 sees how large numbers get.
+        target: folder to write.
+        backend: backend of the graphs.
+        calibration: texts, each a sequence of turns, that determine the ranges of int8.
 
     Raises:
         InputError: `target` cannot be written.
@@ -77,7 +77,7 @@ def _export(
         _write(graph, made / exported.ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
         for name, widths in functions.items():
             graph = Traced(HeadFunction(runtime.head, name), (torch.float32,) * len(widths), widths)
-            # Heads are small: numbers of 32 bits cost nothing there.
+            # Heads are small, so 32 bits cost little there.
             _write(graph, made / name, "openvino" if backend == "openvino-int8" else backend, [])
     runtime.tokenizer.tokenizer.save(str(made / exported.TOKENIZER_FILE))
     export = exported.Export(
@@ -95,14 +95,14 @@ def _export(
 
 
 class Traced:
-    """A module with what its inputs are: rows of numbers of a width, 0 for any."""
+    """A module with the widths of its inputs, which are rows of numbers; 0 stands for any width."""
 
     def __init__(self, module: nn.Module, dtypes: Sequence[torch.dtype], widths: Sequence[int]) -> None:
         self.module, self.dtypes, self.widths = module.eval(), dtypes, widths
         self.names = [f"input_{place}" for place in range(len(widths))]
 
     def examples(self) -> tuple[Tensor, ...]:
-        """Inputs of two rows, to trace the module with."""
+        """Return inputs of two rows for tracing the module."""
         return tuple(torch.ones(2, width or 3, dtype=dtype) for dtype, width in zip(self.dtypes, self.widths, strict=True))
 
     def export(self, path: str | BytesIO, **options: Any) -> None:
@@ -139,7 +139,7 @@ class HeadFunction(nn.Module):
 
 
 def _write(graph: Traced, path: Path, backend: ExportedBackend, calibration: Sequence[Any]) -> None:
-    """Write one graph; `calibration` has inputs of it, for int8."""
+    """Write one graph; `calibration` has inputs for int8."""
     onnx = path.with_name(path.name + exported.GRAPH_SUFFIXES["onnx"])
     graph.export(str(onnx))
     if backend == "onnx":
@@ -161,7 +161,7 @@ def _write(graph: Traced, path: Path, backend: ExportedBackend, calibration: Seq
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the converters' warnings and bars from whoever only wants scores."""
+    """Suppress the converters' warnings and progress bars."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,8 +1,8 @@
-"""Open what runs a model: torch, an export, or the graphs that come with the package.
+"""Opening of runtimes: torch, an export, or packaged graphs.
 
-The packaged graphs are of the bundled encoder and of the heads on it, without weights: they are given those of the model's
-safetensors, so that a model over that encoder needs neither torch nor an export. Each graph is there twice: onnxruntime takes
-weights in the place of stored ones, OpenVINO in that of inputs. `reproduction/pretrained/graphs.py` writes them.
+The packaged graphs are of the bundled encoder and of heads on it, without weights; they get the weights of the model's
+safetensors, so that a model on that encoder needs neither torch nor an export. Each graph has two versions: onnxruntime
+replaces stored weights, OpenVINO inputs. `reproduction/pretrained/graphs.py` writes them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .exported import (
 from .runtime import ExportedBackend, Precision, Runtime, RuntimeChoice, fastest_exact
 
 if TYPE_CHECKING:
-    # torch is imported only where it runs the model, or writes an export.
+    # torch is imported only if it runs the model or writes an export.
     from .torch_runtime import TorchRuntime
 
 
@@ -48,21 +48,21 @@ def open_runtime(
     calibration: Callable[[], Sequence[Sequence[str]]],
     head: HeadFile | None = None,
 ) -> Runtime:
-    """Open what runs the model in a folder; the first time that a backend needs an export, it is made in the user's cache.
+    """Open a runtime for the model in a folder; an export that a backend needs is written into the user's cache on first use.
 
-    Models over the bundled encoder need none, see `open_packaged`.
+    Models on the bundled encoder need no export, see `open_packaged`.
 
     Args:
-        folder: of the model.
-        choice: what the user wants.
+        folder: folder of the model.
+        choice: the user's choice.
         load: opens the model with torch.
-        calibration: gives what `write_export` takes.
-        head: where the head's tensors are, and what kind of head it is; None for a bare encoder.
+        calibration: returns the calibration texts of `write_export`.
+        head: location and kind of the head's tensors; None for a bare encoder.
 
     Raises:
-        InputError: device or dtype do not go with the backend.
+        InputError: device or dtype is incompatible with the backend.
         MissingPrerequisite: a package that the backend needs is not installed.
-        ModelLoadError: an export is damaged, or was made of other weights.
+        ModelLoadError: an export is damaged, or was made from other weights.
     """
     backend = choice.backend
     if backend == "auto":
@@ -73,7 +73,7 @@ def open_runtime(
     if choice.device not in (None, "cpu"):
         raise InputError(f"device={choice.device!r}: only backend='torch' runs on it. Leave one of them out.")
     check_choice(backend, choice.dtype)
-    # An export in the model's own folder was put there on purpose.
+    # An export in the model's own folder was put there deliberately.
     has_own = (folder / EXPORTS / backend).is_dir()
     if not has_own and (opened := open_packaged(folder, backend, choice.dtype, head)) is not None:
         return opened
@@ -88,24 +88,24 @@ def open_runtime(
 
 GRAPHS = Path(__file__).with_name("graphs")
 WEIGHTS_FILE = "weights.json"
-"""By each graph's name the weights that it is given; one whose name ends in `TRANSPOSED` is given with its axes swapped."""
+"""Names of the weights by graph; a weight whose name ends in `TRANSPOSED` is transposed."""
 TRANSPOSED = ".T"
 _WINDOW_FILE = "sentence_bert_config.json"
 SUFFIXES: dict[ExportedBackend, str] = {"onnx": ".onnx", "openvino": ".inputs.onnx"}
 
 _SPECIAL_TOKENS = {**dict.fromkeys(SPECIAL_TOKENS), "cls_token_id": 101, "sep_token_id": 102, "pad_token_id": 0}
-"""Of the bundled encoder, whose `tokenizer.json` is checked by its hash."""
+"""Ids of the bundled encoder, whose `tokenizer.json` is checked by its hash."""
 
 
 class _Lengths(TypedDict):
-    """What an encoder's files say of how many tokens it reads."""
+    """The fields of an encoder's files that limit its number of tokens."""
 
     max_seq_length: NotRequired[int]
     max_position_embeddings: NotRequired[int]
 
 
 def open_packaged(folder: Path, backend: ExportedBackend, dtype: Precision, head: HeadFile | None) -> ExportedRuntime | None:
-    """Open what runs a model over the bundled encoder; None where there is no graph of the model's encoder, or of its head."""
+    """Open a model on the bundled encoder with packaged graphs; None if there is no graph of its encoder or its head."""
     encoder = base_of(folder) or folder
     if backend not in SUFFIXES or not (encoder / ROUNDED_FILE).exists():
         return None
@@ -124,7 +124,7 @@ def open_packaged(folder: Path, backend: ExportedBackend, dtype: Precision, head
         return open_graph(GRAPHS / f"{name}{SUFFIXES[backend]}", backend, dtype, given_weights)
 
     weights = encoder_weights(folder)
-    # Each is taken out, so that it is not kept beside its copy with swapped axes.
+    # Weights are removed when used, so that they are not kept in addition to their transposed copies.
     graphs = {ENCODER: opened(ENCODER, folder, lambda name: weights.pop(name, None))}
     if head is not None:
         path = head.folder / head.name

@@ -1,4 +1,4 @@
-"""What a method asks of whatever runs its model, and how a user chooses it."""
+"""The interface of a model's runtime, and the user's choice of one."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ VectorArray: TypeAlias = npt.NDArray[np.float32]
 
 ExportedBackend: TypeAlias = Literal["onnx", "openvino", "openvino-int8"]
 Backend: TypeAlias = Literal["torch", "onnx", "openvino", "openvino-int8", "auto"]
-"""What runs the encoder and the heads. All but "openvino-int8" compute the same to six digits; "auto" is the fastest of those
-that are installed."""
+"""Runtime of the encoder and the heads. All but "openvino-int8" agree to six digits; "auto" is the fastest of those that are
+installed."""
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
-"""In which torch multiplies inside the encoder; float16 on a GPU alone."""
+"""Precision of torch's multiplications in the encoder; float16 only on a GPU."""
 
 
 PACKAGES: Mapping[Backend, str] = MappingProxyType(
     {"torch": "torch", "onnx": "onnxruntime", "openvino": "openvino", "openvino-int8": "openvino"}
 )
-"""What runs a backend."""
+"""Packages that run a backend."""
 _EXACT: tuple[ExportedBackend, ...] = ("openvino", "onnx")
-"""Backends that compute what torch does, the faster first (benchmarks/backends.py)."""
+"""Backends that agree with torch, the faster first (benchmarks/backends.py)."""
 
 
 def fastest_exact() -> ExportedBackend | None:
-    """Return the fastest backend that computes what torch does and is installed; None where torch is alone."""
+    """Return the fastest installed backend that agrees with torch; None if there is only torch."""
     return next((backend for backend in _EXACT if importlib.util.find_spec(PACKAGES[backend])), None)
 
 
 DEFAULT_BACKEND: Backend = (None if importlib.util.find_spec("torch") else fastest_exact()) or "torch"
-"""What runs a model where nobody chooses: torch where it is installed."""
+"""Default backend: torch if it is installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
-    """How a user wants a model run.
+    """A user's choice of a runtime.
 
     Attributes:
         backend: see `Backend`.
-        dtype: see `Precision`; of torch.
-        device: of torch; by default a GPU where there is one.
+        dtype: precision of torch, see `Precision`.
+        device: device of torch; by default a GPU if there is one.
     """
 
     backend: Backend = "torch"
@@ -57,38 +57,38 @@ class RuntimeChoice:
 
 
 ON_TORCH = RuntimeChoice()
-"""What is chosen where nobody chooses."""
+"""The default choice."""
 
 
 class Runtime(Protocol):
-    """An encoder and the functions of a head on its vectors; arrays in and out, whatever runs them."""
+    """An encoder and the functions of a head on its vectors, as functions of arrays, independent of the library."""
 
     @property
     def tokenizer(self) -> JsonTokenizer:
-        """What `TextEncoder` needs."""
+        """Tokenizer for `TextEncoder`."""
 
     @property
     def longest(self) -> int:
-        """How many tokens the encoder reads of a text."""
+        """Number of tokens of a text that the encoder reads."""
 
     def embed(self, ids: Sequence[Sequence[int]]) -> VectorArray:
         """Embed texts, given as token ids, in batches of one length; (n, hidden), in the order given."""
 
     def run(self, function: str, *arrays: np.ndarray) -> tuple[VectorArray, ...]:
-        """Call a function of the head, one of its `functions`, with arrays of n rows; what it returns has n rows too."""
+        """Call one of the head's `functions` on arrays of n rows; its results have n rows too."""
 
     def table(self, name: str) -> np.ndarray:
         """Return a tensor of the head by its name."""
 
     def signature_fields(self) -> dict[str, SignatureValue]:
-        """What of it can move a number; nothing for torch with 32 bits, in which models are trained."""
+        """Return the fields that affect a score; none for torch in float32, the precision of training."""
 
 
 class VectorCache:
-    """Vectors of texts that many rows share, `SIZE` at most: a text that is met again is not embedded again.
+    """A cache of at most `SIZE` vectors of texts that many rows share.
 
-    Which texts go through the encoder together moves the last digits of their vectors, so that a run that is to be repeated to
-    the byte empties it where it can be interrupted.
+    The last digits of a vector depend on the texts in its batch, so a run that must be repeatable to the byte clears the cache
+    wherever it may be interrupted.
     """
 
     SIZE = 16_384
@@ -103,7 +103,7 @@ class VectorCache:
         self._vectors.clear()
 
     def embed(self, shared: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> tuple[VectorArray, VectorArray]:
-        """Embed texts in one pass, of which those of `shared` are looked up first and kept."""
+        """Embed texts in one pass; vectors of `shared` are cached."""
         keys = [tuple(ids) for ids in shared]
         fresh = [key for key in dict.fromkeys(keys) if key not in self._vectors]
         vectors = self._runtime.embed([*fresh, *others])
@@ -114,7 +114,7 @@ class VectorCache:
 
 
 def unit(vectors: VectorArray) -> VectorArray:
-    """Return vectors (n, width) at unit length; one of zeros stays as it is."""
+    """Return vectors (n, width) at unit length; zero vectors are unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: VectorArray = vectors / np.maximum(lengths, 1e-12)
     return scaled

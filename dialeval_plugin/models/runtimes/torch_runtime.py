@@ -1,4 +1,4 @@
-"""The runtime that models are trained with: torch, on a processor or a GPU."""
+"""The torch runtime, with which models are trained, on a processor or a GPU."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Head(Protocol):
 
     @property
     def functions(self) -> dict[str, tuple[int, ...]]:
-        """Its methods that take and return tensors of n rows, by their names, each with the widths of what it takes."""
+        """Return the names of its methods on tensors of n rows, each with the widths of its arguments."""
 
 
 class TorchRuntime:
-    """An encoder and a head, which may go on being trained."""
+    """An encoder and a head, which may be trained further."""
 
     def __init__(self, encoder: Encoder, head: nn.Module | None = None, dtype: Precision = "float32") -> None:
         self.encoder, self.head = encoder, head
-        # transformers' own takes twice as long.
+        # transformers' tokenizer takes twice as long.
         self.tokenizer = JsonTokenizer.of(encoder.tokenizer)
         self._dtype: torch.dtype = getattr(torch, dtype)
         if dtype != "float32":
@@ -75,7 +75,7 @@ def _to_array(tensor: Tensor) -> VectorArray:
 
 
 def _check_precision(dtype: Precision, device: torch.device) -> None:
-    """Refuse a precision that the device would only emulate, which is slower than 32 bits."""
+    """Refuse a precision that the device only emulates, which is slower than 32 bits."""
     if device.type == "cuda":
         if dtype == "bfloat16" and not torch.cuda.is_bf16_supported():
             raise InputError("dtype='bfloat16': this GPU has no such instructions. Give dtype='float16'.")
