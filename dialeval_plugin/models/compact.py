@@ -126,7 +126,7 @@ def largest_number(bits: int) -> int:
 
 
 def _unpacked(stored: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
-    """Unpacked numbers, as floats; None if they are not a matrix of this shape."""
+    """Unpack stored numbers, as floats; None if they are not a matrix of this shape."""
     if len(shape) != 2:
         return None
     n_rows, n_columns = shape

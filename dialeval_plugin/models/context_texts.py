@@ -1,4 +1,4 @@
-"""From turns to token ids: separators, truncation, the notebooks' doubled special tokens, and parts of long responses."""
+"""Token ids of turns: separators, truncation, the notebooks' doubled special tokens, and parts of long responses."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TextEncoder:
 
     @property
     def special(self) -> frozenset[int]:
-        """Ids of the tokens that separate texts and never occur in them."""
+        """Ids of the tokens that surround texts and never occur in them."""
         return frozenset((*self._first, *self._last))
 
     def contexts(self, contexts: Sequence[Sequence[str]]) -> list[TextIds]:

@@ -172,7 +172,6 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two folders have the same files, to the byte."""
     files, expected = ({path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (one, other))
     return files == expected and not any(filecmp.cmpfiles(one, other, expected, shallow=False)[1:])
 
@@ -185,7 +184,7 @@ class Licence(NamedTuple):
 
 
 def licence_of(folder: Path) -> Licence | None:
-    """Return the licence of a model of ours or a copy of it; None if none is recorded."""
+    """Return the licence of one of our models or a copy of it; None if none is recorded."""
     path = folder / PROVENANCE_FILE
     stated = read_json(path) if path.is_file() else None
     if not isinstance(stated, dict) or not isinstance(stated.get("commercial_use"), bool):

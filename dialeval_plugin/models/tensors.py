@@ -23,7 +23,7 @@ GPU_TOKENS = 65_536
 
 
 def check_device(device: str | None) -> str | None:
-    """Return a torch device unchanged if this machine has it; None is returned for a later choice."""
+    """Return a torch device unchanged if this machine has it; None leaves the choice until a model is opened."""
     if device is None:
         return None
     try:

@@ -65,7 +65,6 @@ def remove_old(folder: Path) -> None:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """All checkpoints, in order of their steps."""
     return sorted(folder.glob("checkpoint-*"), key=_step)
 
 

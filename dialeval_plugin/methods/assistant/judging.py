@@ -107,7 +107,7 @@ class AssistantJudge:
         in_context, in_question = np.split(vectors, [len(contexts)])
         by_question = _parted(in_question, questions)
         by_response = _parted(parts[[distinct[ids] for ids in of_responses]], responses)
-        # Zeros stand for missing texts.
+        # Zeros represent missing texts.
         of_answers = [
             (
                 in_context[context_of[turns]] * bool(turns),

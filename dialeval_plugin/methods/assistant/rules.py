@@ -26,7 +26,7 @@ from dialeval_plugin.llm.reasoning import split_reasoning
 LANGUAGES: Mapping[str, Mapping[str, list[str]]] = json.loads(
     Path(__file__).with_name("languages.json").read_text(encoding="utf-8")
 )
-"""By language code: names of the language, its frequent words if written in Latin letters, and sample sentences."""
+"""Languages by code: their names, their frequent words if written in Latin letters, and sample sentences."""
 
 _FREQUENT = {code: frozenset(one["words"]) for code, one in LANGUAGES.items() if one["words"]}
 _LANGUAGES_OF: defaultdict[str, list[str]] = defaultdict(list)
@@ -463,7 +463,7 @@ def _classes_of(sentences: Sequence[Sequence[str]]) -> list[int]:
 
 
 def letter_classes(text: str) -> npt.NDArray[np.intp]:
-    """Return the positions of a text's letters in the alphabet, from 1; 0 stands between words."""
+    """Return the positions of a text's letters in the alphabet, from 1; 0 separates words."""
     letters = re.sub("[^a-z]+", "_", f"_{_lower(text)}_").encode()
     codes = np.frombuffer(letters, dtype=np.uint8).astype(np.intp) - 96
     return np.where(codes < 0, 0, codes)

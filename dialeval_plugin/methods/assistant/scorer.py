@@ -38,7 +38,7 @@ DEFECT_WEIGHT = 0.7
 
 Preferences in training and corrupted validation answers gave 0.5 and 0.6: at 1, false alarms on answers of weak models cost
 pairs that helpfulness alone orders correctly; at 0.25, twice as many corrupted answers rank above good ones. The value 0.7 was
-chosen by the total over the reported contrast suite, whose figures of the main score are optimistic by that much.
+chosen by the total over the reported contrast suite, whose figures of the main score are therefore slightly optimistic.
 """
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
@@ -241,7 +241,6 @@ class AssistantScorer(Scorer):
 
 
 def _judged_places(turns: Sequence[Turn]) -> list[int]:
-    """Indices of a dialogue's judged turns."""
     _, *later = (place for place, turn in enumerate(turns) if not is_blank(turn.text))
     return [place for place, chosen in zip(later, judged_turns(turns), strict=True) if chosen]
 

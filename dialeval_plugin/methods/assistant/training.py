@@ -241,7 +241,6 @@ def _part(sources: AssistantSources, options: AssistantTrainingOptions, *, of_va
 
 
 def _check(part: AssistantSources, name: str, least: int) -> None:
-    """Refuse too few good answers or preferences."""
     n_good = sum(not answer.defects for answer in part.answers)
     if n_good < least:
         raise InputError(

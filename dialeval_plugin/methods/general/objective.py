@@ -160,7 +160,7 @@ class Step(NamedTuple):
     masked: Tensor
     """(rows, ranked): candidates that are, or may be, another right response to the row."""
     labelled: dict[str, Labelled]
-    """By head; owners are rows, or fact sets for knowledge."""
+    """Labelled pairs by head; owners are rows, or fact sets for knowledge."""
 
     def features(self, model: GeneralModel, head: str) -> Tensor:
         """Features of a head's word classifier for its labelled pairs."""

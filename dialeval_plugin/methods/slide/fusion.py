@@ -123,7 +123,7 @@ class Fusion:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """How the small model's score refines the large one's.
+    """Refinement of the large model's score by the small model's.
 
     Equation 26 multiplies Score_LLM by s_c. The sentence above it and the caption of Table 4 multiply by c; this is the
     default, since otherwise the influence degree would never be used.

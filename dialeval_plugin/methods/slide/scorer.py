@@ -348,7 +348,7 @@ class SlideScorer(Scorer):
         ]
 
     def normalise_rows(self, rows: list[Row]) -> list[Row]:
-        """With normalise="population", recompute scores from the extremes of these rows' distances."""
+        """Recompute scores from the extremes of these rows' distances if `normalise` is "population"."""
         if self.slm is None or self.options.normalise == "training":
             return rows
         distances = [cast("float", row["slm_distance"]) for row in rows if not isinstance(row, Unscored)]
@@ -366,7 +366,6 @@ class SlideScorer(Scorer):
 
 
 def _check(options: SlideOptions, variant: str) -> None:
-    """Refuse incompatible options."""
     if variant == "slide" and options.llm is None:
         fused = "the variant 'slide'" if options.small is None else f"small={options.small!r}"
         alone = "variant='slm' for the small model alone" if options.small is None else f"the scorer {options.small!r} itself"

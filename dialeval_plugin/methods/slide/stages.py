@@ -264,7 +264,7 @@ def train_stage(model: SmallModel, stage: Stage, recipe: SlideRecipe, run: Train
 
 
 def _contrast(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
-    """Trainer of the encoder on (context, positive, negative) triples."""
+    """Trainer arguments for the encoder on (context, positive, negative) triples."""
     triples = [(list(item.context), p, a) for item in splits.training for p in item.positive for a in item.adversarial]
     # One triple per context. The paper and the notebooks train on all pairs, although the ranking loss then uses positives of
     # one context as each other's negatives; the choice of the best epoch should not suffer from this too.
@@ -293,7 +293,7 @@ def _contrast(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[st
 
 
 def _head(model: SmallModel, stage: Stage, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
-    """Trainer of the head, or its two-class layer, on vectors of the frozen encoder."""
+    """Trainer arguments for the head, or its two-class layer, on vectors of the frozen encoder."""
     return {
         "model": HeadObjective(model, recipe, stage.kind),
         "train_dataset": _frozen_triples(model, splits.training),
@@ -303,7 +303,7 @@ def _head(model: SmallModel, stage: Stage, recipe: SlideRecipe, splits: Splits) 
 
 
 def _lexical(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str, Any]:
-    """Trainer of the lexical classifier alone.
+    """Trainer arguments for the lexical classifier alone.
 
     It is blended with the vectors at the end. In joint training, counted words decide many responses, from which the encoder
     then learns little, and it gets worse.
@@ -325,7 +325,7 @@ def _lexical(model: SmallModel, recipe: SlideRecipe, splits: Splits) -> dict[str
 
 
 def _joint(model: SmallModel, stage: Stage, splits: Splits, *, seed: int) -> dict[str, Any]:
-    """Trainer of encoder and head on labelled and ranked responses, or of the encoder alone on ranked ones."""
+    """Trainer arguments for encoder and head on labelled and ranked responses, or for the encoder alone on ranked ones."""
     ranks_only = stage.kind == "rank"
     held_out = [
         LabelledResponses(item.context, (item.positive[0], item.adversarial[0]), (FITS, MISLEADS), ranked=True)

@@ -116,7 +116,6 @@ def fit_blend(model: SmallModel, sets: Sequence[ResponseSet]) -> None:
 
 
 def _labelled_pairs(sets: Sequence[ResponseSet], *, unrelated: bool) -> tuple[list[tuple[tuple[str, ...], str]], np.ndarray]:
-    """Responses with their contexts, and their labels."""
     rows = [all_labelled(item, item.random if unrelated else ()) for item in sets]
     pairs = [(row.context, response) for row in rows for response in row.responses]
     return pairs, np.array([label for row in rows for label in row.labels])

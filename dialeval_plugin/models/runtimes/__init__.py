@@ -1,1 +1,1 @@
-"""What runs a trained model: torch, or graphs that onnxruntime and OpenVINO run without it."""
+"""Runtimes of trained models: torch, or onnxruntime and OpenVINO on exported graphs, without torch."""

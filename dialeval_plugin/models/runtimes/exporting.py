@@ -95,7 +95,7 @@ def _export(
 
 
 class Traced:
-    """A module with the widths of its inputs, which are rows of numbers; 0 stands for any width."""
+    """A module with the widths of its inputs, which are rows of numbers; 0 means any width."""
 
     def __init__(self, module: nn.Module, dtypes: Sequence[torch.dtype], widths: Sequence[int]) -> None:
         self.module, self.dtypes, self.widths = module.eval(), dtypes, widths
