@@ -38,7 +38,7 @@ DEFECT_WEIGHT = 0.7
 
 Preferences in training and corrupted validation answers gave 0.5 and 0.6: at 1, false alarms on answers of weak models cost
 pairs that helpfulness alone orders correctly; at 0.25, twice as many corrupted answers rank above good ones. The value 0.7 was
-chosen by the total over the reported contrast suite, whose figures of the main score are therefore slightly optimistic.
+chosen by the total over the reported contrast suite, whose figures of the main score are therefore optimistic.
 """
 TURN_COLUMNS = ("assistant", *HEADS, *judging.TOKENS_CUT)
 DIALOGUE_COLUMNS = ("assistant", WORST_TURN, *HEADS, "n_turns", *judging.TOKENS_CUT)
@@ -110,7 +110,7 @@ class AssistantScorer(Scorer):
         """Lowest probability by defect at which it is reported."""
 
         def load(choice: RuntimeChoice) -> Any:
-            from .model import load_runtime  # torch is imported only where it runs the model, or writes what runs it
+            from .model import load_runtime  # torch is imported only if it runs or exports the model
 
             return load_runtime(self.folder, choice)
 

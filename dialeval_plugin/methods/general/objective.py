@@ -156,7 +156,7 @@ class Step(NamedTuple):
     own: list[int]
     """Response of each row."""
     ranked: list[int]
-    """Responses among which each context's own one is to be found."""
+    """Responses that are ranked for each context, its own one among them."""
     masked: Tensor
     """(rows, ranked): candidates that are, or may be, another right response to the row."""
     labelled: dict[str, Labelled]

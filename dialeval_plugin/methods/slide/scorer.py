@@ -97,7 +97,7 @@ class SlmScorer(Scorer):
         config: SmallModelConfig = settings["config"]
 
         def load(choice: RuntimeChoice) -> Any:
-            from .model import load_runtime  # torch is imported only where it runs the model, or writes what runs it
+            from .model import load_runtime  # torch is imported only if it runs or exports the model
 
             return load_runtime(self.folder, choice)
 
