@@ -131,8 +131,7 @@ class _Epochs(TrainerCallback):  # type: ignore[misc]
         self._run.rewind(self._stage, state.global_step)
         if state.global_step:
             self._run.log_progress(f"{self._stage}: resuming from step {state.global_step} of {state.max_steps}")
-        # The host stores the path at that time and drops it if it does not exist: if it was relative to another folder, or
-        # moved.
+        # The host drops its stored path if that no longer exists, because it was relative or the folder was moved.
         if self._best is not None:
             state.best_model_checkpoint = str(Path(args.output_dir) / self._best)
 
