@@ -13,6 +13,8 @@ export UV_CONSTRAINT ?= $(subst $(comma), ,$(call pip_says,constraint))
 export UV_EXTRA_INDEX_URL ?= $(subst $(comma), ,$(call pip_says,extra-index-url))
 export UV_DEFAULT_INDEX ?= $(or $(call pip_says,index-url),https://pypi.org/simple)
 export UV_INDEX_STRATEGY ?= unsafe-best-match
+# A cache for one Python: from that of several uv takes a wheel for an older one (py310-none-any), if it is there already.
+export UV_CACHE_DIR ?= $(CURDIR)/build/uv
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
 # Tests move from one process to another that has none left, in the middle of a file too.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from tests.browser import Page
     from tests.tiny.breakdown import TinyModels
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and with them the commands that they interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # A test says what is right, not how fast: on a machine that is busy everything takes long.
 settings.register_profile("without deadlines", deadline=None)
 settings.load_profile("without deadlines")
