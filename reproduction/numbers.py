@@ -4,7 +4,7 @@
     python -m reproduction.numbers after.json           # in that of the other
     python -m reproduction.numbers --compare before.json after.json
 
-The first two take some ten minutes of two cores each. The last one exits with 1 where a number differs by more than 1e-9 or is
+The first two take some four minutes each. The last one exits with 1 where a number differs by more than 1e-9 or is
 missing on one side. Only commands are used, no module of the package, so that both sides may be of any version that has them.
 """
 
@@ -22,50 +22,40 @@ from pathlib import Path
 from typing import Any
 
 TOLERANCE = 1e-9
-SETS = {"turns": "dstc10/topical-usr_eval.json", "persona": "dstc10/persona-usr_eval.json", "fed": "fed/fed_data.json"}
+TURNS, DIALOGUES = "dstc10/topical-usr_eval.json", "dstc10/fed-dial_eval.json"
 MODELS = ("general", "general-open", "assistant", "assistant-open", "slide", "causalscore", "auto")
-OVERLAP = ("bleu", "chrf", "meteor", "rouge", "response_length", "random", "sentence_similarity", "embedding_overlap")
+BASELINES = ("bleu", "chrf", "rouge", "response_length", "random", "sentence_similarity", "embedding_overlap")
+OF_DIALOGUES = MODELS[:4]
 PREPARED = Path(__file__).parent.parent / "tests/lm_eval_files"
 """Results of lm-eval runs, for the leaderboard."""
 
 
 def commands(data: Path, folder: Path) -> Iterator[list[str]]:
     """Yield the commands in the order in which they run; what one writes into `folder` the next ones read."""
-    scores = []
-    for name, path in SETS.items():
-        for scorer in (*MODELS, *OVERLAP):
-            if scorer in OVERLAP and name == "fed":
-                continue
-            output = folder / f"{scorer}-{name}.jsonl"
-            scores.append(output)
-            base = scorer.removesuffix("-open")
-            model = [] if base == scorer else ["--option", f"model={scorer}"]
-            yield ["score", str(data / path), "--scorer", base, *model, "--output", str(output), "--max-unscored", "1"]
-    for name, corpus in {"turns": "tu", "persona": "pu", "fed": "fed"}.items():
-        files = [f"{path.stem}={path}" for path in scores if path.stem.endswith(name) and path.stem.split("-")[0] != "random"]
-        table = ["--format", "json", "--rounds", "200", "--permutations", "200"]
-        for more in ([], ["--interval", "bca"], ["--average-by", "system"], ["--by-system"]):
-            output = folder / f"agreement-{name}{''.join(more)}.json"
-            yield ["meta-eval", *files, "--ratings", corpus, *table, *more, "--output", str(output)]
-    general, open_one, length = (folder / f"{name}-turns.jsonl" for name in ("general", "general-open", "response_length"))
-    yield [
-        "compare",
-        str(general),
-        str(open_one),
-        "--format",
-        "json",
-        "--output",
-        str(folder / "compare.json"),
-        "--ignore",
-        "model",
-    ]
+    for corpus, path, scorers, level in (
+        ("tu", TURNS, (*MODELS, *BASELINES), []),
+        ("fd", DIALOGUES, OF_DIALOGUES, ["--option", "level=dialogue"]),
+    ):
+        scores = {scorer: folder / f"{scorer}-{corpus}.jsonl" for scorer in scorers}
+        for scorer, output in scores.items():
+            name = scorer.removesuffix("-open")
+            model = [] if name == scorer else ["--option", f"model={scorer}"]
+            words = ["--scorer", name, *model, *level, "--output", str(output), "--max-unscored", "1"]
+            yield ["score", str(data / path), *words]
+        files = [f"{scorer}={output}" for scorer, output in scores.items() if scorer != "random"]
+        table = ["--format", "json", "--rounds", "200", "--permutations", "200", "--max-unscored", "1", "--min-coverage", "0"]
+        for further in ([], ["--interval", "bca"], ["--average-by", "system"], ["--by-system"]):
+            output = folder / f"agreement-{corpus}{'-'.join(further)}.json"
+            yield ["meta-eval", *files, "--ratings", corpus, *table, *further, "--output", str(output)]
+    general, open_one, length = (folder / f"{name}-tu.jsonl" for name in ("general", "general-open", "response_length"))
+    compared = ["--format", "json", "--output", str(folder / "compare.json"), "--ignore", "model"]
+    yield ["compare", str(general), str(open_one), *compared]
     yield ["certify", f"general={general}", "--labels", "tu", "--output", str(folder / "passport.json"), "--rounds", "200"]
-    yield ["label", str(general), "--next", "50", "--output", str(folder / "label.csv")]
-    yield ["bias", str(data / SETS["turns"]), "--most", "40", "--output", str(folder / "bias.json")]
+    yield ["bias", str(data / TURNS), "--most", "40", "--output", str(folder / "bias.json")]
     coefficients = ["--quality", "all", "--coefficient", "kendall_b", "--coefficient", "pearson"]
     written = ["--format", "json", "--output", str(folder / "qualities.json")]
     yield ["meta-eval", f"length={length}", "--ratings", "tu", *coefficients, *written]
-    yield ["meta-eval", "--ratings", "fed", "--format", "json", "--output", str(folder / "ratings.json")]
+    yield ["meta-eval", "--ratings", "fed", "--rows", "turn", "--format", "json", "--output", str(folder / "ratings.json")]
     yield ["leaderboard", "build", str(PREPARED), "--output", str(folder / "board")]
 
 
@@ -108,7 +98,7 @@ def measure() -> dict[str, dict[str, float | None]]:
             run = subprocess.run([dialeval, *words], cwd=home, capture_output=True, text=True, check=False)  # noqa: S603 - own words
             print(run.returncode, " ".join(Path(word).name for word in words), file=sys.stderr)
             if run.returncode not in (0, 1):
-                print(run.stderr, file=sys.stderr)
+                raise SystemExit(run.stderr)
         files = sorted(
             path for path in folder.rglob("*") if path.suffix in {".json", ".jsonl", ".csv"} and ".meta" not in path.name
         )
