@@ -10,11 +10,10 @@ pip_says = $(sort $(patsubst $(1)=%,%,$(filter $(1)=%,$(PIP_SAYS))))
 comma := ,
 export UV_FIND_LINKS ?= $(subst $() ,$(comma),$(call pip_says,find-links))
 export UV_CONSTRAINT ?= $(subst $(comma), ,$(call pip_says,constraint))
-export UV_EXTRA_INDEX_URL ?= $(subst $(comma), ,$(call pip_says,extra-index-url))
 export UV_DEFAULT_INDEX ?= $(or $(call pip_says,index-url),https://pypi.org/simple)
+# Of one version uv takes the wheel of the first index that has any, where pip compares all: the whole index comes first.
+export UV_INDEX ?= $(UV_DEFAULT_INDEX) $(subst $(comma), ,$(call pip_says,extra-index-url))
 export UV_INDEX_STRATEGY ?= unsafe-best-match
-# A cache for one Python: from that of several uv takes a wheel for an older one (py310-none-any), if it is there already.
-export UV_CACHE_DIR ?= $(CURDIR)/build/uv
 unexport PYTHONDONTWRITEBYTECODE
 # One thread a process: processes that share cores and synchronise their threads wait for each other.
 # Tests move from one process to another that has none left, in the middle of a file too.

@@ -124,8 +124,6 @@ class Builder(NamedTuple):
     def row(self, environment: Environment, *, has_smoke: bool, has_tests: bool) -> Row:
         """Make an environment, run what is run in it, and remove it."""
         row = Row(environment.name, datetime.now(timezone.utc).date().isoformat())
-        # From a cache of several Pythons uv takes a wheel for an older one (py310-none-any).
-        os.environ["UV_CACHE_DIR"] = str(FOLDER / f"uv-{environment.python}")
         found = subprocess.run(
             ["uv", "python", "find", "--no-python-downloads", environment.python], capture_output=True, check=False
         )
