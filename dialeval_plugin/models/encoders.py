@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 
 from .batching import length_batches
 from .compact import base_of, changes, whole
-from .folders import check_complete, check_weights, opening, resolve
+from .folders import check_complete, check_weights, opening, resolve, without_bars
 from .language_models import longest_input, open_transformer
 from .tensors import check_device, check_vocabulary, own_gpu, padded_tensors, tokens_at_once
 
@@ -76,7 +76,8 @@ def load_trained_encoder(folder: Path, *, device: str | None = None) -> Encoder:
 def save_encoder(encoder: Encoder, folder: Path) -> None:
     """Write an encoder as a folder of sentence-transformers."""
     whole = load_encoder(str(encoder.folder), device="cpu") if isinstance(encoder, MeanEncoder) else encoder
-    whole.save_pretrained(str(folder), create_model_card=False)
+    with without_bars():
+        whole.save_pretrained(str(folder), create_model_card=False)
 
 
 def load_encoder(name: str, *, device: str | None = None, revision: str | None = None) -> SentenceTransformer:

@@ -280,11 +280,8 @@ def model_identity(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def opening(name: Path | str, kind: str) -> Iterator[None]:
-    """Convert any error that a host raises on opening a damaged folder into a ModelLoadError that names the folder.
-
-    The host's short progress bar is hidden.
-    """
+def without_bars() -> Iterator[None]:
+    """Hide the short progress bars that transformers draws while it reads or writes weights."""
     # Imported lazily: this module is also loaded for `--help`.
     from transformers.utils import logging as host_logging
 
@@ -292,6 +289,17 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
     host_logging.disable_progress_bar()
     try:
         yield
+    finally:
+        if has_bars:
+            host_logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def opening(name: Path | str, kind: str) -> Iterator[None]:
+    """Convert any error that a host raises on opening a damaged folder into a ModelLoadError that names the folder."""
+    try:
+        with without_bars():
+            yield
     except (DialevalError, MemoryError):
         raise
     except Exception as error:
@@ -300,9 +308,6 @@ def opening(name: Path | str, kind: str) -> Iterator[None]:
             raise
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ModelLoadError(f"{name}: cannot be opened as {kind} ({first}). Copy the folder again.") from error
-    finally:
-        if has_bars:
-            host_logging.enable_progress_bar()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,13 @@ def address(built: BuildResult, tmp_path_factory: pytest.TempPathFactory) -> str
     folder = tmp_path_factory.mktemp("page")
     write(built, folder)
     return (folder / "index.html").as_uri()
+
+
+@pytest.fixture
+def page(page: Page, address: str) -> Iterator[Page]:
+    """The page, which may load itself once and nothing else."""
+    yield page
+    assert [request for request in page.requests if request != "about:blank"] == [address]
 
 
 def test_the_script_computes_the_means_that_the_files_have(page: Page, built: BuildResult) -> None:
