@@ -49,6 +49,8 @@ def score(
     """
     more = {name: options.pop(name) for name in ("layout", "branches", "order", "strict") if name in options}
     reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep), **more)
-    source = Source(str(data), reading) if isinstance(data, (str, Path)) else Source("input", reading, data)
+    level = scorer.level if isinstance(scorer, Scorer) else options.get("level")
+    is_named = isinstance(data, (str, Path))
+    source = Source(str(data) if is_named else "input", reading, None if is_named else data, level)
     run = ScoreRun(scorer if isinstance(scorer, Scorer) else load_scorer_with_judge(scorer, options), source)
     return run.scorer.score(list(run.items()), progress=True)

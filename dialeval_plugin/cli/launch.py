@@ -53,7 +53,8 @@ def launch(
     from dialeval_plugin.streams.run import ScoreRun
 
     how, options = reading.options(), runs.executor_options(executor, executor_option or [])
-    method = load_scorer(scorer, **shared.scorer_options(scorer, option))
+    own = shared.scorer_options(scorer, option)
+    method = load_scorer(scorer, **own)
     check_output(output, source, "the scores")
     if (path := Path(source)).exists():
         source = str(path.resolve())  # a job need not start in this folder
@@ -67,7 +68,7 @@ def launch(
     run = runs.ShardedRun.of(words, method, source, output, n_shards)
     if 0 < (n_left := len(run.unfinished)) < n_shards:
         say(f"{run.folder}: resuming, {n_shards - n_left} of {n_shards} shards are finished")
-    whole = ScoreRun(method, Source(source, how), output, with_text=with_text)
+    whole = ScoreRun(method, Source(source, how, level=own.get("level")), output, with_text=with_text)
     meta = runs.launch(run, whole, executor, workers or n_shards, options)
     if meta is None:
         typer.echo(f"{n_shards} shards are queued, and behind them the job that writes {output}. Logs: {run.folder}")

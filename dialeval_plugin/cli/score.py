@@ -114,7 +114,8 @@ def score(
     if llm is None:
         named |= {"llm_args": llm_args or None, "answers": None if answers is None else str(answers)}
     options |= {name: value for name, value in named.items() if value is not None}
-    stream, table, model = Source(source, reading.options()), ConversationTable(by_conversation, source), None
+    stream = Source(source, reading.options(), level=options.get("level"))
+    table, model = ConversationTable(by_conversation, source), None
     shared.check_judge(llm, dry_run=dry_run, answers=answers, no_answers=no_answers)
     if explain and not worst:
         raise InputError("--explain: explains the worst responses, and --worst 0 prints none. Leave one of them out.")

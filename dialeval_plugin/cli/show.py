@@ -55,15 +55,17 @@ def inspect(
     """
     from dialeval_plugin.conversations.layouts import LAYOUTS
     from dialeval_plugin.conversations.record import Conversation
+    from dialeval_plugin.core.dialogue import Dialogue
     from dialeval_plugin.corpora.scored_input import Source
 
     read = Source(source, reading.options())
     speakers: Counter[str] = Counter()
     first: Conversation | None = None
-    n_responses = n_single = 0
+    n_responses = n_single = n_dialogues = 0
     for one in read.conversations():
         if not isinstance(one, Conversation):
-            n_single += 1
+            n_dialogues += isinstance(one, Dialogue)
+            n_single += not isinstance(one, Dialogue)
             continue
         speakers.update(turn.speaker or "nobody" for turn in one.turns)
         n_responses += len(one.responses())
@@ -76,10 +78,12 @@ def inspect(
         typer.echo(f"speakers: {', '.join(f'{name} ({n} turns)' for name, n in speakers.most_common(8))}")
     if n_single:
         typer.echo(f"responses with their contexts: {n_single}")
+    if n_dialogues:
+        typer.echo(f"whole dialogues: {n_dialogues}")
     typer.echo(read.remarks(), nl=False)
     if first is not None:
         typer.echo(_turns_text(first))
-    if not n_responses + n_single:
+    if not n_responses + n_single + n_dialogues:
         raise typer.Exit(code=1)
 
 

@@ -255,7 +255,7 @@ def _row(value: Any, where: str) -> Line:
     if isinstance(value, list):  # a conversation given as a list of messages
         return Line(where, {"messages": value})
     if not isinstance(value, dict):
-        raise InputError(f"{where}: expected a JSON object, got {type(value).__name__}.")
+        raise InputError(f"{where}: expected a JSON object, got {value!r:.80}.")
     return Line(where, value)
 
 
@@ -281,7 +281,7 @@ def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) 
         value, position = parse_json_prefix(text, position, name, is_log=is_log)
         where = f"{name}:{line}" if is_array or n_rows else name
         if not isinstance(value, dict) and not (is_flat and isinstance(value, list)):
-            raise InputError(f"{where}: row {n_rows}: expected a JSON object, got {type(value).__name__}.")
+            raise InputError(f"{where}: row {n_rows}: expected a JSON object, got {value!r:.80}.")
         yield _row(value, where)
         n_rows += 1
         position = _skip(text, position)

@@ -214,7 +214,7 @@ def read_json_lines(path: Path) -> list[Line]:
             continue
         value = parse_json(text, f"{path}:{number}")
         if not isinstance(value, dict):
-            raise InputError(f"{path}:{number}: expected a JSON object, got {type(value).__name__}.")
+            raise InputError(f"{path}:{number}: expected a JSON object, got {value!r:.80}.")
         lines.append(Line(f"{path}:{number}", value))
     if not lines:
         raise InputError(f"{path}: is empty, expected one JSON object a line.")

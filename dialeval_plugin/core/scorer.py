@@ -304,12 +304,16 @@ def read_percentiles(scorer: Scorer, folder: Path) -> PercentileTable | None:
 
 
 def _check_level(scorer: Scorer, items: Sequence[Item]) -> None:
-    expected = Example if scorer.level == "turn" else Dialogue
+    names: dict[type, str] = {Example: "a response", Dialogue: "a whole dialogue"}
+    expected, other = (Example, "dialogue") if scorer.level == "turn" else (Dialogue, "turn")
     for index, item in enumerate(items):
         if not isinstance(item, expected):
+            option = (
+                f", or set its option, as by --option level={other}" if other in scorer.levels and type(item) in names else ""
+            )
             raise InputError(
-                f"{scorer.name}: item {index} is of type {type(item).__name__}, but this scorer works at {scorer.level} level. "
-                f"Pass {expected.__name__} objects."
+                f"{scorer.name}: item {index} is {names.get(type(item), repr(item))}, but this scorer works at {scorer.level} "
+                f"level. Pass {expected.__name__} objects{option}."
             )
 
 

@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from dialeval_plugin.conversations.reading import (
     read_rows,
 )
 from dialeval_plugin.conversations.record import Conversation
-from dialeval_plugin.core.dialogue import Example, Item, Level
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level
 from dialeval_plugin.core.errors import InputError, NothingToScore
 from dialeval_plugin.core.files import Line
 
@@ -98,14 +98,18 @@ class Source:
         name: a path or a URL; for an object, its name in errors.
         options: the user's reading options.
         given: the object; None if the source is named.
-        reading: counts of the last iteration; `passed_over` are files without conversations, `n_items` is the number of items.
+        level: level of the items to read from a published file that has both; with None it is not scored.
+        reading: counts of the last iteration; `passed_over` are files without conversations, `other_level` counts what is not
+            of `level`, and `n_items` is the number of items.
     """
 
     name: str
     options: ReadingOptions = AS_IT_IS
     given: Any = None
+    level: Level | None = None
     reading: Reading = field(default_factory=Reading)
     passed_over: list[str] = field(default_factory=list)
+    other_level: str = ""
     n_items: int = 0
 
     def __post_init__(self) -> None:
@@ -129,21 +133,26 @@ class Source:
 
     def remarks(self) -> str:
         """Report what the last iteration left out, one line each; "" if it left out nothing."""
-        return "".join(f"no conversations, left out: {path}\n" for path in self.passed_over) + self.reading.remarks()
+        other_level = f"not of {self.level} level, left out: {self.other_level}\n" if self.other_level else ""
+        passed_over = "".join(f"no conversations, left out: {path}\n" for path in self.passed_over)
+        return other_level + passed_over + self.reading.remarks()
 
-    def conversations(self, is_wanted: Callable[[object], bool] | None = None) -> Iterator[Conversation | Item | None]:
+    def conversations(
+        self, is_wanted: Callable[[object], bool] | None = None, *, is_scored: bool = False
+    ) -> Iterator[Conversation | Item | None]:
         """Yield the conversations or items of the source; None for a response that is not wanted, see `read_rows`.
 
         Raises:
             InputError: a row is malformed; the message names it. A malformed message is an error of its conversation alone,
-                unless no conversation can be read.
+                unless no conversation can be read. With `is_scored`, a published file has responses and whole dialogues, and
+                `level` is None.
         """
         self.reading = Reading(malformed=None if self.given is not None else [])
-        self.passed_over = []
+        self.passed_over, self.other_level = [], ""
         self._digest = hashlib.sha256(repr(self.options).encode())
         n_read = 0
         try:
-            for one in self._all(is_wanted):
+            for one in self._all(is_wanted, is_scored=is_scored):
                 n_read += 1
                 self._check_whole()
                 yield one
@@ -154,7 +163,7 @@ class Source:
             raise InputError(self.malformed[0])
 
     def _check_whole(self) -> None:
-        if self.options.strict and (self.reading.left_out or self.passed_over):
+        if self.options.strict and (self.reading.left_out or self.passed_over or self.other_level):
             raise InputError(f"{self.name}: {self.remarks().strip()}. Without --strict the rest is read.")
 
     def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem]:
@@ -166,7 +175,7 @@ class Source:
             InputError: as `conversations`, or there is nothing to score.
         """
         self.n_items = 0
-        for one in self.conversations(None if shard is None else shard.has):
+        for one in self.conversations(None if shard is None else shard.has, is_scored=True):
             is_own = one is not None
             if isinstance(one, Conversation):
                 is_own = shard is None or shard.has([turn.text for turn in one.turns])
@@ -185,7 +194,7 @@ class Source:
         """Return all items for a scorer of this level, in the order of the files; raises as `items`."""
         return [placed.item for placed in self.items(level)]
 
-    def _all(self, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
+    def _all(self, is_wanted: Callable[[object], bool] | None, *, is_scored: bool) -> Iterator[Conversation | Item | None]:
         if self.given is not None:
             yield from self._read(Rows(*given_rows(self.given)), RowNames(), is_wanted)
             return
@@ -194,13 +203,28 @@ class Source:
             yield from self._folder(path, is_wanted)
             return
         if _may_be_published(path) and (items := published_items(path, self.options)) is not None:
-            for item in items:
+            for item in self._of_level(items) if is_scored else items:
                 self._digest.update(repr(item).encode())
                 yield item
             return
         rows = open_rows(self.name if "://" in self.name else str(path), called=self.name, layout=self.options.layout)
         stem = "stdin" if self.name == "-" else PurePosixPath(self.name).name.partition(".")[0]
         yield from self._read(rows, RowNames(stem), is_wanted)
+
+    def _of_level(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return the items of the wanted level, of a published file that has responses and whole dialogues."""
+        dialogues = [item for item in items if isinstance(item, Dialogue)]
+        responses = [item for item in items if isinstance(item, Example)]
+        if not (dialogues and responses):
+            return items
+        if self.level is None:
+            raise InputError(
+                f"{self.name}: has {len(responses)} responses and {len(dialogues)} whole dialogues. Choose with --option "
+                "level=turn or --option level=dialogue."
+            )
+        is_of_turns = self.level == "turn"
+        self.other_level = f"{len(dialogues)} whole dialogues" if is_of_turns else f"{len(responses)} responses"
+        return responses if is_of_turns else dialogues
 
     def _spooled(self) -> str:
         """The file to read: for standard input and pipes, which can be read only once, a temporary copy."""

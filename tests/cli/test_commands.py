@@ -300,7 +300,7 @@ BOTH = "Give a list of turns as context and a string as response."
         ("", "in.jsonl: is empty, expected one JSON object a line."),
         (f"{SOUND}\n{{",
          "in.jsonl:2: not valid JSON (Expecting property name enclosed in double quotes). Was the file cut off?"),
-        (f'{SOUND}\n\n"a"\n', "in.jsonl:3: expected a JSON object, got str."),
+        (f'{SOUND}\n\n"a"\n', "in.jsonl:3: expected a JSON object, got 'a'."),
         ([*GOOD, {"context": []}], f"in.jsonl:3: has no 'response'. {BOTH}"),
         ([{"response": "a"}], f"in.jsonl:1: has no 'context'. {BOTH}"),
         ([*GOOD, {"context": [], "response": "a", "contxt": 1}],
@@ -314,7 +314,7 @@ BOTH = "Give a list of turns as context and a string as response."
         ([{"context": "Hi.", "response": "a", "id": "x"}],
          "in.jsonl:1: Example 'x': context: expected a list of strings, got 'Hi.' (str). Wrap a single string in a list."),
         ('[{"dialogue_id": "d", "dialog": [], "annotations": {}}]',
-         "scripted: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."),
+         "scripted: item 0 is a whole dialogue, but this scorer works at turn level. Pass Example objects."),
     ],
 )  # fmt: skip
 def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dialeval: Run, tmp_path: Path) -> None:

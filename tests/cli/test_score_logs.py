@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from dialeval_plugin.core.signature import short_form
+from dialeval_plugin.corpora.readers.fed import FILE
+from dialeval_plugin.scoring import score
 from dialeval_plugin.version import __version__
 from tests.cli.running import run
-from tests.layouts import lines, write
+from tests.layouts import fed_rows, lines, write
 from tests.refusals import refused
 
 LENGTH = ("--scorer", "response_length")
@@ -28,8 +30,8 @@ def rows_written(tmp_path: Path) -> Path:
     return tmp_path / "out.jsonl"
 
 
-def words(path: Path) -> dict[str, float]:
-    return {row["id"]: row["words"] for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+def words(path: Path, column: str = "words") -> dict[str, float]:
+    return {row["id"]: row[column] for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
 
 
 def test_a_folder_of_logs_gives_one_table(tmp_path: Path, rows_written: Path) -> None:
@@ -82,3 +84,21 @@ def test_columns_of_a_table(tmp_path: Path, rows_written: Path) -> None:
         run("score", table, *LENGTH, "--output", rows_written, "--columns", "context")
     with refused("--turns: there is no choice 'every'. Known are: assistant, all, last."):
         run("score", table, *LENGTH, "--output", rows_written, "--turns", "every")
+
+
+def test_a_published_file_of_responses_and_dialogues_is_read_at_one_level(tmp_path: Path, rows_written: Path) -> None:
+    path = write(tmp_path / FILE, *fed_rows(2))
+    message = f"{path}: has 6 responses and 2 whole dialogues. Choose with --option level=turn or --option level=dialogue."
+    with refused(message):
+        run("score", path)
+    with refused(message):
+        score(path)
+    assert run("inspect", path).stdout == "responses with their contexts: 6\nwhole dialogues: 2\n"
+    for level, n, left_out in (("turn", 6, "2 whole dialogues"), ("dialogue", 2, "6 responses")):
+        done = run("score", path, "--option", f"level={level}", "--output", rows_written, "--overwrite")
+        assert done.exit_code == 0
+        assert f"not of {level} level, left out: {left_out}\n" in done.stderr
+        assert len(words(rows_written, "general")) == n
+    with refused(f"{path}: not of turn level, left out: 2 whole dialogues. Without --strict the rest is read."):
+        run("score", path, *LENGTH, "--strict")
+    assert len(score(path, "response_length")) == 6

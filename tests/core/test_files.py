@@ -82,7 +82,7 @@ def test_byte_order_mark_carriage_returns_and_blank_lines_are_no_content(
         (b" \n\n", ": is empty, expected one JSON object a line."),
         (b'{"a": 1}\n{"a": ', ":2: not valid JSON (Expecting value). Was the file cut off?"),
         (b'{"a": 1}\n\n{"a" 2}\n', ":3: not valid JSON (Expecting ':' delimiter). Was the file cut off?"),
-        (b'{"a": 1}\n[1]\n', ":2: expected a JSON object, got list."),
+        (b'{"a": 1}\n[1]\n', ":2: expected a JSON object, got [1]."),
         (b'{"a": "\xe9"}\n', ":1: byte 7 is not UTF-8. Convert the file to UTF-8."),
         (b'{"a": 1}\n{"b": "r\xe9"}\n', ":2: byte 17 is not UTF-8. Convert the file to UTF-8."),
         ('{"a": 1}'.encode("utf-16"), ":1: byte 0 is not UTF-8. Convert the file to UTF-8."),

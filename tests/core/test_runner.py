@@ -109,9 +109,9 @@ def test_dialogues_are_scored_at_their_level() -> None:
 @pytest.mark.parametrize(
     ("level", "items", "wrong", "wanted"),
     [
-        ("turn", [*examples(["1"]), Dialogue("d", ())], "item 1 is of type Dialogue", "Example"),
-        ("dialogue", [Dialogue("d", ()), Dialogue("e", ()), *examples(["1"])], "item 2 is of type Example", "Dialogue"),
-        ("turn", ["Hi."], "item 0 is of type str", "Example"),
+        ("turn", [*examples(["1"]), Dialogue("d", ())], "item 1 is a whole dialogue", "Example"),
+        ("dialogue", [Dialogue("d", ()), Dialogue("e", ()), *examples(["1"])], "item 2 is a response", "Dialogue"),
+        ("turn", ["Hi."], "item 0 is 'Hi.'", "Example"),
     ],
 )
 def test_an_item_of_another_level_is_refused_before_any_is_scored(

@@ -119,8 +119,9 @@ def test_a_window_is_one_call_and_nobody_is_asked_about_a_blank_response(name: s
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_judge_of_responses_refuses_a_dialogue(name: str, tiny_slm: Path) -> None:
     scorer = MAKERS[name](Failing(), tiny_slm)
+    option = ", or set its option, as by --option level=dialogue" if scorer.levels else ""
     assert refusal(scorer.score, [Dialogue("0", (Turn("hi"),))]) == (
-        f"{scorer.name}: item 0 is of type Dialogue, but this scorer works at turn level. Pass Example objects."
+        f"{scorer.name}: item 0 is a whole dialogue, but this scorer works at turn level. Pass Example objects{option}."
     )
 
 

@@ -436,8 +436,8 @@ def interrupted(*arguments: object) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"context": ["a"], "response": "b"}\n3\n', ":2: expected a JSON object, got int."),
-        ('{"context": ["a"], "response": "b"}\n\n\n3\n', ":4: expected a JSON object, got int."),
+        ('{"context": ["a"], "response": "b"}\n3\n', ":2: expected a JSON object, got 3."),
+        ('{"context": ["a"], "response": "b"}\n\n\n3\n', ":4: expected a JSON object, got 3."),
         ('{"context": ["a"], "response": 3}\n', ":1: Example"),
         ("", ": is empty, expected one JSON object a line."),
         ('{"conversation": "a", "text": "b"}\n', ": has nothing to score (without a turn to score: 1 of 1 conversations)."),

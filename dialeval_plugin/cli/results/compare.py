@@ -198,7 +198,8 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep
     from dialeval_plugin.results.comparison import scored_rows
 
     method = _scorer(scorer, option)
-    log = Source(str(path), ReadingOptions(keep=keep))
+    level = scorer_options(scorer, option).get("level", None if method.levels else method.level)
+    log = Source(str(path), ReadingOptions(keep=keep), level=level)
     items = log.read(method.level)
     typer.echo(log.remarks(), nl=False, err=True)
     return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)

@@ -84,7 +84,8 @@ def test_a_whole_dialogue_is_rated_at_dialogue_level() -> None:
     assert scorer.level == "dialogue"
     assert [prompt.id for prompt in scorer.prompts] == [rating_prompt(name, "dialogue").id for name in ("coherent", "overall")]
     assert refusal(scorer.score, [example()]) == (
-        "dialogue_rating: item 0 is of type Example, but this scorer works at dialogue level. Pass Dialogue objects."
+        "dialogue_rating: item 0 is a response, but this scorer works at dialogue level. Pass Dialogue objects, or set its "
+        "option, as by --option level=turn."
     )
     overall = DialogueRatingScorer(model(shares(0, 0, 1, 0, 0)), "overall", level="dialogue")
     assert overall.score([WHOLE]).values == (2.0,)
