@@ -1,4 +1,4 @@
-"""What the scripts share: the paper's figures beside each, its command line, and the way of its tables into a document."""
+"""Parts that the scripts share: the papers' figures, the command line, and the way of tables into a document."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from dialeval_plugin.models.folders import PRETRAINED
 MINI = Path(dialeval_plugin.__file__).parent / "corpora" / "mini" / "dailydialog_pp.jsonl"
 """The embedded corpus."""
 QUALITIES = {"tu": "Overall", "pu": "Overall", "dz": "appropriateness", "ft": "Overall", "dgu": "overall", "eg": "relevance"}
-"""Of the sets with an overall rating that one, of the others the one that is nearest to it."""
+"""Overall rating of each set, or the quality that is nearest to it."""
 _JUDGED = ("tu", "pu", "ft")
 """Sets of which there are verdicts about the overall quality."""
 EVALUATORS = {

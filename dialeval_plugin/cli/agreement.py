@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class AgreementOptions:
-    """How agreement is computed, and where the table goes."""
+    """Options for the statistics of agreement and the output of the table."""
 
     coefficient: Annotated[
         list[str] | None, typer.Option(help="Coefficient: pearson, spearman, kendall_b, ...; may be repeated.")

@@ -111,7 +111,7 @@ def check_judge(llm: str | None, *, dry_run: bool, answers: Path | None = None, 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How an input is read."""
+    """Options for reading an input."""
 
     turns: Annotated[
         str | None,

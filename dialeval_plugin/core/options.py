@@ -257,15 +257,26 @@ def bounds_of(kind: Any) -> dict[str, float]:
     return {name: limit for name, limit in bounds if limit is not None}
 
 
-def in_words(kind: Any) -> str:
-    """Return an annotation as text; None, the value of an option left out, is not named."""
+def in_words(kind: Any, *, is_short: bool = False) -> str:
+    """Return an annotation as text; None, the value of an option left out, is not named.
+
+    Example:
+        >>> in_words(Share | None), in_words(Share | None, is_short=True)
+        ('a number from 0 to 1', 'float from 0 to 1')
+        >>> in_words(Literal["turn", "dialogue"] | bool, is_short=True)
+        'turn|dialogue|bool'
+    """
     origin = get_origin(kind)
     if origin is Annotated:
         bounds = " ".join(f"{_BOUNDS[name]} {limit}" for name, limit in bounds_of(kind).items())
-        return f"{in_words(get_args(kind)[0])} {bounds}".rstrip()
+        return f"{in_words(get_args(kind)[0], is_short=is_short)} {bounds}".rstrip()
     if origin in (Union, types.UnionType):
-        return " or ".join(in_words(one) for one in get_args(kind) if one is not type(None))
+        alternatives = (in_words(one, is_short=is_short) for one in get_args(kind) if one is not type(None))
+        return ("|" if is_short else " or ").join(alternatives)
     if origin is Literal:
         allowed = get_args(kind)
+        if is_short:
+            return "|".join(map(str, allowed))
         return f"one of {', '.join(map(str, allowed))}" if len(allowed) > 1 else repr(allowed[0])
-    return _WORDS.get(kind) or str(getattr(kind, "__name__", kind))
+    name = str(getattr(kind, "__name__", kind))
+    return {"Sequence": "list", "Mapping": "dict"}.get(name, name) if is_short else _WORDS.get(kind, name)

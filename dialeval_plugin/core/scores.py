@@ -34,7 +34,7 @@ def meta_file(output: Path) -> Path:
 
 
 class Reason(str, enum.Enum):
-    """Why a row has no score."""
+    """Reasons of a missing score."""
 
     PARSE_FAILURE = "parse_failure"
     REFUSAL = "refusal"

@@ -26,9 +26,9 @@ class Evaluation(NamedTuple):
     value: float | None
     """Mean score of the scored answers; None if no answer has a score."""
     reason: str
-    """Why there is no value: a `Reason`, `no_answer` or `unreadable`; "" if there is one."""
+    """Reason of a missing value: a `Reason`, `no_answer` or `unreadable`; "" if there is one."""
     explanation: str
-    """Why the worst answer has its score, or why there is no value; "" from a scorer without explanations."""
+    """Explanation of the worst answer's score, or of a missing value; "" from a scorer without explanations."""
     details: dict[str, Any]
     """`signature`; `scored` and `unscored`, numbers of answers; the other columns of the worst answer."""
 

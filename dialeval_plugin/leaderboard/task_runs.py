@@ -39,7 +39,7 @@ class TaskDescription(NamedTuple):
     """Description of a task; "" for unknown fields."""
 
     method: str
-    """How answers become scores: the task's group, with its choice of examples."""
+    """Way from answers to scores: the task's group, with its choice of examples."""
     dataset: str
     level: str
     kind: TaskKind

@@ -81,7 +81,7 @@ class OptionCard:
 
     Attributes:
         name: name of the option.
-        type: type as text, with bounds.
+        type: type in the form of a command's help, with bounds: `int from 1`, `turn|dialogue`.
         default: default value; as text if JSON has no such type.
         is_required: whether there is no default.
         choices: allowed values; empty if unrestricted.
@@ -99,8 +99,8 @@ class OptionCard:
 
     def lines(self) -> list[str]:
         """Return the option as lines of text."""
-        value = "needed" if self.is_required else f"default {_typed(self.default)}"
-        head = f"    {self.name}: {self.type or 'anything'}; {value}"
+        value = "required" if self.is_required else f"default {_typed(self.default)}"
+        head = f"    {self.name}: {self.type or 'any'}; {value}"
         return [head, *textwrap.wrap(self.description, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)]
 
 
@@ -149,7 +149,7 @@ def option_cards(factory: Callable[..., Any]) -> list[OptionCard] | None:
         default = parameters[name].default
         is_required = default is inspect.Parameter.empty
         value = None if is_required else default if isinstance(default, (str, int, float, type(None))) else _as_text(default)
-        type_name = "" if kind in (Any, object) else in_words(kind)
+        type_name = "" if kind in (Any, object) else in_words(kind, is_short=True)
         cards.append(
             OptionCard(name, type_name, value, is_required, tuple(choices_of(kind)), bounds_of(kind), described.get(name, ""))
         )

@@ -1,4 +1,4 @@
-"""How well the bundled classifiers tell causes of a response from other utterances, on CGDIALOG+'s test files.
+"""Accuracy of the bundled classifiers in telling causes of a response from other utterances, on CGDIALOG+'s test files.
 
 Rows are those of training (`methods/causalscore/data.py`): of the unconditional classifier the marked causes and the turn
 before the response, beside the same turns with the response of another dialogue; of the conditional one the marked causes

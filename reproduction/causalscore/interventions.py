@@ -1,4 +1,4 @@
-"""What happens to a score when a cause of the response is replaced, and when another turn is.
+"""Change of a score when a cause of the response is replaced, and when another turn is.
 
 Responses of CGDIALOG+'s test files with their marked causes. Of each cause there are three pairs at most: the context as it is
 above the one in which an utterance of another dialogue stands for the cause; and the context in which that utterance stands

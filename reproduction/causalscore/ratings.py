@@ -48,7 +48,7 @@ _LETTERS = dict(zip(OPTIONS, "AB+-", strict=True))
 
 
 def preferences_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
-    """What the preferences on each corpus and criterion say of the responses, and what the annotators say of each other."""
+    """Return the reliability of the preferences on each corpus and criterion, and the agreement of the annotators."""
     lines = []
     for corpus, found in dialogues.items():
         path = cgdialog.CORPUS.folder() / cgdialog.PREFERENCE_FILES[corpus]

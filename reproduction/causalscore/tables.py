@@ -56,9 +56,9 @@ class PaperRow(NamedTuple):
     """One row of a table."""
 
     label: str | None
-    """Of the metric here; None for a row that the paper has and nothing here."""
+    """Label of the metric here; None for a row that the paper has and nothing here."""
     paper: str | None = None
-    """Of the row in the paper's table; None for a metric that the paper does not have."""
+    """Label of the row in the paper's table; None for a metric that the paper does not have."""
 
 
 def figures_of(
@@ -128,7 +128,7 @@ def difference_table(
     other: Mapping[str, ScoresById],
     criteria: Sequence[str],
 ) -> str:
-    """How far one metric's agreement is above another's, by corpus, with paired intervals over dialogues.
+    """Return by how much one metric's agreement is above another's, by corpus, with paired intervals over dialogues.
 
     Below stands how many intervals exclude 0, and the smallest p-value after Holm's correction for so many tests; each is
     that of a normal distribution as wide as the interval.
@@ -153,7 +153,7 @@ def _tested(differences: Sequence[Estimate]) -> str:
 
 
 def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
-    """How many triads of responses to one context the annotators' majorities put in a circle, in each corpus."""
+    """Return the number of circular triads of responses to one context, by the annotators' majorities, in each corpus."""
     lines = []
     for corpus, found in dialogues.items():
         for criterion in CRITERIA:

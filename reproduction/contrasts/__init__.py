@@ -1,1 +1,1 @@
-"""How often each bundled model orders two responses, or two dialogues, as anybody would."""
+"""Shares of pairs in which each bundled model orders two responses, or two dialogues, as anybody would."""

@@ -33,11 +33,11 @@ from reproduction.documents import script_parser, write_tables
 from reproduction.kept_results import kept_scores
 
 N_PAIRS = 100
-"""Of each kind, as far as there are answers that it fits."""
+"""Number of pairs of each kind, as far as there are answers that it fits."""
 WORDS = (25, 350)
 """Least and most words of a good answer."""
 AIM, MOST_ALARMS, MOST_MOVED = 0.95, 0.02, 0.02
-"""What a table names where it is missed: share of right pairs, share of false alarms, and median move of a neutral change."""
+"""Aims that a table names where they are missed: shares of right pairs and of false alarms, median move of a neutral change."""
 UNSEEN = "all, new answers"
 """Name of the row of all kinds together, of answers that no packaged model has learned from."""
 ALARM = 0.5
@@ -102,7 +102,7 @@ def _answers_by_prompt(good: Iterable[RatedAnswer]) -> dict[str, list[str]]:
 
 
 def _earlier_answers(answer: Example, by_prompt: Mapping[str, Sequence[str]]) -> list[str]:
-    """What others answered to the earlier messages of an answer's context."""
+    """Return the answers of others to the earlier messages of an answer's context."""
     places = [place for place in range(1, len(answer.context)) if answer.context[place - 1].speaker == USER]
     texts = [text for place in places for text in by_prompt.get(_said(answer.context[:place]), ())]
     said = {turn.text for turn in (*answer.context, answer.response)}

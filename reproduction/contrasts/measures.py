@@ -40,15 +40,15 @@ class ContrastPair(NamedTuple):
     """Two items of a level, of which anybody would put the first above the second."""
 
     id: str
-    """Of what they have in common, a context or a dialogue: pairs of one id go wrong together."""
+    """Label of a common context or dialogue: pairs of one id go wrong together."""
     kind: str
-    """What the second is worse by."""
+    """Defect of the second one."""
     better: Item
     worse: Item
 
 
 class OrderedPair(NamedTuple):
-    """What a scorer made of a pair."""
+    """Scores of a pair."""
 
     id: str
     kind: str

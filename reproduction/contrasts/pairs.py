@@ -1,4 +1,4 @@
-"""Where the pairs come from: files written by hand, and the perturbation tests of Zhang et al. (AAAI 2024), spoiled by rule.
+"""Sources of the pairs: files written by hand, and the perturbation tests of Zhang et al. (AAAI 2024), spoiled by rule.
 
 "A Comprehensive Analysis of the Effectiveness of Large Language Models as Automatic Dialogue Evaluators". Their files are
 `robustness_data` of github.com/e0397123/comp-analysis, in the folder `robustness` of DIALEVAL_DATA_DIR: a line a row, id and
@@ -39,7 +39,7 @@ TURN_FILES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Kind to the files of the better and of the worse responses, below `turn_level`."""
 MOST_PAIRS = 200
-"""Of a kind of `turn_pairs`: its interval is then at most 14 points wide."""
+"""Largest number of pairs of a kind in `turn_pairs`: its interval is then at most 14 points wide."""
 FED_FILE = "fed_coherent_original.json"
 FED_FILES: Mapping[str, str] = MappingProxyType(
     {

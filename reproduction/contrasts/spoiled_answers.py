@@ -22,7 +22,7 @@ from dialeval_plugin.core.files import read_json_lines
 
 
 class Others(NamedTuple):
-    """What other conversations have."""
+    """Material from other conversations."""
 
     answers: Sequence[str]
     """Good answers to other prompts."""
@@ -599,4 +599,4 @@ NEUTRAL: tuple[SpoiledKind, ...] = (
     SpoiledKind("contractions", (), "“don't” for “do not”, or the other way round", _contractions),
     SpoiledKind("curly quotes", (), "curly quotation marks for straight ones", _quotes),
 )
-"""What nobody minds: the score should stay as it is."""
+"""Changes that nobody minds: the score should stay as it is."""

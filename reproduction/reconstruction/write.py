@@ -45,7 +45,7 @@ class LossVariant(NamedTuple):
     name: str
     options: Mapping[str, Any]
     variational_options: Mapping[str, Any] = MappingProxyType({})
-    """Of VHRED and VHCR on top."""
+    """Options that VHRED and VHCR have on top of those."""
 
 
 VARIANTS = (
@@ -56,7 +56,7 @@ VARIANTS = (
 
 
 def training_table(folders: Sequence[Path]) -> Table:
-    """How models trained, from their folders."""
+    """Return the course of each training, from the models' folders."""
     rows: list[TableRow] = []
     for folder in folders:
         settings, history = RECONSTRUCTION_FOLDER.read_settings(folder), read_history(folder)

@@ -1,4 +1,4 @@
-"""What other packages say of the same labels: writes `tests/golden/estimation.json`, and with --show a table beside ours.
+"""Results of other packages for the same labels: writes `tests/golden/estimation.json`, and with --show a table beside ours.
 
 Run it where these packages are installed beside this one, which needs none of them:
 
@@ -50,7 +50,7 @@ def made_up() -> dict[str, list[float]]:
 
 
 def of_packages(data: dict[str, list[float]]) -> dict[str, Any]:
-    """What each package says of the rows, which all but truescore's clustered interval take for independent."""
+    """Return each package's result for the rows, which all but truescore's clustered interval take for independent."""
     import judgy
     import ppi_py
     import truescore

@@ -80,6 +80,8 @@ def test_every_scorer_of_ours_says_what_it_is_and_what_each_option_is(name: str)
     assert [option.name for option in options] == list(option_kinds(scorer_factory(name)) or ())
     assert [option for option in options if not (option.description and option.type) and option.name != "clamp"] == []
     assert [option.name for option in options if option.is_required] == []
+    # A name of the code says nothing to a reader of the printed card.
+    assert [option.name for option in options if "see `" in option.description] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,11 +101,11 @@ def test_a_card_of_a_scorer_that_was_registered_here(monkeypatch: pytest.MonkeyP
     assert card == ScorerCard("polite", "Counts thanks.", ("references", "facts"), range=(0.0, None))
     assert card.lines() == ["Counts thanks.", "turn level; from 0, higher is better; needs references and facts"]
     assert option_cards(Polite) == [
-        OptionCard("word", "a text", None, True, (), {}, "what counts, in any case."),
-        OptionCard("times", "a whole number", 2, False, (), {}, ""),
+        OptionCard("word", "str", None, True, (), {}, "what counts, in any case."),
+        OptionCard("times", "int", 2, False, (), {}, ""),
         OptionCard("anything", "", "1,2", False, (), {}, ""),
     ]
-    assert option_cards(Polite)[0].lines() == ["    word: a text; needed", "        what counts, in any case."]  # type: ignore[index]
+    assert option_cards(Polite)[0].lines() == ["    word: str; required", "        what counts, in any case."]  # type: ignore[index]
     register_scorer("by_function")(lambda **options: Polite("thanks"))
     assert scorer_card("by_function").lines() == ["turn level; 0 to 1, higher is better; needs nothing else"]
     assert option_cards(scorer_factory("by_function")) is None

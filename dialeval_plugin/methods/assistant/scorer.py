@@ -55,10 +55,11 @@ class AssistantOptions(ModelOptions):
     """Options of `assistant`.
 
     Attributes:
-        model: folder or hub id of a model made by `dialeval train assistant`; see `DefaultModel`.
+        model: folder or hub id of a model made by `dialeval train assistant`; by default that of DIALEVAL_ASSISTANT, else the
+            bundled one.
         level: "turn" scores one answer, "dialogue" a whole dialogue.
-        backend: runtime of the model, see `Backend`.
-        dtype: number format of multiplications in the encoder, see `Precision`.
+        backend: runtime of the model; auto is the fastest installed one that is as exact as torch.
+        dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
         device: torch device; by default a GPU if there is one.
         revision: revision of the model on the hub.
     """

@@ -64,7 +64,7 @@ class AugmentedContext:
     context: tuple[str, ...]
     candidates: tuple[GeneratedResponse, ...]
     reason: str | None = None
-    """Why accepted responses are missing; None if there are five of each kind."""
+    """Reason why accepted responses are missing; None if there are five of each kind."""
 
     def responses(self, kind: ResponseKind) -> list[str]:
         """Return the accepted responses of a kind, in the order in which they were written."""

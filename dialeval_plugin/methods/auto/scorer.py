@@ -34,8 +34,8 @@ class AutoOptions:
         general: folder or hub id of the model for `general`.
         assistant: folder or hub id of the model for `assistant`.
         level: "turn" scores one response, "dialogue" a whole dialogue.
-        backend: runtime of the models, see `Backend`.
-        dtype: number format of multiplications in the encoders, see `Precision`.
+        backend: runtime of the models; auto is the fastest installed one that is as exact as torch.
+        dtype: number format of multiplications in the encoders on torch; float16 only on a GPU.
         device: torch device; by default a GPU if there is one.
     """
 

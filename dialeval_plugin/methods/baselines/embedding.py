@@ -133,8 +133,8 @@ class EmbeddingOverlap(OneByOneScorer):
 
     Args:
         method: method whose value is the score; the values of the others are columns.
-        vectors: text file of word vectors, see `FileVectors`.
-        encoder: encoder whose input embeddings are used if there is no file, see `EncoderVectors`; by default the packaged one.
+        vectors: text file of word vectors, on each line a word and its numbers, also as .gz.
+        encoder: encoder whose input embeddings are used if there is no file; by default the packaged one.
 
     Raises:
         InputError: an option is unknown, both sources are given, or the file is malformed.
@@ -191,8 +191,8 @@ class SentenceSimilarity(ReferenceScorer):
 
     Args:
         encoder: sentence-transformers folder or hub id; by default the packaged encoder.
-        backend: runtime of the encoder, see `Backend`.
-        dtype: number format of multiplications in the encoder, see `Precision`.
+        backend: runtime of the encoder; auto is the fastest installed one that is as exact as torch.
+        dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
 
     Raises:
         ModelLoadError: the encoder is damaged or unsafe.

@@ -62,7 +62,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
     (`n_cut` tokens); if that is not enough, there is no score (`context_too_long`).
 
     Args:
-        dimension: quality that the question is about, one of `QUESTIONS`.
+        dimension: quality that the question is about.
         model: folder or hub id of the model.
         max_tokens: maximum number of tokens of an input; by default the model's, 1024 at most.
         batch_size: number of questions per forward pass.

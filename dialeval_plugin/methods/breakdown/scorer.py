@@ -102,7 +102,7 @@ class DialogueBreakdownScorer(Scorer):
         method: measure of out-of-distribution detection: "max_probability", "odin_h", "odin_g" or "likelihood_ratio".
         background: folder or hub id of the background model; for likelihood_ratio only.
         context: turns that the model reads: "full" for all before the response, "pair" for the last one only.
-        aggregation: how the values of a sequence's tokens become one score, see `AGGREGATIONS` and the methods' modules.
+        aggregation: how the values of a sequence's tokens become one score; a wrong name is refused with those of the method.
         calibration: file with the extremes of equation 7.11; by default the file in the model's folder, for likelihood_ratio in
             that of the background model.
         transductive: take the extremes from the responses that are scored, as in the thesis, and not from a calibration.

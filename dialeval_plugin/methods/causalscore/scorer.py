@@ -57,11 +57,14 @@ class CausalScoreOptions(Aggregation, ModelOptions):
     """Options of `CausalScorer`.
 
     Attributes:
-        layout: how two or three turns become one input of a classifier, see `RowEncoder`; by default as stored with the model.
-        truncate: how an input that is too long is truncated, see `RowEncoder`; by default as stored with the model.
+        layout: how two or three turns become one input of a classifier: "delimited" as in the paper, "literal" as in the
+            published code; by default as stored with the model.
+        truncate: truncation of a long input: "utterances" at the beginning of the utterances, "right" at the end, as in the
+            published code; by default as stored with the model.
         max_tokens: maximum number of tokens of an input; by default as stored with the model.
-        backend: runtime of the encoder, see `Backend`; cross-encoders run on torch only.
-        dtype: number format of multiplications in the encoder, see `Precision`.
+        backend: runtime of the encoder; auto is the fastest installed one that is as exact as torch; cross-encoders run on
+            torch only.
+        dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
     """
 
     layout: PairLayout | None = None
@@ -80,7 +83,7 @@ class CausalScorer(Scorer):
     The score is 0 if no turn is dependent.
 
     Args:
-        model: folder or hub id of the trained classifiers; see `DefaultModel`.
+        model: folder or hub id of the trained classifiers; by default that of DIALEVAL_CAUSALSCORE, else the bundled one.
         conditions: "all" uses every dependent turn as a condition; a whole number k uses only the k turns with the largest
             unconditional probability, which makes the time linear in the length of the history.
 

@@ -79,15 +79,16 @@ class GeneralOptions(ModelOptions):
     """Options of `general`.
 
     Attributes:
-        model: folder or hub id of a model made by `dialeval train general`; see `DefaultModel`.
+        model: folder or hub id of a model made by `dialeval train general`; by default that of DIALEVAL_GENERAL, else the
+            bundled one.
         level: "turn" scores one response, "dialogue" a whole dialogue.
         mixing: file made by `dialeval train mixing`: weights fitted on human ratings, for level "turn". `general` is then the
             logistic function of the predicted standardised rating.
         leave_out: name of a set in that file; the weights used are those fitted without its ratings.
         score_fitted: also score responses whose ratings were used to fit the weights; by default they are refused.
         with_references: also compare a response with its references; for level "turn".
-        backend: runtime of the model, see `Backend`.
-        dtype: number format of multiplications in the encoder, see `Precision`.
+        backend: runtime of the model; auto is the fastest installed one that is as exact as torch.
+        dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
         device: torch device; by default a GPU if there is one.
         revision: revision of the model on the hub.
     """

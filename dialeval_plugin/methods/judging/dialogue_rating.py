@@ -187,13 +187,13 @@ class DialogueRatingScorer(PromptingScorer):
 
     Args:
         llm: language model that gives log probabilities.
-        quality: name of a quality in `rating_prompts`, or several names, also as one text separated by commas. The first one is
+        quality: name of a quality, as coherent, or several names, also as one text separated by commas. The first one is
             the score.
         level: level of the qualities; by default the one that has the first quality, for "overall" the turn level.
         k: number of the most likely ratings that are averaged.
         literal_log: use log probabilities as weights, as printed in the paper, although the least likely rating then weighs
             most.
-        examples: few-shot examples; each is the list of rated items of one dialogue, see `RatingPrompt.example`.
+        examples: few-shot examples; each is the list of rated items of one dialogue.
 
     Raises:
         InputError: a quality is not one of the level, or occurs twice; `k` is below 1; an example is not of the level or has

@@ -182,7 +182,8 @@ class RubricJudge(PromptingScorer):
 
     Args:
         llm: language model that answers the question.
-        rubric: the question, a file of rubrics (.yaml, .json), or a list of entries, see `RubricEntry`.
+        rubric: the question, a file of rubrics (.yaml, .json), or a list of entries with name, rubric, and optionally scale,
+            level and examples.
         scale: scale of the question: "pass-fail", "yes-no", "1-5", or labels from the worst to the best, such as "bad,ok,good".
             By default "yes-no" if the question can be answered with yes or no; yes is 1.
         level: "turn" scores one response, "dialogue" a whole dialogue; by default as stated in the file, otherwise "turn".

@@ -54,19 +54,22 @@ class DialogueLikelihoodScorer(Scorer):
     the baseline that a sum has to beat. `n_cut` counts turns with a truncated context.
 
     Args:
-        model: folder or hub id of a causal language model (GPT-2, DialoGPT), XLNet, or BERT; see `DefaultModel`.
+        model: folder or hub id of a causal language model (GPT-2, DialoGPT), XLNet, or BERT; by default that of
+            DIALEVAL_LANGUAGE_MODEL, else the bundled one.
         level: "dialogue" scores a whole dialogue, "turn" one response after its context.
         family: kind of model: "causal_lm", "permutation_lm" or "next_sentence"; by default read from the model's configuration.
         context: turns that the model reads before a turn: "full" (default) for all, "pair" for the last one only; next-sentence
             prediction always reads pairs.
-        layout: how turns are joined, see `CausalEvaluator`; for causal language models only.
-        alignment: which token a prediction is compared with, see `CausalEvaluator`; for causal language models only.
+        layout: how turns are joined: "separated" ends each with the end-of-text token, "plain" has no separator; for causal
+            language models only.
+        alignment: token that a prediction is compared with: "correct" the next one, "published" the same one, as in the thesis'
+            code; for causal language models only.
         probability: "token" uses the probability of the actual token, "max" of the most likely token in its place (equation
             5.11).
-        aggregation: how probabilities of tokens become one score: a name in `DIALOGUE_REDUCTIONS` at dialogue level, in
-            `TURN_REDUCTIONS` at turn level.
+        aggregation: how probabilities of tokens become one score: at turn level mean, sum, product or geometric_mean,
+            at dialogue level two of them, as sum_of_means; a wrong name is refused with all that there are.
         max_tokens: maximum number of tokens read at once; by default the model's, 1024 at most.
-        next_label: label of the classifier for "this turn follows", see `NextSentenceEvaluator`.
+        next_label: label of the classifier for "this turn follows", its number or name; only for a classifier of pairs.
 
     Raises:
         InputError: does not go with the model.

@@ -57,7 +57,7 @@ class GlueProxyScorer(Scorer):
     similarity of about 0 to 5.
 
     Args:
-        regression: file made by `dialeval train proxy`; see `DefaultModel`.
+        regression: file made by `dialeval train proxy`; by default that of DIALEVAL_GLUE_PROXY.
         variant: "glue_proxy" is the prediction of the regression, about 0 to 1 on the scale of the ratings that it was fitted
             on; the name of an indicator is that indicator alone, without a regression.
         features: columns of other indicators if the variant is one indicator: "all", "single", "context" or "fact". A
@@ -66,10 +66,10 @@ class GlueProxyScorer(Scorer):
             ones; also as a text such as `rte=FOLDER;cola=FOLDER`.
         labels: names of the classes of each classifier whose config.json has none; also as a text such as
             `rte=entailment/not_entailment`.
-        entailment: label whose probability is used, see `IndicatorSettings`. A regression has its own, and its own
+        entailment: label of QNLI and RTE whose probability is used. A regression has its own, and its own
             `absent_fact` and `truncate`.
-        absent_fact: text for missing facts, see `IndicatorSettings`.
-        truncate: end at which long texts are truncated, see `IndicatorSettings`.
+        absent_fact: text for missing facts, `_nofact` in the published numbers; none leaves their columns empty.
+        truncate: end at which long texts are truncated; "right", as in the published code, drops the newest turns.
 
     Raises:
         InputError: an option belongs to the regression.

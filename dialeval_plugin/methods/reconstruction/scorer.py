@@ -63,7 +63,7 @@ class DialogueReconstructionScorer(Scorer):
     posteriors and priors.
 
     Args:
-        model: folder or hub id of a model made by `dialeval train reconstruction`; see `DefaultModel`.
+        model: folder or hub id of a model made by `dialeval train reconstruction`; by default that of DIALEVAL_RECONSTRUCTION.
         level: "dialogue" scores a whole dialogue, "turn" one response after its context.
         reduction: loss that is the score: "token_mean" or "sum".
         latent: distribution of the latent variables of VHRED and VHCR: "prior", given the context only, or "posterior", given

@@ -78,15 +78,16 @@ class DreOptions:
 
     Attributes:
         llm: the large model; it scores each example once per prompt that is needed.
-        slm: folder or hub id of the small model; see `DefaultModel`.
-        variant: variant that is the score, see `DreScorer`.
+        slm: folder or hub id of the small model; by default that of DIALEVAL_SLM, else the bundled one.
+        variant: score: "dre" puts the small model's findings into the prompt and multiplies by its coefficient, "in_dre" omits
+            the coefficient, "ex_dre" the findings, "non_dre" both.
         ablation: add the other variants as columns. This needs both prompts; if the answer to the plain prompt is unreadable,
             the columns that need it are None.
-        eq26: multiply by s_c alone, as printed in equation 26; see `Refinement`.
-        clamp: limit products to [0, 5] (true) or to the two numbers given; see `read_clamp`.
+        eq26: multiply by s_c alone, as printed in equation 26, and not by c, as in the text above it.
+        clamp: limit products to [0, 5] (true) or to the two numbers given.
         clip: limit the normalised distance to [0, 1].
-        backend: runtime of the small model, see `Backend`.
-        dtype: number format of multiplications in the encoder, see `Precision`.
+        backend: runtime of the small model; auto is the fastest installed one that is as exact as torch.
+        dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
         device: torch device for the small model; by default a GPU if there is one.
         revision: revision of the small model on the hub.
     """

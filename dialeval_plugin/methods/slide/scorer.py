@@ -43,13 +43,15 @@ class SlideOptions:
     """Options of `slide`.
 
     Attributes:
-        slm: folder or hub id of the small model; see `DefaultModel`.
+        slm: folder or hub id of the small model; by default that of DIALEVAL_SLM, else the bundled one.
         variant: "slide" combines both models and needs `llm`; "slm", "slm_probability" and "slm_distance" need the small model
             only. By default "slide" with an `llm`, otherwise "slm".
         llm: scorer whose main column is the large model's score.
         small: name of a scorer that replaces the SLM, such as "general"; its score is used as a share of its range.
         level: "turn" scores one response; "dialogue" a whole dialogue, if `small` and `llm` score dialogues.
-        fusion: how the two scores are combined, see `Fusion`; by default "first_match", with `small` "mixture".
+        fusion: how the two scores are combined: the cases of equation 9 from top to bottom ("first_match", the default) or from
+            bottom to top ("llm_first"), the mean where the models disagree ("agree"), or a weighted mean ("mixture", the
+            default with `small`).
         small_weight: weight of the small model in a mixture.
         cascade: the large model scores a response if the small model's score is at most this far from 0.5. Otherwise the small
             model's score is final, and the column `llm` is empty. None: the large model scores all.
@@ -58,8 +60,8 @@ class SlideOptions:
         normalise: "training" uses the model's d_min and d_max; "population" uses the extremes of the examples that are scored,
             as in papers that normalise over their evaluation set.
         round3: round s_p to three decimals, as in the published notebook.
-        backend: runtime of the small model, see `Backend`.
-        dtype: number format of multiplications in the encoder, see `Precision`.
+        backend: runtime of the small model; auto is the fastest installed one that is as exact as torch.
+        dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
         device: torch device for the small model; by default a GPU if there is one.
         revision: revision of the small model on the hub.
     """

@@ -154,7 +154,7 @@ class Verdict(NamedTuple):
     percentile: float | None = None
     """Percentile among the scores of human responses, in [0, 100]; None if the scorer has no percentile table."""
     out_of_scope: str | None = None
-    """Why the input is outside the scope of the scorer's model; None if it is inside, or was not checked."""
+    """Reason why the input is outside the scope of the scorer's model; None if it is inside, or was not checked."""
 
 
 class ScoredLoglikelihood(tuple[float, bool]):
