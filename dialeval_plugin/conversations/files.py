@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 def has_known_suffix(name: str, layout: str | None = None) -> bool:
     """Whether a file's name allows conversations, in the given layout if the user names one."""
     if layout in text_layouts():
-        return _bare(name).suffix == ".txt"
+        return _bare(name).suffix in (".txt", ".md")
     return _bare(name).suffix in SUFFIXES or name.lower().endswith(_ARCHIVES)
 
 
@@ -201,7 +201,8 @@ def _rows_of_text(
     if first.lstrip()[:1] not in ("{", "["):
         raise InputError(
             f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
-            """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, or a table that is called .csv or .tsv."""
+            """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, a table that is called .csv or .tsv, """
+            "or a text whose messages begin with 'User:' and 'Assistant:' (after a heading: --layout transcript)."
         )
     if _is_whole(first, name):
         read = [first]

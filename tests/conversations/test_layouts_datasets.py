@@ -64,6 +64,10 @@ BY_NAME = {
                                "guided_messages": [LATER], "suggestions": []},
         [([("free", FIRST), ("guided", SAID), ("free", MORE), ("guided", LATER)], [1, 2, 3])],
     ),
+    "soda": (
+        "soda", {"head": "h", "dialogue": [text for _, text in TEA], "speakers": ["Ann", "Bob", "Ann", "Bob"]},
+        [([(("Ann", "Bob")[n % 2], text) for n, (_, text) in enumerate(TEA)], [1, 2, 3])],
+    ),
     "coqa": (
         "coqa", {"data": [{"id": "c", "story": "s", "questions": [{"input_text": FIRST}, {"input_text": MORE}],
                            "answers": [{"input_text": SAID}, {"input_text": LATER}]}]}, [(TEA, [1, 3])],
@@ -208,6 +212,16 @@ def test_halves_of_a_batch_are_put_together(tmp_path):
         "conversations[0]: is an answer alone, and the other half is not in this file. "
         "Put both files together: cat REQUESTS ANSWERS > both.jsonl"
     )
+
+
+def test_rows_of_empathetic_dialogues_are_joined_by_name():
+    texts = [text.replace(",", "_comma_") for _, text in TEA]
+    rows = [{"conv_id": "hit:0", "utterance_idx": n + 1, "context": "afraid", "prompt": "p", "speaker_idx": n % 2,
+             "utterance": text, "selfeval": "5", "tags": ""} for n, text in enumerate(texts)]  # fmt: skip
+    with pytest.raises(InputError, match="--layout empathetic-dialogues"):
+        read_back(rows)
+    said = [(f"speaker {n % 2}", text) for n, (_, text) in enumerate(TEA)]
+    assert read_back(rows, layout="empathetic-dialogues") == [(said, [1, 2, 3])]
 
 
 def test_parlai_text(tmp_path):

@@ -160,6 +160,17 @@ SLACK: list[dict[str, Any]] = [
     {"type": "message", "user": "U1", "text": "Yes.", "ts": "5.0"},
 ]
 
+TRANSCRIPT = f"""# Tea
+
+## You said:
+{TEA}
+
+## ChatGPT said:
+
+I do,
+and note: green tea.
+"""
+
 RASA = {"sender_id": "c", "events": [
     {"event": "session_started"}, {"event": "action", "name": "action_listen"}, {"event": "user", "text": "Tee?"},
     {"event": "bot", "text": NO}, {"event": "rewind"}, {"event": "user", "text": TEA}, {"event": "slot", "name": "x"},
@@ -229,6 +240,8 @@ CASES: dict[str, Case] = {
                      {"service message": 1, "textless message": 1}, ReadingOptions(layout="whatsapp")),
     "whatsapp of a phone": Case(WHATSAPP_PHONE, {"chat_00000": [
         ("Ann", "Messages are encrypted."), ("Ann", "Tea?"), ("Bob", "No")]}, {}, ReadingOptions(layout="whatsapp")),
+    "transcript": Case(f"\n[User]: {TEA}\n[Assistant]: <think>Hm.</think>{DO}\n", {"chat_00000": TALK},
+                       {"reasoning passage": 1}),
     "slack": Case(SLACK, {"channel": [("U2", "Lunch?"), ("U1", "Yes.")], "thread 2.0": [("U1", TEA), ("assistant", DO)]},
                   {"service message": 1}, ReadingOptions(layout="slack")),
     "slack of the API": Case({"ok": True, "messages": SLACK[::-1]}, {
@@ -360,6 +373,15 @@ def test_a_layout_is_the_same_whatever_was_asked_before(name: str) -> None:
         find(dict.fromkeys(row))  # other objects with the same names of fields are of no layout, or of another
         by_hand = next((layout for layout in LAYOUTS if layout.fits(row)), None)
         assert find(row) is by_hand
+
+
+def test_a_text_that_begins_with_no_role_names_the_layout_of_transcripts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"chat\.txt: begins with neither .* \(after a heading: --layout transcript\)\."):
+        read(TRANSCRIPT, ReadingOptions(), tmp_path)
+    with pytest.raises(InputError, match="has no line as the layout 'transcript'"):
+        read("Dear Ann,\nhello.\n", ReadingOptions(layout="transcript"), tmp_path)
+    _, (found,) = read(TRANSCRIPT, ReadingOptions(layout="transcript"), tmp_path)
+    assert [(turn.speaker, turn.text) for turn in found.turns] == [TALK[0], ("assistant", "I do,\nand note: green tea.")]
 
 
 @pytest.mark.parametrize("written", [

@@ -131,6 +131,8 @@ ONE_REQUEST = {
     },
     "logfire": {"trace_id": "t", "span_id": "c", "attributes": {
         "request_data": {"messages": [ASKED]}, "response_data": {"message": ANSWER}}},
+    "ollama": {"model": "m", "messages": [ASKED], "message": ANSWER, "done": True},
+    "openai, choices beside messages": {"messages": [ASKED], "choices": CHOICES["choices"]},
     "keywords ai": {"id": "c", "prompt_messages": [ASKED], "completion_message": ANSWER},
 }  # fmt: skip
 
@@ -138,6 +140,12 @@ ONE_REQUEST = {
 @pytest.mark.parametrize("name", ONE_REQUEST)
 def test_a_request_and_its_answer(name):
     assert read_back([ONE_REQUEST[name]]) == [(TEA[:2], [1])]
+
+
+def test_of_several_choices_it_is_not_known_which_was_shown():
+    choices = [*CHOICES["choices"], {"index": 1, "message": {"role": "assistant", "content": "No."}}]
+    with pytest.raises(InputError, match="has 2 choices, and nothing says which was shown"):
+        read_back([{"messages": [ASKED], "choices": choices}])
 
 
 def test_spans_of_one_file_are_a_request_each_and_one_request_is_read_once():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.conversations.layouts import datasets, evals, exports, find, messengers, platforms, traces
+from dialeval_plugin.conversations.layouts import agents, datasets, evals, exports, find, messengers, platforms, traces
 from dialeval_plugin.conversations.reading import ReadingOptions
 from dialeval_plugin.conversations.record import Conversation
 from dialeval_plugin.conversations.roles import answering
@@ -20,9 +20,10 @@ from tests.conversations.reading_back import TEXTS
 from tests.conversations.request_writers import CONVERSATIONS, REQUESTS
 from tests.conversations.writers import WRITERS, Turns, layout_of, spoken, text_of
 
-WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio", "simple-evals", "parlai"}
+WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio", "simple-evals", "parlai", "transcript",
+              "text-generation-webui", "pydantic-ai", "autogen"}  # fmt: skip
 """Layouts that call no conversation by a name of its own, or by another."""
-BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog"}
+BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog", "empathetic-dialogues", "soda"}
 """Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""
 OF_ONE_QUESTION = {"dispreferred", "question-answer", "dolly", "open-orca"}
 _MARKUP = re.compile(r"[<\[◁]\S|^\w+:|^analysis")
@@ -117,7 +118,7 @@ def test_a_request_or_a_row_of_a_data_set_is_read_back(name: str, tmp_path_facto
 
 
 def test_every_layout_of_a_family_has_a_writer() -> None:
-    names = {layout.name for family in (exports, messengers, platforms) for layout in family.LAYOUTS}
+    names = {layout.name for family in (agents, exports, messengers, platforms) for layout in family.LAYOUTS}
     assert names <= {layout_of(name) for name in WRITERS}
     names = {layout.name for family in (traces, evals, datasets) for layout in family.LAYOUTS}
     assert names - BY_PEOPLE - OF_ONE_QUESTION <= {name.partition(" ")[0] for name in (*REQUESTS, *CONVERSATIONS)}

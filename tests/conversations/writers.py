@@ -294,6 +294,8 @@ WRITERS: dict[str, Writer] = {
         for n, (asked, answer) in enumerate(pairs(turns))]},
     "claude-code": claude_code,
     "codex": codex,
+    "text-generation-webui": lambda turns, id: {"internal": [list(pair) for pair in pairs(turns)],
+        "visible": [[html.escape(text) for text in pair] for pair in pairs(turns)]},
     "discord": lambda turns, id: {"guild": {"id": "1"}, "channel": {"id": id}, "messages": [{"id": f"m{n}",
         "type": "Default", "content": text, "author": {"name": role, "isBot": role != "user"}}
         for n, (role, text) in enumerate(spoken(turns))]},
@@ -307,6 +309,10 @@ WRITERS: dict[str, Writer] = {
         for n, (role, text) in enumerate(spoken(turns))),
     "whatsapp of a phone": lambda turns, id: "".join(f"[02.01.25, 10:{n:02d}:00] {role}: {text}\n"
         for n, (role, text) in enumerate(spoken(turns))),
+    "transcript": lambda turns, id: "".join(f"{role}: {text}\n\n"
+        for role, text in _by_role(turns, user="User", assistant="AI")),
+    "transcript in Markdown": lambda turns, id: "".join(f"**{role}:** {text}\n\n"
+        for role, text in _by_role(turns, user="Human", assistant="Assistant")),
     "slack": slack,
     "slack of the API": lambda turns, id: {"ok": True, "messages": list(reversed(slack(turns, id)))},
     "signal": lambda turns, id: [{"conversationId": id, "type": "incoming", "source": role, "body": text, "sent_at": n}
@@ -355,11 +361,38 @@ WRITERS: dict[str, Writer] = {
     "bot-framework": bot_framework,
     "bot-framework of Copilot Studio": lambda turns, id: {"id": id, "activities": [{"type": "trace"}, *[{"type": "message",
         "from": {"id": "x", "role": int(role)}, "text": text} for role, text in _by_role(turns, user="1", assistant="0")]]},
+    "adk": lambda turns, id: {"id": id, "app_name": "tea", "user_id": "u", "events": [{"author": author, "timestamp": n,
+        "content": {"parts": [{"text": text, "thought": True} if role == "thinking" else {"text": text}], "role": "model"}}
+        for n, (role, text) in enumerate(turns)
+        if (author := {"user": "user", "assistant": "me", "thinking": "me"}.get(role))]},
+    "adk in an answer of its API": lambda turns, id: {"session": {"id": id, "events": [{"author": role,
+        "content": {"parts": [{"text": text} if role != "tool" else {"functionCall": {"name": text}}]}}
+        for role, text in turns if role in (*SPOKEN, "tool")]}},
+    "haystack": lambda turns, id: {"id": id, "messages": [{"_role": role, "_content": [{"text": text}], "_name": None,
+        "_meta": {}} for role, text in turns if role in (*SPOKEN, "system")]},
+    "pydantic-ai": lambda turns, id: _pydantic_ai(turns),
+    "pydantic-ai in an object": lambda turns, id: {"id": id, "messages": _pydantic_ai(turns)},
+    "autogen": lambda turns, id: {"id": id, "messages": [{"source": role, "type": "TextMessage", "models_usage": None,
+        "content": text} for role, text in spoken(turns)], "stop_reason": None},
+    "autogen, a message a row": lambda turns, id: [{"source": role, "type": "TextMessage", "content": text}
+        for role, text in spoken(turns)],
+    "chat-history": lambda turns, id: {"id": id, "chat_history": [{"role": role, "content": text, "name": "n"}
+        for role, text in spoken(turns)]},
+    "chat-history in blocks": lambda turns, id: {"id": id, "chat_history": [{"role": role, "additional_kwargs": {},
+        "blocks": [{"block_type": "text", "text": text}]} for role, text in spoken(turns)]},
+    "chat-history of Gemini": lambda turns, id: {"id": id, "history": [{"role": role, "parts": [{"text": text}]}
+        for role, text in _by_role(turns, user="user", assistant="model")]},
     "message rows of Jan": lambda turns, id: [{"object": "thread.message", "thread_id": id, "id": f"m{n}", "role": role,
         "created_at": n, "content": [{"type": "text", "text": {"value": text, "annotations": []}}]}
         for n, (role, text) in enumerate(spoken(turns))],
 }  # fmt: skip
 """By the name of the layout, and, after a space, of its shape."""
+
+
+def _pydantic_ai(turns: Turns) -> list[dict[str, Any]]:
+    kinds = {"system": "system-prompt", "user": "user-prompt", "assistant": "text", "tool": "tool-call", "thinking": "thinking"}
+    return [{"kind": "request" if role in ("system", "user") else "response",
+             "parts": [{"part_kind": kinds[role], "content": text}]} for role, text in turns]  # fmt: skip
 
 
 def layout_of(name: str) -> str:

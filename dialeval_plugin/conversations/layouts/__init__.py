@@ -13,14 +13,14 @@ from dialeval_plugin.conversations.messages import is_message, parsed_cell
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
-from . import datasets, evals, exports, messengers, platforms, traces
+from . import agents, datasets, evals, exports, messengers, platforms, traces
 from .layout import WHOLE, Layout, Logged, Value, exchange, id_of, is_chat, listed, plain, required_list
 
 _EXCHANGES = (
     ("input", "output"), ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
 )  # fmt: skip
-_ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction")
+_ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction", "message")
 """Names of the field with the answer to a list of messages."""
 
 
@@ -32,15 +32,21 @@ def _exchange_names(value: Value) -> tuple[str, str] | None:
     messages = listed(value.get("messages"))
     if messages and isinstance(messages[-1], Mapping):
         for name in _ANSWERS:
-            cell = parsed_cell(value.get(name))
+            cell = _answer(value, name)
             if isinstance(cell, str) or is_chat(cell) or (isinstance(cell, Mapping) and is_message({"role": "", **cell})):
                 return "messages", name
     return None
 
 
+def _answer(value: Value, name: str) -> Any:
+    """Return the answer in a field; choices get back the object from which they were taken."""
+    answer = parsed_cell(value.get(name))
+    return {name: answer} if name == "choices" and answer else answer
+
+
 def _read_exchange(value: Value) -> list[Logged]:
     request, answer = _exchange_names(value) or _EXCHANGES[0]
-    (logged,) = exchange(value[request], value[answer], id_of(value))
+    (logged,) = exchange(value[request], _answer(value, answer), id_of(value))
     last: Any = logged.messages[logged.n_history - 1]
     if request == "messages" and isinstance(last, Mapping) and last.get("role") == "assistant":
         if last.get("content") != logged.messages[-1].get("content"):  # type: ignore[attr-defined]
@@ -89,6 +95,7 @@ LAYOUTS: list[Layout] = [
     *evals.LAYOUTS,
     *datasets.LAYOUTS,
     *traces.LAYOUTS,
+    *agents.LAYOUTS,
     Layout(
         "exchange", "a request with its answer, as traces and logs of APIs have it",
         lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange,

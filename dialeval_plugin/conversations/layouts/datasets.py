@@ -21,6 +21,7 @@ from .layout import (
     Layout,
     Logged,
     Value,
+    as_message,
     ask_who,
     at,
     exchange,
@@ -313,6 +314,18 @@ LAYOUTS = [
     Layout(
         "dailydialog", "DailyDialog", lambda value: _is_list_of(value["dialog"], str), messages_at("dialog"),
         open_question=ask_who("dailydialog", "DailyDialog"),
+    ),
+    Layout(
+        "empathetic-dialogues", "EmpatheticDialogues, a message a row", "conv_id utterance speaker_idx",
+        message=lambda value: as_message(
+            f"speaker {value['speaker_idx']}", value["utterance"].replace("_comma_", ","), conversation=value["conv_id"]
+        ),
+        open_question=ask_who("empathetic-dialogues", "EmpatheticDialogues"),
+    ),
+    Layout(
+        "soda", "SODA", lambda value: _is_list_of(value["dialogue"], str) and _is_list_of(value["speakers"], str),
+        lambda value: [Logged([as_message(*one) for one in zip(value["speakers"], value["dialogue"], strict=True)])],
+        open_question=ask_who("soda", "SODA"),
     ),
     Layout(
         "parlai-conversations", "conversations that ParlAI saves",

@@ -8,12 +8,14 @@ documentation, without a file of the product at hand.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from dialeval_plugin.conversations.messages import alternating
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_silent
 
@@ -29,6 +31,8 @@ _SLASH = re.compile(r"\s*<(?:command-|local-command-|bash-|task-notification|use
 _INJECTED = re.compile(r"\s*(?:<(?:environment_context|user_instructions|permissions|turn_aborted|INSTRUCTIONS)|# AGENTS\.md)")
 """Beginning of texts that Codex writes in the user's name."""
 _ACTIVITIES = re.compile(r"(?:Prompted|Said|Asked)\s+")
+_NO_REQUEST = "<|BEGIN-VISIBLE-CHAT|>"
+"""Stands before a greeting in text-generation-webui."""
 _OWN_WORDS = ("isMeta", "isCompactSummary", "isApiErrorMessage")
 """Marks of a message that Claude Code itself wrote."""
 _OF_A_SESSION = (
@@ -278,6 +282,12 @@ LAYOUTS = [
     Layout(
         "chatbot-ui", "Chatbot UI's export", "history[messages]",
         lambda value: [Logged(list_at(one, "messages"), one.get("id")) for one in value["history"]],
+    ),
+    Layout(
+        "text-generation-webui", "a chat of text-generation-webui", "internal[] visible[]",
+        lambda value: [
+            Logged([one for one in alternating(itertools.chain(*value["internal"])) if one["content"] != _NO_REQUEST])
+        ],
     ),
     plain("lm-studio", "a conversation of LM Studio", "messages", "versions", each=_lm_studio),
     Layout(

@@ -33,6 +33,12 @@ _WHATSAPP_MEDIA = re.compile(
     r"<Media omitted>|<attached: .*>|\S+ \(file attached\)|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
     r"|(?:This message was|You) deleted(?: this message)?\.?|null"
 )
+_ROLE = "(user|human|you|customer|assistant|ai|bot|chatbot|gpt|chatgpt|model|agent|system)(?: said)?"
+_SPEAKER = re.compile(
+    rf"\s*(?:#{{1,6}} +(?:\*\*)?{_ROLE}(?:\*\*)?:?(?:\*\*)?\s*$|(?:\*\*|__|\[|<)?{_ROLE}(?:\*\*|__|\]|>)?\s*:(?:\*\*|__)?\s*)",
+    re.IGNORECASE,
+)
+"""The speaker at the beginning of a line: `User:`, `**User:**`, `[User]:`, `You said:`, or a heading `## User`."""
 _DIRECTION_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
 _WHATSAPP_SPACES = {0x202F: " ", 0xA0: " "}
 
@@ -74,6 +80,24 @@ def _whatsapp(value: Value) -> Value:
         return _SERVICE
     text = value["text"].replace("<This message was edited>", "").strip()
     return as_message(value["speaker"], None if _WHATSAPP_MEDIA.fullmatch(text) else text)
+
+
+def _transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
+    """Yield the messages of a transcript, each with the line of its speaker; what precedes the first is no message."""
+    first, role, texts = 0, "", [""]
+    for number, line in enumerate(lines, start=1):
+        if (match := _SPEAKER.match(line)) is None:
+            texts.append(line)
+            continue
+        if role:
+            yield first, _transcribed(role, texts)
+        first, role, texts = number, match[1] or match[2], [line[match.end() :]]
+    if role:
+        yield first, _transcribed(role, texts)
+
+
+def _transcribed(role: str, texts: list[str]) -> Value:
+    return {"role": USER if role.lower() == "you" else role, "content": "".join(texts).strip()}
 
 
 def _is_slack(value: object) -> bool:
@@ -162,6 +186,10 @@ LAYOUTS = [
         "telegram", "Telegram's export, of a chat or of all", read=_telegram,
         recognises=lambda value: shape("chats.list[messages]")(value)
         or (isinstance(value["messages"], list) and value.get("type") in _TELEGRAM),
+    ),
+    Layout(
+        "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", lambda value: False,
+        rows=_transcript_rows, message=lambda value: value,
     ),
     _of_people("whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_whatsapp_rows, message=_whatsapp),
     _of_people("slack", _SLACK, _is_slack, _THREADS, message=_slack_message),
