@@ -25,6 +25,7 @@ NEXT := build/lm-eval-next
 LM_EVAL_NEXT := 0.5.0.dev1
 # The Spaces' `sdk_version`.
 GRADIO := 6.31.0
+AXE := 4.14.1
 # The hosts of docs/integrations.md.
 INTEGRATIONS := inspect-ai==0.3.285 mlflow==3.17.2 deepeval==4.3.1 opentelemetry-sdk==1.45.2 langfuse==5.0.4 \
 	arize-phoenix-client==3.5.0
@@ -37,8 +38,8 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: help demo demo-train models test test-all lint types tests all-tests exhaustive docs spaces integrations lm-eval-next real-data wheels light \
-	installed release-check matrix mutants bench clean
+.PHONY: help demo demo-train models test test-all lint types tests all-tests exhaustive docs spaces axe integrations lm-eval-next real-data wheels \
+	light installed release-check matrix mutants bench clean
 
 # This list.
 help:
@@ -98,6 +99,11 @@ spaces: $(READY)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
 	$(UV) pip install --quiet --python build/spaces/bin/python --constraint constraints.txt gradio==$(GRADIO)
 	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) tests/hosts/test_conversation_page.py
+
+# The pages of passports, leaderboards, scores and labelling, checked by axe-core (MPL-2.0), which npm installs.
+axe: $(READY)
+	npm install --silent --no-save --prefix build/axe axe-core@$(AXE)
+	DIALEVAL_AXE=build/axe/node_modules/axe-core/axe.min.js $(PYTEST) -k axe tests/leaderboard tests/pages tests/passport
 
 # The adapters with the real package of each host.
 # Their pins conflict, with one another and with ours: each has an environment of its own, which sees the packages of the other.

@@ -87,8 +87,8 @@ class Page:
         assert self._is_loaded, f"{url} did not load"
 
     def evaluate(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression."""
-        result = self.send("Runtime.evaluate", expression=expression, returnByValue=True, userGesture=True)
+        """Return the value of a JavaScript expression; a promise is awaited."""
+        result = self.send("Runtime.evaluate", expression=expression, returnByValue=True, userGesture=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
@@ -141,6 +141,17 @@ def choose(page: Page, control: str, value: str) -> None:
         f"(() => {{ const item = document.querySelector('{control}'); item.value = {value!r};"
         "item.dispatchEvent(new Event('input', {bubbles: true})); })()"
     )
+
+
+def axe_violations(page: Page) -> list[str]:
+    """Return rule and element of each violation that axe-core finds; the test is skipped where `make axe` did not name it."""
+    script = os.environ.get("DIALEVAL_AXE")
+    if not script:
+        pytest.skip("DIALEVAL_AXE is not set: the page is not checked by axe-core. Run `make axe`")
+    page.evaluate(f"{Path(script).read_text(encoding='utf-8')}; 0")
+    # Without preloading, which asks for style sheets once more.
+    found = page.evaluate("axe.run({preload: false, resultTypes: ['violations']}).then((result) => result.violations)")
+    return [f"{rule['id']}: {element['html'][:120]}" for rule in found for element in rule["nodes"]]
 
 
 def find_browser() -> str:

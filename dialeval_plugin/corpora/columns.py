@@ -65,7 +65,7 @@ class Columns(NamedTuple):
         labels = {label: own[0] for label in _LABELS if (own := _labels(rows, source, label, spelled))}
         numbers, left_out, raters = [], [], dict[str, list[str]]()
         for name in (name for name in names if name not in {*labels.values(), *known}):
-            cells = Counter(_kind(row.value.get(name)) for row in rows)
+            cells = _kinds(rows, name)
             if _NO_NUMBERS.fullmatch(spelled[name]) or (cells["other"] and not cells["number"]):
                 continue
             if cells["other"] > cells["number"] or not cells["number"] + cells["missing"]:
@@ -85,7 +85,8 @@ class Columns(NamedTuple):
 
     def label(self, row: Line, name: str) -> str | None:
         """Return the label of a row, by its name among `labels`; None if it has none."""
-        return label_field(row, self.labels.get(name, name))
+        column = self.labels.get(name)
+        return None if column is None else label_field(row, column)
 
 
 def _spelled(name: str) -> str:
@@ -109,6 +110,15 @@ def _labels(rows: Sequence[Line], source: str, label: str, spelled: Mapping[str,
                 "Call the one that is right 'dialogue'."
             )
     return found
+
+
+def _kinds(rows: Sequence[Line], name: str) -> Counter[str]:
+    """Return the number of cells of each kind in a column, whose equal texts are looked at once."""
+    cells = [row.value.get(name) for row in rows]
+    kinds = Counter(_kind(cell) for cell in cells if type(cell) is not str)
+    for text, n in Counter(cell for cell in cells if type(cell) is str).items():
+        kinds[_kind(text)] += n
+    return kinds
 
 
 def _kind(value: Any) -> str:

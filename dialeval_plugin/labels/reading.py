@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypedDict
 
 import numpy as np
@@ -174,9 +175,12 @@ def _words(rows: Sequence[Line]) -> set[str]:
 
 def _is_of_categories(rows: Sequence[Line], name: str) -> bool:
     cells = [row.value.get(name) for row in rows]
-    if not all(cell is None or isinstance(cell, (str, bool, int, float)) for cell in cells):
+    if not all(issubclass(kind, (str, bool, int, float, NoneType)) for kind in {*map(type, cells)}):
         return False
-    counts = Counter(str(cell).strip().casefold() for cell in cells if cell is not None and str(cell).strip())
+    counts = Counter[str]()
+    for cell, n in Counter(str(cell) for cell in cells if cell is not None).items():
+        if word := cell.strip().casefold():
+            counts[word] += n
     if not counts or all(is_number(word) for word in counts):
         return False
     is_few = len(counts) <= max(5, min(MAX_CATEGORIES, counts.total() // 2))
@@ -261,7 +265,7 @@ def _of_rows(
     labels[at_row, at_rater] = values
     if not len(values) or np.isnan(values).all():
         raise InputError(f"{source}: {quality}: no row has a label. Name the column of the labels with --quality.")
-    texts = [texts_of(row) for row in first]
+    texts = [texts_of(row) for row in first] if {*_CONTEXT, *_RESPONSE} & {*names} else [("", "")] * len(first)
     has_texts = any(response for _, response in texts)
     conversations = [
         columns.label(row, "cluster") or conversation_of(id, [context] if context else None)

@@ -50,6 +50,10 @@ class Cells:
                 self._first.setdefault(word.casefold(), f"{where}: {self.name}")
                 return
             value = float(word)
+            if math.isfinite(value):
+                self._numbers.append(value)
+                self._codes.append(-1)
+                return
         # pandas has NaN for empty cells.
         is_empty = value is None or (isinstance(value, float) and math.isnan(value))
         number = np.nan if is_empty else finite(value, f"{where}: {self.name}", "Leave the cell empty where there is none.")

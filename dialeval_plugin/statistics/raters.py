@@ -151,15 +151,21 @@ def in_place_of_raters(
         why = f"{where}: {coefficient} is undefined on {len(used)} scored rows with {MIN_RATERS} raters. Have more rows rated."
         none = bootstrap.estimates(dict.fromkeys((*parts, "difference"), why), counts)
         return InPlaceOfRaters(none["evaluator"], none["person"], none["difference"])
-    joined, computed = sparse.hstack(sums, format="csr"), {}
+    joined, resampled = sparse.hstack(sums, format="csr"), dict[str, Resampled]()
+    value_of = {name: statistics.fmean(one for one, _, _ in of) for name, of in parts.items()}
     for name, of in parts.items():
-        value = statistics.fmean(one for one, _, _ in of)
-        resampled = Resampled(partial(_mean_of_parts, of), joined)
+        approximate = Resampled(partial(_mean_of_parts, of), joined)
         # Bins approximate the rows of a large set, so their value may differ slightly.
-        computed[name] = value, resampled._replace(shift=value - resampled.value)
-    (value, ours), (of_person, theirs) = computed.values()
-    estimates = bootstrap.estimates({**computed, "difference": (value - of_person, ours - theirs)}, counts)
-    return InPlaceOfRaters(estimates["evaluator"], estimates["person"], estimates["difference"], ours - theirs)
+        resampled[name] = approximate._replace(shift=value_of[name] - approximate.value)
+    drawn = bootstrap.on_resamples(resampled)
+    value_of["difference"] = value_of["evaluator"] - value_of["person"]
+    resampled["difference"] = pilot = resampled["evaluator"] - resampled["person"]
+    drawn["difference"] = drawn["evaluator"] - drawn["person"]
+    found = {
+        name: bootstrap.estimate(name, value_of[name], bootstrap.interval_on_resamples(name, drawn[name], one), counts)
+        for name, one in resampled.items()
+    }
+    return InPlaceOfRaters(found["evaluator"], found["person"], found["difference"], pilot)
 
 
 def _mean_of_parts(parts: Sequence[tuple[float, Statistic, slice]], drawn: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import pytest
 
 from dialeval_plugin.leaderboard.build import BuildResult, write
 from dialeval_plugin.leaderboard.evidence import differences
-from tests.browser import CLIPPED, PALE, Page, choose
+from tests.browser import CLIPPED, PALE, Page, axe_violations, choose
 from tests.leaderboard_files import HOSTILE, JUDGE
 
 NAMES = (
@@ -254,6 +254,13 @@ def test_a_phone_shows_the_page_without_scrolling_it_sideways(page: Page, scheme
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
         "rgb(251, 251, 249)" if scheme == "light" else "rgb(20, 23, 26)"
     )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(page: Page, scheme: str) -> None:
+    page.resize(390, 844, scheme=scheme)
+    page.evaluate("for (const item of document.querySelectorAll('details')) item.open = true")
+    assert axe_violations(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

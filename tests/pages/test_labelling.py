@@ -14,7 +14,7 @@ import pytest
 
 from dialeval_plugin.labels.answers import AnswerFile, RowToLabel
 from dialeval_plugin.pages.labelling import LabellingServer
-from tests.browser import CLIPPED, PALE, browser_page
+from tests.browser import CLIPPED, PALE, Page, axe_violations, browser_page
 from tests.leaderboard_files import HOSTILE
 
 ROWS = [
@@ -92,20 +92,23 @@ def test_the_page_says_neither_ids_nor_scores_and_runs_nothing_else(server: Labe
     assert ask(server, "GET", f"/other?token={server.token}")[:2] == (404, '{"error": "There is no such page."}')
 
 
+def begin(page: Page, server: LabellingServer) -> None:
+    page.open(server.url)
+    page.evaluate("document.querySelector('#rater').value = 'Anna'; document.querySelector('#name button').click()")
+
+
+def until(page: Page, progress: str) -> None:
+    shown, deadline = "document.querySelector('#progress').textContent", time.monotonic() + 20
+    while page.evaluate(shown) != progress and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert page.evaluate(shown) == progress
+
+
 def test_a_person_labels_by_keys_and_goes_on_later(server: LabellingServer, tmp_path: Path) -> None:
-    progress = "document.querySelector('#progress').textContent"
     with browser_page() as page:
-
-        def until(expected: str) -> None:
-            deadline = time.monotonic() + 20
-            while page.evaluate(progress) != expected and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert page.evaluate(progress) == expected
-
         page.resize(390, 800)
-        page.open(server.url)
-        page.evaluate("document.querySelector('#rater').value = 'Anna'; document.querySelector('#name button').click()")
-        until("0 of 3 labelled")
+        begin(page, server)
+        until(page, "0 of 3 labelled")
         turns = "[...document.querySelectorAll('#chat .turn')].map((turn) => [turn.textContent, turn.className])"
         assert page.evaluate(turns) == [
             ["userquestion 0", "turn"],
@@ -116,18 +119,28 @@ def test_a_person_labels_by_keys_and_goes_on_later(server: LabellingServer, tmp_
             page.evaluate(
                 f"document.querySelector('#chat').dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
             )
-            until(f"{done} of 3 labelled")
+            until(page, f"{done} of 3 labelled")
         assert page.evaluate(PALE) == []
         assert page.evaluate(CLIPPED) == []
         page.resize(1200, 800, scheme="dark")
         assert page.evaluate(PALE) == []
-        page.open(server.url)
-        page.evaluate("document.querySelector('#rater').value = 'Anna'; document.querySelector('#name button').click()")
-        until("2 of 3 labelled")
+        begin(page, server)
+        until(page, "2 of 3 labelled")
         page.evaluate("document.querySelector('#choices [value=pass]').click()")
-        until("3 of 3 labelled")
+        until(page, "3 of 3 labelled")
         assert page.evaluate("document.querySelector('#chat').textContent") == "All are labelled. Thank you."
         assert page.problems == []
         assert page.evaluate("window.hacked") is None
     lines = (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert lines == [f'c{place}:1,Anna,{label},"by score, 1"' for place, label in enumerate(["pass", "fail", "pass"])]
+
+
+def test_axe_finds_no_violation(server: LabellingServer) -> None:
+    with browser_page() as page:
+        for scheme in ("light", "dark"):
+            page.resize(390, 844, scheme=scheme)
+            page.open(server.url)
+            assert axe_violations(page) == []
+            begin(page, server)
+            until(page, "0 of 3 labelled")
+            assert axe_violations(page) == []

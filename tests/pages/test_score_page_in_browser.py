@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from dialeval_plugin.pages.report import write_report
-from tests.browser import CLIPPED, PALE, Page, choose
+from tests.browser import CLIPPED, PALE, Page, axe_violations, choose
 from tests.leaderboard_files import HOSTILE
 from tests.pages.conftest import score_rows, write_score_file
 
@@ -210,6 +210,13 @@ def test_all_text_stands_out_and_nothing_is_cut_on_a_phone_either(page: Page, sc
     assert page.evaluate(f"document.documentElement.scrollWidth <= {width}")
     assert page.evaluate(PALE) == []
     assert page.evaluate(CLIPPED) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(page: Page, scheme: str) -> None:
+    page.resize(390, 844, scheme=scheme)
+    page.evaluate("for (const item of document.querySelectorAll('details')) item.open = true")
+    assert axe_violations(page) == []
 
 
 def test_no_control_and_no_button_is_without_a_name(page: Page) -> None:

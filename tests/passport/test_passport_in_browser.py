@@ -8,7 +8,7 @@ import pytest
 
 from dialeval_plugin.passport.certify import Passport, certify
 from dialeval_plugin.passport.written import write_passport
-from tests.browser import CLIPPED, PALE, Page
+from tests.browser import CLIPPED, PALE, Page, axe_violations
 from tests.leaderboard_files import HOSTILE
 from tests.passport.conftest import MadeUp
 
@@ -71,6 +71,15 @@ def test_it_can_be_read_on_every_screen(page: Page, width: int, scheme: str) -> 
     assert page.evaluate(PALE) == []
     assert page.evaluate(CLIPPED) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation_and_would_find_one(page: Page, scheme: str) -> None:
+    page.resize(390, 844, scheme=scheme)
+    page.evaluate(OPEN_ALL)
+    assert axe_violations(page) == []
+    page.evaluate("document.documentElement.removeAttribute('lang')")
+    assert [violation.partition(":")[0] for violation in axe_violations(page)] == ["html-has-lang"]
 
 
 def test_it_is_one_file_that_holds_no_path_and_loads_nothing(address: str) -> None:
