@@ -30,8 +30,8 @@ B is better than A by 0.050 (0.045 to 0.055).
 
    file      mean   95 % interval   scored  conversations
 -  -------  -----  --------------  -------  -------------
-A  a.jsonl  0.436  0.332 to 0.533  120/120             40
-B  b.jsonl  0.486  0.379 to 0.582  120/120             40
+A  a.jsonl  0.436  0.328 to 0.535  120/120             40
+B  b.jsonl  0.486  0.376 to 0.587  120/120             40
 
 paired by message: 40 of 40 conversations of A and 40 of B are in both
 
@@ -61,8 +61,8 @@ def test_markdown_fits_the_comment_of_a_pull_request(files: Path) -> None:
         "**B is better than A by 0.050 (0.045 to 0.055).**\n\n"
         "|  | file | mean | 95 % interval | scored | conversations |\n"
         "| --- | --- | ---: | ---: | ---: | ---: |\n"
-        "| A | a.jsonl | 0.436 | 0.332 to 0.533 | 120/120 | 40 |\n"
-        "| B | b.jsonl | 0.486 | 0.379 to 0.582 | 120/120 | 40 |\n\n"
+        "| A | a.jsonl | 0.436 | 0.328 to 0.535 | 120/120 | 40 |\n"
+        "| B | b.jsonl | 0.486 | 0.376 to 0.587 | 120/120 | 40 |\n\n"
         "- paired by message: 40 of 40 conversations of A and 40 of B are in both\n\n"
         "<details><summary>changed most, 1 of 40 conversations that changed</summary>\n\n"
         "| conversation | A | B | B - A |\n"
@@ -135,7 +135,7 @@ def test_a_plan_is_printed_for_one_file_or_two(files: Path) -> None:
     assert alone.stdout.splitlines()[:3] == [
         "conversations  smallest difference      +-",
         "-------------  -------------------  ------",
-        "           20                0.287  0.0038",
+        "           20                0.295  0.0039",
     ]
     found = json.loads(both.stdout)
     assert [row["conversations"] for row in found["rows"]][:2] == [20, 50]
@@ -189,11 +189,11 @@ def test_two_logs_are_scored_first(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     done = run("compare", "a.jsonl", "b.jsonl", *LENGTH, "--changed", "0")
     assert done.exit_code == 0
     assert done.stdout == (
-        "B is better than A by 3.000 (2.500 to 3.417, rough).\n\n"
+        "B is better than A by 3.000 (2.500 to 3.500, rough).\n\n"
         "   file      mean          95 % interval  scored  conversations\n"
         "-  -------  -----  ---------------------  ------  -------------\n"
-        "A  a.jsonl  1.500  1.250 to 1.708, rough   24/24             12\n"
-        "B  b.jsonl  4.500  3.750 to 5.125, rough   24/24             12\n\n"
+        "A  a.jsonl  1.500  1.250 to 1.750, rough   24/24             12\n"
+        "B  b.jsonl  4.500  3.750 to 5.250, rough   24/24             12\n\n"
         f"paired by {matched_by}: 12 of 12 conversations of A and 12 of B are in both\n\n"
         f"{short_form(f'method:response_length|level:turn|version:{__version__}')}\n"
     )

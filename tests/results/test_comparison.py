@@ -122,19 +122,19 @@ def test_ids_that_agree_by_accident_pair_nothing(both: Any) -> None:
     assert found.matched_by is None
     assert found.notes == ["ids are in both files, but what they name begins differently, so nothing is paired by id"]
     assert found.verdict == (
-        "No difference is shown: B - A is -0.004 (-0.138 to 0.128). "
-        "With these 40 and 40 conversations a difference of 0.193 would be seen four times in five."
+        "No difference is shown: B - A is -0.004 (-0.146 to 0.135). "
+        "With these 40 and 40 conversations a difference of 0.199 would be seen four times in five."
     )
 
 
 def test_different_conversations_are_compared_by_their_means_with_a_wider_interval(both: Any) -> None:
     found = both(rows(), rows(shift=0.05, name="d"))
     assert (found.matched_by, found.n_matched, found.changed) == (None, 0, ())
-    told = "No difference is shown: B - A is 0.050 (-0.090 to 0.190)."
-    seen = "With these 40 and 40 conversations a difference of 0.207 would be seen four times in five."
+    told = "No difference is shown: B - A is 0.050 (-0.094 to 0.192)."
+    seen = "With these 40 and 40 conversations a difference of 0.211 would be seen four times in five."
     assert found.verdict == f"{told} {seen}"
-    passed = "gate passed: B - A 0.050 (-0.090 to 0.190) is not wholly below -0.020."
-    assert str(found.gate(0.02)) == f"{passed} B worse by 0.227 would fail four times in five."
+    passed = "gate passed: B - A 0.050 (-0.094 to 0.192) is not wholly below -0.020."
+    assert str(found.gate(0.02)) == f"{passed} B worse by 0.231 would fail four times in five."
     assert both(rows(), rows(shift=0.05), pairing="unpaired").difference.value == found.difference.value
 
 
@@ -174,7 +174,7 @@ def test_few_conversations_have_no_interval_and_no_verdict(both: Any) -> None:
     found = both(rows(9), rows(9, shift=0.05))
     assert found.verdict == "No verdict: B - A is 0.050, of 9 conversations, and 10 are needed."
     assert str(found.gate()) == "gate undecided: 9 conversations, and 10 are needed. Score more of them."
-    assert both(rows(10), rows(10, shift=0.05)).verdict == "B is better than A by 0.051 (0.038 to 0.062, rough)."
+    assert both(rows(10), rows(10, shift=0.05)).verdict == "B is better than A by 0.051 (0.035 to 0.065, rough)."
     # Nor where the other file alone has many.
     found = both(rows(9), rows(40, name="d"))
     assert found.verdict == "No verdict: B - A is -0.190, of 9 conversations, and 10 are needed."
@@ -284,13 +284,13 @@ def test_a_plan_of_both_versions_needs_fewer_conversations_than_one_of_different
     )
     assert paired.notes == [
         f"pilot: {' and '.join(found.names)}, paired, 40 conversations",
-        "a difference of 0.010 needs 21 conversations to be seen four times in five",
+        "a difference of 0.010 needs 24 conversations to be seen four times in five",
         "smallest difference: seen four times in five; +-: standard error of the simulation",
     ]
     assert alone.notes[:3] == [
         f"pilot: {found.names[0]}, 40 conversations",
         "conversations of each version, different ones; a pilot of both on the same ones tells how many fewer do",
-        "a difference of 0.050 needs 665 conversations to be seen four times in five",
+        "a difference of 0.050 needs 666 conversations to be seen four times in five",
     ]
 
 

@@ -12,6 +12,7 @@ import pytest
 from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows
 from dialeval_plugin.reports.plots import means_figure
 from dialeval_plugin.results.groups import group
+from dialeval_plugin.statistics.bootstrap import EXPANDED
 from dialeval_plugin.statistics.estimates import ValueInterval
 from dialeval_plugin.statistics.means import mean_interval
 from tests.cli.running import run, write_rows
@@ -32,7 +33,7 @@ def scored(values: list[Any], field: str = "at") -> ScoredRows:
 def test_each_group_has_its_mean_and_interval_over_conversations() -> None:
     found = group(scored(["v1", "v2", "v2"] * 20, "version"), "version")
     rows = range(0, 60, 3)
-    expected = mean_interval([float(row) for row in rows], clusters=[f"c{row // 2}" for row in rows])
+    expected = mean_interval([float(row) for row in rows], clusters=[f"c{row // 2}" for row in rows], bootstrap=EXPANDED)
     assert found.means["v1"] == expected
     assert (found.means["v1"].n_scored, found.means["v2"].n_scored, found.whole.n_clusters) == (20, 40, 30)
 
@@ -110,9 +111,9 @@ def test_the_command_prints_the_groups_and_draws_them(tmp_path: Path) -> None:
     assert done.stdout == (
         "model   mean          95 % interval  scored  conversations\n"
         "-----  -----  ---------------------  ------  -------------\n"
-        "a      1.000  0.600 to 1.400, rough   20/20             20\n"
-        "b      2.000  1.600 to 2.400, rough   20/20             20\n"
-        "all    1.500         1.150 to 1.825   40/40             40\n"
+        "a      1.000  0.500 to 1.500, rough   20/20             20\n"
+        "b      2.000  1.500 to 2.500, rough   20/20             20\n"
+        "all    1.500         1.125 to 1.850   40/40             40\n"
         "\n"
         "between a and b, the largest groups, a difference of 0.935 would be seen four times in five\n"
     )

@@ -11,6 +11,7 @@ import pytest
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.results.preferences import preference_shares, read_pairs
+from dialeval_plugin.statistics.bootstrap import EXPANDED
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.version import __version__
 from tests.cli.running import run, write_rows
@@ -99,7 +100,7 @@ def test_shares_are_by_length_with_ties_as_half_and_intervals_over_prompts(tmp_p
     assert pairs is not None
     found = preference_shares(pairs, load_scorer("response_length"))
     points = [1.0, 0.0, 0.5, 1.0] * 10
-    assert found.shares["all"][0] == mean_interval(points, clusters=[number // 2 for number in range(40)])
+    assert found.shares["all"][0] == mean_interval(points, clusters=[number // 2 for number in range(40)], bootstrap=EXPANDED)
     assert {name: (share.value, longer.value) for name, (share, longer) in found.shares.items()} == {
         "is shorter": (0.0, 0.0),
         "is of like length": (0.75, 0.75),
@@ -108,8 +109,8 @@ def test_shares_are_by_length_with_ties_as_half_and_intervals_over_prompts(tmp_p
     }
     assert found.n_ties == 10
     assert found.verdict == (
-        "The preferred answer scores higher in 0.625 [0.575, 0.675, rough] of 40 pairs; it is the longer one in "
-        "0.625 [0.575, 0.675, rough]."
+        "The preferred answer scores higher in 0.625 [0.562, 0.688, rough] of 40 pairs; it is the longer one in "
+        "0.625 [0.562, 0.688, rough]."
     )
 
 
@@ -124,7 +125,7 @@ def test_a_share_that_may_be_chance_says_which_one_would_not(tmp_path: Path) -> 
     found = preference_shares(pairs, load_scorer("response_length"))
     assert found.detectable is not None
     assert found.verdict == (
-        "The preferred answer scores higher in 0.500 [0.350, 0.650] of 40 pairs; it is the longer one in 0.500 [0.350, 0.650]. "
+        "The preferred answer scores higher in 0.500 [0.325, 0.669] of 40 pairs; it is the longer one in 0.500 [0.325, 0.669]. "
         "That may be chance: with these 40 prompts 0.728 would be shown four times in five."
     )
 

@@ -85,8 +85,8 @@ def compare(
     ] = None,
     interval: Annotated[
         Literal["percentile", "expanded", "bca"],
-        typer.Option(help="Method of the intervals; expanded suits few conversations."),
-    ] = "percentile",
+        typer.Option(help="Method of the intervals; percentile and bca are too narrow with few conversations."),
+    ] = "expanded",
     plan: Annotated[
         float | None,
         typer.Option(
