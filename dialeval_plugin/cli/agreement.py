@@ -221,12 +221,13 @@ def meta_eval(
     Labels in words (pass and fail, named categories) are compared as labels: accuracy, kappa, TPR and TNR. Without scores,
     the agreement of the raters is examined.
     """
+    from dialeval_plugin.corpora.rated_items import of_level, read_rated_items
     from dialeval_plugin.labels.pairing import pair_files
     from dialeval_plugin.labels.reading import LabelOptions, has_words, read_labels
     from dialeval_plugin.reports.correlation_report import evaluate_agreement
     from dialeval_plugin.reports.people import PEOPLE, alternative_annotator_tests, evaluate_people
     from dialeval_plugin.reports.rating_report import examine, rating_table
-    from dialeval_plugin.reports.score_alignment import AlignedScores, align, rated_items
+    from dialeval_plugin.reports.score_alignment import AlignedScores, align
     from dialeval_plugin.results.plans import agreement_plan
 
     of_people = tuple(raters.split(",")) if raters else ()
@@ -255,7 +256,7 @@ def meta_eval(
         of_files = {"--column": column, "--rating-column": rating_column, "--lower": lower, "--partial": partial}
         of_scores = {"--threshold": threshold, "--alt-test": alt_test, "--people": people, "--plan": plan}
         refuse({**of_files, **of_scores}, "needs scores, and there are none. Name a file of scores, or leave it out.")
-        items = rated_items(ratings, rows, quality or (), of_people)
+        items = of_level(read_rated_items(ratings, quality or (), of_people), rows, ratings)
         agreement.show(rating_table(examine(items, quality or (), question.bootstrap), question.bootstrap))
         return
     if calibrate is not None and alt_test is None:

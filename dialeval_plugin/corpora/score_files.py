@@ -17,7 +17,6 @@ Scores that authors published with their data, for recomputing agreement, includ
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,8 +34,6 @@ from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
 from .rows import distinct_ids, file_rows, finite, is_table, label_field, number_cell, objects_field, read_array, text_field
-
-logger = logging.getLogger(__name__)
 
 UNKNOWN = "unknown"
 """Reason of an unscored row if the file gives none."""
@@ -161,21 +158,6 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
     return None if is_said or "id" not in head else _scored_rows(path, rows, column)
 
 
-def check_matched(source: str, extra: Sequence[str], missing: Sequence[str], judged: str, *, is_partial: bool) -> None:
-    """Raise an error for ids on one side only; with `is_partial` count them. `judged` names the other side, as "rated"."""
-    if is_partial and (extra or missing):
-        left_out = "%s: %d scored ids are not %s, %d %s ids are not scored; all are left out"
-        logger.warning(left_out, source, len(extra), judged, len(missing), judged)
-        return
-    for ids, who, where in ((extra, "scored", judged), (missing, judged, "scored")):
-        if ids:
-            shown = ", ".join(map(repr, ids[:3]))
-            raise InputError(
-                f"{source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
-                f"Score the {judged} responses, unscored ones as null, or compare what is on both sides with --partial."
-            )
-
-
 def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> ScoredRows:
     meta, ids = read_meta(path), _ids(rows)
     there = dict.fromkeys(name for row in rows for name in row.value)
@@ -284,6 +266,12 @@ def _ids(rows: Sequence[Line]) -> list[str]:
             raise InputError(f"{row.where}: has no 'id', a text or a whole number. Give the id of the rated response.")
     distinct_ids(rows, ids, "Give every response one score.")
     return ids
+
+
+def named_file(source: str | Path) -> tuple[str | None, Path]:
+    """Return name and path of NAME=FILE; the name is None if there is none, or a file is called so."""
+    name, sign, file = str(source).partition("=")
+    return (name, Path(file)) if sign and not Path(source).exists() else (None, Path(source))
 
 
 def read_meta(path: Path) -> Mapping[str, Any]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.corpora.score_files import UNKNOWN, check_matched
+from dialeval_plugin.corpora.score_files import UNKNOWN
 
 from .scores import read_scores
 from .table import JudgedLabels, LabelTable, Scale, ScoreTable
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -38,12 +41,7 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
     labelled = np.flatnonzero(labels.n_labels > 0).tolist()
     known = set(labels.ids)
     extra = [] if is_subset else [id for id in scores.ids if id not in known]
-    missing = [labels.ids[row] for row in labelled if labels.ids[row] not in place]
-    if len(missing) == len(labelled):
-        raise InputError(
-            f"{scores.source}: no id is among the labels, as {scores.ids[0]!r} is not. Theirs are called as {labels.ids[0]!r}."
-        )
-    check_matched(scores.source, extra, missing, "labelled", is_partial=is_partial)
+    check_ids(scores.source, place, [labels.ids[row] for row in labelled], extra, "labelled", is_partial=is_partial)
     kept = [row for row in labelled if labels.ids[row] in place]
     of_scores = [place[labels.ids[row]] for row in kept]
     values, scale = on_scale(scores, labels.scale)
@@ -62,6 +60,43 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
     return JudgedLabels(
         evaluator=scores.evaluator, scores=paired, labels=chosen, scale=scale, unscored=unscored, signature=scores.signature
     )
+
+
+def check_ids(
+    source: str,
+    scored: Collection[str],
+    judged: Sequence[str],
+    extra: Sequence[str],
+    how: Literal["labelled", "rated"],
+    *,
+    is_partial: bool,
+) -> None:
+    """Raise an error for ids on one side only; with `is_partial` log their number.
+
+    Args:
+        source: file of the scores.
+        scored: ids in it.
+        judged: ids that people judged.
+        extra: ids in the file that people did not judge.
+        how: word for their judging.
+        is_partial: whether ids on one side only are left out.
+    """
+    missing = [id for id in judged if id not in scored]
+    if len(missing) == len(judged):
+        what = {"labelled": "labels", "rated": "ratings"}[how]
+        theirs = f" Theirs are called as {judged[0]!r}." if judged else ""
+        raise InputError(f"{source}: no id is among the {what}, as {next(iter(scored))!r} is not.{theirs}")
+    if is_partial and (extra or missing):
+        left_out = "%s: %d scored ids are not %s, %d %s ids are not scored; all are left out"
+        logger.warning(left_out, source, len(extra), how, len(missing), how)
+        return
+    for ids, who, where in ((extra, "scored", how), (missing, how, "scored")):
+        if ids:
+            shown = ", ".join(map(repr, ids[:3]))
+            raise InputError(
+                f"{source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
+                f"Score the {how} responses, unscored ones as null, or compare what is on both sides with --partial."
+            )
 
 
 def pair_files(

@@ -29,13 +29,13 @@ from dialeval_plugin.core.resources import optional
 from dialeval_plugin.corpora.columns import Columns
 from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
-from dialeval_plugin.corpora.rated_items import RatedItem, read_rated_items
+from dialeval_plugin.corpora.rated_items import RatedItem, of_level, read_rated_items
 from dialeval_plugin.corpora.registry import identify
 from dialeval_plugin.corpora.rows import file_rows, is_number, is_table
 from dialeval_plugin.corpora.score_files import conversation_of
 
 from .scales import MAX_CATEGORIES, Cells
-from .table import LabelTable
+from .table import LabelTable, known_labels
 
 _NESTED = ("labels", "label", "ratings", "rating")
 """Field names in a JSON row for the labels of several people."""
@@ -278,8 +278,10 @@ def _of_rows(
         scale=scale,
         raters=tuple(people),
         clusters=None if conversations == list(ids) and "cluster" not in columns.labels else conversations,
-        systems=_known([columns.label(row, "system") for row in first]),
-        items=_known([columns.label(row, "item") or context or None for row, (context, _) in zip(first, texts, strict=True)]),
+        systems=known_labels([columns.label(row, "system") for row in first]),
+        items=known_labels(
+            [columns.label(row, "item") or context or None for row, (context, _) in zip(first, texts, strict=True)]
+        ),
         quality=quality,
         texts=texts if has_texts else None,
         has_people=not is_nested,
@@ -325,18 +327,8 @@ def _said(value: Any, where: str) -> str:
     return str(value)
 
 
-def _known(values: Sequence[str | None]) -> list[str] | None:
-    """Return the values, or None if a row has none."""
-    there = [value for value in values if value is not None]
-    return there if len(there) == len(values) else None
-
-
 def _of_items(items: Sequence[RatedItem], source: str, **options: Unpack[LabelOptions]) -> LabelTable:
-    level = options.get("level")
-    items = [item for item in items if level in {None, item.level}]
-    if len({item.level for item in items}) != 1:
-        problem = "has ratings of responses and of whole dialogues" if items else f"has no ratings at {level} level"
-        raise InputError(f"{source}: {problem}. Choose with level 'turn' or 'dialogue'.")
+    items = of_level(items, options.get("level"), source)
     if options.get("raters"):
         raise InputError(f"--raters: {source} is a published set, whose raters have no columns. Leave it out.")
     rows = []

@@ -14,11 +14,11 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line, read_text
 from dialeval_plugin.corpora.exports import check_layout, check_suffix
 from dialeval_plugin.corpora.rows import file_rows, is_table, label_field
-from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation_of, read_meta, texts_before
+from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation_of, named_file, read_meta, texts_before
 
 from .reading import chosen_columns, label_columns, rows_from
 from .scales import Cells
-from .table import Scale, ScoreTable
+from .table import Scale, ScoreTable, known_labels
 
 _ROWS_SEEN = 1000
 """Number of first rows by which columns are classified."""
@@ -50,16 +50,14 @@ def read_scores(
     Raises:
         InputError: the file is malformed, an id is missing or repeated, or the column of scores is ambiguous.
     """
-    name, sign, file = str(source).partition("=")
-    is_named = bool(sign) and not Path(source).exists()
-    path = Path(file) if is_named else Path(source)
+    name, path = named_file(source)
     meta = read_meta(path)
     if path.suffix.lower() != ".parquet":
         check_suffix(path)
     asked = _Asked(column or meta.get("main"), scale, tuple(order), positive, tuple(raters))
     main, found, is_alone = _of_rows(score_rows(path), str(path), asked, is_of_turns=meta.get("level") != "dialogue")
     is_main = main in {"score", meta.get("main")} or (is_alone and column is None)
-    called = evaluator or (name if is_named else path.stem if is_main else main)
+    called = evaluator or name or (path.stem if is_main else main)
     is_lower = meta.get("orientation") == "lower"
     scores = -found.scores + 0.0 if is_lower else found.scores
     return replace(found, evaluator=called, scores=scores, signature=meta.get("signature"))
@@ -136,7 +134,7 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
         scores=values,
         clusters=clusters,
         scale=None if scale.kind == "interval" else scale,
-        systems=None if None in systems or not systems else [*filter(None, systems)],
+        systems=known_labels(systems) or None,
         unscored=unscored,
     )
     return main, found, not columns.raters and "label" not in names and not {*asked.raters} & {*names}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 
+Label = TypeVar("Label")
 ScaleKind: TypeAlias = Literal["binary", "nominal", "ordinal", "interval"]
 
 
@@ -65,6 +66,12 @@ class LabelTable:
     def n_labels(self) -> FloatArray:
         """Number of people who labelled each row."""
         return np.asarray((~np.isnan(self.labels)).sum(axis=1), dtype=np.float64)
+
+
+def known_labels(values: Sequence[Label | None]) -> list[Label] | None:
+    """Return the labels, or None if a row has none: partial labels would separate two kinds of rows."""
+    present = [value for value in values if value is not None]
+    return present if len(present) == len(values) else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

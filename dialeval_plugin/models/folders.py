@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -292,6 +293,17 @@ def without_bars() -> Iterator[None]:
     finally:
         if has_bars:
             host_logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Suppress the warnings that hosts log."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 @contextlib.contextmanager

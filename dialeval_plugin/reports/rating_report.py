@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.corpora.rated_items import RatedItem, qualities
+from dialeval_plugin.labels.table import known_labels
 from dialeval_plugin.statistics.annotators.variance_components import SOURCES, VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.raters import aggregate
@@ -21,7 +22,7 @@ from dialeval_plugin.statistics.reliability import (
 
 from .correlation_report import LOW_CEILING, NO_CLUSTERS, ROUGH
 from .people import label_table
-from .score_alignment import asked_qualities, known_labels
+from .score_alignment import asked_qualities
 from .tables import CellValue, Table, TableColumn, TableRow, figure, interval_column, named_column
 
 

@@ -7,18 +7,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.corpora.rated_items import ALL, RatedItem, qualities, read_rated_items
-from dialeval_plugin.corpora.score_files import ScoreColumn, check_matched, read_score_file
+from dialeval_plugin.corpora.rated_items import ALL, RatedItem, of_level, qualities, read_rated_items
+from dialeval_plugin.corpora.score_files import ScoreColumn, named_file, read_score_file
+from dialeval_plugin.labels.pairing import check_ids
+from dialeval_plugin.labels.table import known_labels
 from dialeval_plugin.statistics.cascade import CascadePoint, cascade_curve
 from dialeval_plugin.statistics.raters import aggregate
 
 from .correlation_report import EvaluatorScores
-
-Label = TypeVar("Label")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,21 +52,20 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
 
     Raises InputError if a file is malformed, evaluators share a name, an id is on one side only, or a quality is not rated.
     """
-    shared = None if how.ratings is None else rated_items(how.ratings, how.level, how.qualities, how.raters)
+    shared = None
+    if how.ratings is not None:
+        shared = of_level(read_rated_items(how.ratings, how.qualities, how.raters), how.level, how.ratings)
     aligned: list[EvaluatorScores] = []
     names: set[tuple[str, str | None, str]] = set()
     for source in files:
-        name, sign, file = str(source).partition("=")
-        is_named = bool(sign) and not source.exists()
-        path = Path(file) if is_named else source
+        name, path = named_file(source)
         columns, own = read_score_file(path, how.columns, how.rating_column, how.raters if how.ratings is None else ())
-        items = shared if shared is not None else own
-        if items is None:
+        if (given := shared or own) is None:
             raise InputError(f"{path}: has scores but no ratings. Name the file of the ratings with --ratings FILE.")
-        items = _of_level(items, how.level, str(path))
+        items = given if shared else of_level(given, how.level, str(path))
         dataset = Path(how.ratings).stem if how.ratings else path.stem
         for read in columns:
-            column = replace(read, evaluator=read.evaluator.replace(path.stem, name, 1)) if is_named else read
+            column = read if name is None else replace(read, evaluator=read.evaluator.replace(path.stem, name, 1))
             oriented = replace(column, orientation="lower") if column.evaluator in how.lower else column
             placed = _placed(oriented, items) if column.is_in_file_order and shared is not None else oriented
             chosen = _matched(placed, items, how)
@@ -85,23 +83,6 @@ def align(files: Sequence[Path], how: AlignedScores) -> list[EvaluatorScores]:
     return aligned
 
 
-def rated_items(source: str, level: Level | None, wanted: Sequence[str] = (), raters: Sequence[str] = ()) -> list[RatedItem]:
-    """Read the ratings of one level; raises as `read_rated_items`, and InputError if the level is missing or ambiguous."""
-    return _of_level(read_rated_items(source, wanted, raters), level, source)
-
-
-def _of_level(items: Sequence[RatedItem], level: Level | None, source: str) -> list[RatedItem]:
-    there = sorted({item.level for item in items})
-    if level is None and len(there) > 1:
-        raise InputError(
-            f"{source}: has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue."
-        )
-    chosen = [item for item in items if level in {None, item.level}]
-    if not chosen:
-        raise InputError(f"{source}: has no ratings at {level} level, only at {', '.join(there)} level. Change --rows.")
-    return chosen
-
-
 def _placed(column: ScoreColumn, items: Sequence[RatedItem]) -> ScoreColumn:
     if len(column.scores) != len(items):
         raise InputError(
@@ -117,15 +98,9 @@ def _placed(column: ScoreColumn, items: Sequence[RatedItem]) -> ScoreColumn:
 
 
 def _matched(column: ScoreColumn, items: Sequence[RatedItem], how: AlignedScores) -> list[RatedItem]:
-    rated = {item.id for item in items}
+    rated = {item.id: item for item in items}
     extra = [id for id in column.scores if id not in rated]
-    missing = [item.id for item in items if item.id not in column.scores]
-    if len(missing) == len(items):
-        raise InputError(
-            f"{column.source}: no id is among the ratings, as {next(iter(column.scores))!r} is not. "
-            f"Theirs are called as {items[0].id!r}."
-        )
-    check_matched(column.source, extra, missing, "rated", is_partial=how.is_partial)
+    check_ids(column.source, column.scores, list(rated), extra, "rated", is_partial=how.is_partial)
     return [item for item in items if item.id in column.scores]
 
 
@@ -186,12 +161,6 @@ def _judgements(
         unscored=Counter(column.unscored[item.id] for item in items if item.id in column.unscored),
         sign=sign,
     )
-
-
-def known_labels(values: Sequence[Label | None]) -> list[Label] | None:
-    """Return the labels, or None if a row has none: partial labels would separate two kinds of rows."""
-    present = [value for value in values if value is not None]
-    return present if len(present) == len(values) else None
 
 
 def scores_by_rating(

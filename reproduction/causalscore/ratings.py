@@ -15,10 +15,10 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Level
+from dialeval_plugin.corpora.rated_items import of_level, read_rated_items
 from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue, RatedComparison
 from dialeval_plugin.reports.rating_report import examine
-from dialeval_plugin.reports.score_alignment import rated_items
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Estimate
 from dialeval_plugin.statistics.categories.alpha import alpha
@@ -52,7 +52,7 @@ def preferences_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> 
     lines = []
     for corpus, found in dialogues.items():
         path = cgdialog.CORPUS.folder() / cgdialog.PREFERENCE_FILES[corpus]
-        for finding in examine(rated_items(str(path), "turn"), CRITERIA, DEFAULT_BOOTSTRAP):
+        for finding in examine(of_level(read_rated_items(str(path)), "turn", str(path)), CRITERIA, DEFAULT_BOOTSTRAP):
             criterion, reliability = finding.quality, finding.reliability
             paper = published("causalscore")["metrics"][criterion][CAUSALSCORE][corpus][list(STATISTICS).index(FIRST)]
             ceilings = map(estimate, (reliability.ceiling_of_one, reliability.ceiling_of_mean))
@@ -109,7 +109,7 @@ def ordinary_table() -> str:
     """What other ratings say of their responses: of each set the lowest and the highest value among its qualities."""
     lines = []
     for title, (code, level) in ORDINARY.items():
-        findings = examine(rated_items(code, level), (), DEFAULT_BOOTSTRAP)
+        findings = examine(of_level(read_rated_items(code), level, code), (), DEFAULT_BOOTSTRAP)
         n_raters = [finding.reliability.n_raters or 0 for finding in findings]
         of_one = [finding.reliability.ceiling_of_one for finding in findings]
         of_mean = [finding.reliability.ceiling_of_mean for finding in findings]

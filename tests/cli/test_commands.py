@@ -87,7 +87,7 @@ def test_the_list_of_scorers_has_a_users_own_and_one_that_is_broken_hurts_itself
         "    turn level; 0 to 1, higher is better; needs nothing else; from scripted-scorers\n"
     ) in listed.stdout
     shown = dialeval("scorers", "scripted")
-    assert shown.stdout.splitlines()[3:] == ["options:", "    scale: anything; default 1.0", "    note: anything; default none"]
+    assert shown.stdout.splitlines()[3:] == ["options:", "    scale: any; default 1.0", "    note: any; default none"]
     refused = dialeval("scorers", "broken")
     assert (refused.returncode, refused.stdout, refused.stderr) == (3, "", f"dialeval: {broken}\n")
     wrong = dialeval("scorers", "scriptd")
@@ -105,7 +105,7 @@ def test_a_scorer_is_shown_to_programs_with_its_options(dialeval: Run) -> None:
     assert list(options) == names
     assert options["temperature"] == {
         "name": "temperature",
-        "type": "a number above 0",
+        "type": "float above 0",
         "default": 1.0,
         "is_required": False,
         "choices": [],

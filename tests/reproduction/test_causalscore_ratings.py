@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.core.dialogue import Turn
+from dialeval_plugin.corpora.rated_items import of_level, read_rated_items
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue, RatedComparison, read_preferences
 from dialeval_plugin.reports.rating_report import examine
-from dialeval_plugin.reports.score_alignment import rated_items
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
 from reproduction.causalscore import ratings
 from reproduction.documents import with_tables
@@ -70,7 +70,7 @@ def test_the_script_writes_all_tables(tmp_path: Path, monkeypatch: pytest.Monkey
     assert " | 0.294* | " in text
     (line,) = (line for line in text.splitlines() if line.startswith("| Made |"))
     cells = [cell.strip() for cell in line.split("|")[2:-1]]
-    kind, clear = examine(rated_items(str(rated), None), (), NO_RESAMPLES)
+    kind, clear = examine(of_level(read_rated_items(str(rated)), None, str(rated)), (), NO_RESAMPLES)
     assert cells[:2] == ["2", "2.0"]
     assert cells[2].startswith(f"{clear.reliability.ceiling_of_one.value:.3f} [")
     # Raters who agree leave no interval: their ceiling is 1 in every resample.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy.special import expit
@@ -22,7 +22,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
-from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.opening import open_with_head
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from . import judging
@@ -109,19 +109,9 @@ class AssistantScorer(Scorer):
         settings = judging.ASSISTANT_FOLDER.read_settings(self.folder)
         self.thresholds: Mapping[str, float] = {name: settings["thresholds"].get(name, _EVEN) for name in _WEAKNESS_TEXT}
         """Lowest probability by defect at which it is reported."""
-
-        def load(choice: RuntimeChoice) -> Any:
-            from .model import load_runtime  # torch is imported only if it runs or exports the model
-
-            return load_runtime(self.folder, choice)
-
-        runtime = open_runtime(
-            self.folder,
-            RuntimeChoice(options.backend, options.dtype, options.device),
-            load=load,
-            calibration=mini.calibration_texts,
-            head=HeadFile(self.folder, judging.HEAD_FILE, "assistant"),
-        )
+        head = HeadFile(self.folder, judging.HEAD_FILE, "assistant")
+        choice = RuntimeChoice(options.backend, options.dtype, options.device)
+        runtime = open_with_head(__package__, self.folder, head, choice, mini.calibration_texts)
         self._model = judging.AssistantJudge(runtime, settings["config"])
         self.model_hash: str = model_identity(self.folder)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)

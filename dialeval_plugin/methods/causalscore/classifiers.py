@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +15,7 @@ from dialeval_plugin.core.options import check_value
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
 from dialeval_plugin.models.compact import base_of, whole
-from dialeval_plugin.models.folders import check_complete, check_weights, opening
+from dialeval_plugin.models.folders import check_complete, check_weights, opening, without_warnings
 from dialeval_plugin.models.tokenisation import check_fast, text_ids
 
 if TYPE_CHECKING:
@@ -188,21 +186,10 @@ def load_classifier(folder: Path, *, device: str | None = None) -> CrossEncoder:
     if (base := base_of(folder)) is None:
         return _open(folder, device, is_trained=True)
     check_weights(folder)
-    with _quiet():
+    with without_warnings():  # of a randomly initialised head, which `restore` replaces
         encoder = new_classifier(base, device=device)
     restore(encoder.model, folder)
     return encoder
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    # The hosts warn of a randomly initialised head, which `restore` replaces.
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(before)
 
 
 def new_classifier(backbone: Path, *, device: str | None = None) -> CrossEncoder:

@@ -27,7 +27,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
-from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.opening import open_with_head
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice, VectorArray
 
 from . import judging
@@ -170,19 +170,9 @@ class GeneralScorer(Scorer):
         settings = judging.GENERAL_FOLDER.read_settings(self.folder)
         self._mixing: Mixing = settings["mixing"]
         self._coherence: CoherenceWeights = settings["coherence"]
-
-        def load(choice: RuntimeChoice) -> Any:
-            from .model import load_runtime  # torch is imported only if it runs or exports the model
-
-            return load_runtime(self.folder, choice)
-
-        runtime = open_runtime(
-            self.folder,
-            RuntimeChoice(options.backend, options.dtype, options.device),
-            load=load,
-            calibration=mini.calibration_texts,
-            head=HeadFile(self.folder, judging.HEAD_FILE, "general"),
-        )
+        head = HeadFile(self.folder, judging.HEAD_FILE, "general")
+        choice = RuntimeChoice(options.backend, options.dtype, options.device)
+        runtime = open_with_head(__package__, self.folder, head, choice, mini.calibration_texts)
         self._model = judging.GeneralJudge(runtime, settings["config"], Acceptance.load(self.folder))
         self.model_hash: str = model_identity(self.folder)
         self._leave_out = leave_out

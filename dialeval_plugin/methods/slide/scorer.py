@@ -24,7 +24,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
-from dialeval_plugin.models.runtimes.opening import open_runtime
+from dialeval_plugin.models.runtimes.opening import open_with_head
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, Fusion, FusionReading, slm_score
@@ -97,19 +97,9 @@ class SlmScorer(Scorer):
         self._thresholds: dict[str, float] = settings["thresholds"]
         self._distance_range = distance_range(self.folder, settings)
         config: SmallModelConfig = settings["config"]
-
-        def load(choice: RuntimeChoice) -> Any:
-            from .model import load_runtime  # torch is imported only if it runs or exports the model
-
-            return load_runtime(self.folder, choice)
-
-        runtime = open_runtime(
-            self.folder,
-            RuntimeChoice(options.backend, options.dtype, options.device),
-            load=load,
-            calibration=mini.calibration_texts,
-            head=HeadFile(self.folder, HEAD_FILE, f"slide-{config.split}-{config.probability_from}"),
-        )
+        head = HeadFile(self.folder, HEAD_FILE, f"slide-{config.split}-{config.probability_from}")
+        choice = RuntimeChoice(options.backend, options.dtype, options.device)
+        runtime = open_with_head(__package__, self.folder, head, choice, mini.calibration_texts)
         self._model = SmallModelJudge(runtime, config)
         # Hashed once, when loaded: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)

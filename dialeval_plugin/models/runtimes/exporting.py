@@ -7,7 +7,7 @@ import importlib.metadata
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +21,7 @@ from dialeval_plugin.core.signature import content_hash, file_hashes, text_hash
 from dialeval_plugin.models.batching import padded
 from dialeval_plugin.models.context_texts import TextEncoder
 from dialeval_plugin.models.encoders import Encoder
+from dialeval_plugin.models.folders import without_warnings
 from dialeval_plugin.models.manifest import unfinished
 from dialeval_plugin.models.tokenisation import SPECIAL_TOKENS
 
@@ -72,7 +73,9 @@ def _export(
     functions = {} if runtime.head is None else cast("Head", runtime.head).functions
     reader = TextEncoder(runtime.tokenizer, "plain", CALIBRATION_TOKENS, CALIBRATION_TOKENS)
     texts = [text.ids for text in reader.contexts(calibration)] if backend == "openvino-int8" else []
-    with _quiet(), torch.inference_mode():
+    # The converters warn, and print progress bars.
+    with without_warnings(), warnings.catch_warnings(), contextlib.redirect_stdout(None), torch.inference_mode():
+        warnings.simplefilter("ignore")
         graph = Traced(Vectors(runtime.encoder), (torch.int64, torch.int64), (0, 0))
         _write(graph, made / exported.ENCODER, backend, [padded([text], runtime.tokenizer.pad_token_id) for text in texts])
         for name, widths in functions.items():
@@ -157,16 +160,3 @@ def _write(graph: Traced, path: Path, backend: ExportedBackend, calibration: Seq
         )
     openvino.save_model(converted, str(path.with_name(path.name + exported.GRAPH_SUFFIXES[backend])), compress_to_fp16=False)
     onnx.unlink()
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the converters' warnings and progress bars."""
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(None):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)

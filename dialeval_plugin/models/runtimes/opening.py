@@ -7,6 +7,7 @@ replaces stored weights, OpenVINO inputs. `reproduction/pretrained/graphs.py` wr
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,6 +85,19 @@ def open_runtime(
         export = cached_export(folder, backend)
         write_export(load(RuntimeChoice(device="cpu")), folder, export, backend, calibration())
     return ExportedRuntime.read(export, head, choice.dtype)
+
+
+def open_with_head(
+    package: str | None, folder: Path, head: HeadFile, choice: RuntimeChoice, calibration: Callable[[], Sequence[Sequence[str]]]
+) -> Runtime:
+    """Open a runtime for a method's model with its head; the method's `package` has `load_runtime` in its module `model`."""
+
+    def load(loaded: RuntimeChoice) -> TorchRuntime:
+        # torch is imported only if it runs or exports the model.
+        runtime: TorchRuntime = importlib.import_module(f"{package}.model").load_runtime(folder, loaded)
+        return runtime
+
+    return open_runtime(folder, choice, load=load, calibration=calibration, head=head)
 
 
 GRAPHS = Path(__file__).with_name("graphs")
