@@ -142,15 +142,27 @@ def test_several_answers_of_a_document_are_averaged(tmp_path: Path) -> None:
     ("kwargs", "message"),
     [
         ({"method": "general", "dtyp": "auto"}, "general: there is no option 'dtyp'. Did you mean 'dtype'? Known are: "),
+        (
+            {"method": "response_length", "contxts": "history"},
+            "response_length: there is no option 'contxts'. Did you mean 'contexts'? Known are: method, contexts.",
+        ),
         ({"method": "genera"}, "there is no scorer 'genera'. Did you mean 'general'?"),
         (
             {"contexts": "turns"},
             "scorer: the documents of own_answers have no column 'turns'. Columns: question, gold, history. "
             "Name one of them under contexts.",
         ),
+        (
+            {"contexts": "question"},
+            "own_answers: question: expected a list of turns, got 'Shall we walk to the lake?' (str). "
+            "Wrap a single string in a list.",
+        ),
     ],
 )
-def test_what_a_task_file_says_wrong_is_refused(kwargs: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_what_a_task_file_says_wrong_is_refused_before_the_first_answer(
+    kwargs: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Echo, "generate_until", lambda *_: pytest.fail("the model was asked"))
     with pytest.raises(InputError) as caught:
         run_own(tmp_path, kwargs)
     assert message in str(caught.value)

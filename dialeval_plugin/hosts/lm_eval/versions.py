@@ -63,6 +63,26 @@ def leave_out_standard_errors() -> None:
     metrics.stderr_for_metric = of_others
 
 
+@functools.cache
+def check_requests_before_answers() -> None:
+    """Let our scorer, in this process, see the requests of its task as soon as the host has built them.
+
+    A scorer of the host knows neither its task nor the documents until the model has given every answer.
+    """
+    task: Any = importlib.import_module("lm_eval.api.task").Task
+    original = task.build_all_requests
+
+    @functools.wraps(original)
+    def checked(self: Any, **settings: Any) -> Any:
+        requests = original(self, **settings)
+        for scorer in self.scorers:
+            if hasattr(scorer, "check_requests"):
+                scorer.check_requests(requests)
+        return requests
+
+    task.build_all_requests = checked
+
+
 def scorers() -> Any:
     """Return the host's module of scorers, available from 0.5 on.
 

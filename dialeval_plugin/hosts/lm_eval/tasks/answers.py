@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dialeval_plugin.conversations.layouts.layout import required_list
 from dialeval_plugin.conversations.reading import context_and_response
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import check_names
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.hosts.judges import load_scorer_with_judge
+from dialeval_plugin.hosts.judges import load_scorer_with_judge, scorer_options
 from dialeval_plugin.hosts.lm_eval import versions
 from dialeval_plugin.hosts.lm_eval.run import current_run
 
@@ -96,6 +98,8 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
             MissingPrerequisite: something that the method needs is missing.
         """
         method, contexts = settings.pop("method", "general"), settings.pop("contexts", None)
+        known = scorer_options(method)
+        check_names(method, settings, None if known is None else [*known, "method", "contexts"])
         judge = load_scorer_with_judge(method, settings)
         if judge.level != "turn":
             raise InputError(f"scorer: {method} judges whole dialogues, and a task has answers. Choose another method.")
@@ -106,6 +110,7 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
                 "Name under contexts the column of the documents that has the turns."
             )
         versions.leave_out_standard_errors()
+        versions.check_requests_before_answers()
         direction = {"higher_is_better": judge.orientation == "higher"}
         metrics = [
             *(cfg.get("metric_list") or ()),
@@ -113,6 +118,15 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
             {"metric": _standing_for("n_unscored"), "aggregation": _total, "reduction": _total, "higher_is_better": False},
         ]
         return super().from_dict({**cfg, "metric_list": metrics}, output_type=output_type, judge=judge, contexts=contexts)
+
+    def check_requests(self, requests: Sequence[Any]) -> None:
+        """Read the turns of every request, before the first answer.
+
+        Raises:
+            InputError: a document lacks the column `contexts`, or the column has no turns.
+        """
+        for request in requests:
+            self._example("", request, "")
 
     def score_instances(self, instances: Mapping[int, list[Any]]) -> dict[int, Any]:
         """Judge all answers at once; the run's result gets the signature and the reasons of answers without a score."""
@@ -141,7 +155,7 @@ class DialevalScorer(_host.GenScorer):  # type: ignore[misc]  # the host is not 
         if self.contexts is None:
             turns, column = [request.args[0]], "prompt"
         elif self.contexts in request.doc:
-            turns, column = request.doc[self.contexts], self.contexts
+            turns, column = required_list(request.doc[self.contexts], f"{task}: {self.contexts}", "turns"), self.contexts
         else:
             raise InputError(
                 f"scorer: the documents of {task} have no column {self.contexts!r}. Columns: {', '.join(request.doc)}. "
