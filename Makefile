@@ -106,21 +106,22 @@ axe: $(READY)
 	DIALEVAL_AXE=build/axe/node_modules/axe-core/axe.min.js $(PYTEST) -k axe tests/leaderboard tests/pages tests/passport
 
 # The adapters with the real package of each host.
-# Their pins conflict, with one another and with ours: each has an environment of its own, which sees the packages of the other.
+# Each host is installed together with the package, as its users do, in an environment of its own: their pins conflict.
 integrations: $(READY)
+	mkdir -p build/integrations
+	grep "^torch==" constraints.txt > build/integrations/torch.txt
 	for host in $(INTEGRATIONS); do \
-	  venv=build/integrations/$${host%%==*} && $(PYTHON) -m venv $$venv && \
-	  $(BIN)/python -c 'import os, sysconfig; print(sysconfig.get_path("purelib"), os.getcwd(), sep="\n")' \
-	    > $$(echo $$venv/lib/python3*/site-packages)/shared.pth && \
-	  PIP_COMPILE=0 $$venv/bin/pip install --quiet $$host && \
+	  venv=build/integrations/$${host%%==*} && $(UV) venv --quiet --clear --python $(PYTHON) $$venv && \
+	  $(UV) pip install --quiet --python $$venv/bin/python --constraint build/integrations/torch.txt \
+	    --editable . pytest pytest-socket pytest-timeout hypothesis $$host && $(UV) pip check --python $$venv/bin/python && \
 	  OMP_NUM_THREADS=1 $$venv/bin/python -m pytest -q -k $${host%%==*} tests/integrations || exit 1; \
 	done
 
-# The tests of the tasks and judges with the next lm-eval.
+# The tests of the tasks and judges, also those marked `long`, with the next lm-eval.
 # It has an environment of its own, which sees the packages of the other.
 lm-eval-next: $(NEXT)/.ready
 	OMP_NUM_THREADS=1 $(NEXT)/bin/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal \
-		-m "not real_data and not exhaustive and not long" --ignore-glob 'tests/hosts/test_evaluate_*' \
+		-m "not real_data and not exhaustive and not any_lm_eval" --ignore-glob 'tests/hosts/test_evaluate_*' \
 		--ignore tests/hosts/test_conversation_page.py tests/hosts tests/leaderboard/test_lm_eval_files.py
 
 $(NEXT)/.ready: $(READY)

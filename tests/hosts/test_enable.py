@@ -131,6 +131,7 @@ def test_starting_python_imports_nothing_of_ours_and_survives_a_lost_package(pyt
     python(*command("disable"))
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.long
 def test_a_hook_that_cannot_run_is_silent(python: Run, environment: Path) -> None:
     python(*command("enable"))

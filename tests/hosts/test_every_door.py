@@ -278,7 +278,11 @@ def through_command_line(name: str, options: dict[str, Any], examples: list[Exam
     assert [line[direct.main] for line in written] == pytest.approx(list(direct.values), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in SCORERS])
+# All take the way through lm-eval that those of QUICK take.
+LONG = (pytest.mark.long, pytest.mark.any_lm_eval)
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=LONG) for name in SCORERS])
 def test_every_coefficient_is_that_of_the_scores(
     name: str, request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def no_answers_of_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("DIALEVAL_ANSWERS", str(tmp_path / "answers.sqlite"))
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.long
 @pytest.mark.parametrize("name", OPTIONS)
 def test_from_elsewhere_and_offline_it_is_the_same(name: str, tiny_slm: Path, tmp_path: Path) -> None:

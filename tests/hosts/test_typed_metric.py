@@ -31,6 +31,7 @@ ERRORS = [
 ]
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.long
 def test_a_users_type_checker_knows_the_metric_and_its_result(tmp_path: Path) -> None:
     package = Path(dialeval_plugin.__file__).parent
