@@ -63,7 +63,7 @@ def small_host(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clean_run(tmp_path: Path, tiny_data: Path, small_host: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run Python in an empty folder, with an empty home, no network and a host of few tasks, and return what it did."""
 
-    def run(*arguments: str, env: Mapping[str, str] | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, env: Mapping[str, str] | None = None, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         for folder in ("cwd", "home"):
             (tmp_path / folder).mkdir(exist_ok=True)
         ours = ("HF_", "DIALEVAL_", "XDG_", "LMEVAL_", "PYTHON", "HOME")
@@ -81,13 +81,19 @@ def clean_run(tmp_path: Path, tiny_data: Path, small_host: Path) -> Callable[...
 
 
 @pytest.fixture
-def on_host(clean_run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> Callable[..., tuple[Any, str]]:
-    """Run the host's own command with its dummy model on tasks of ours; return its result file and what stands on stderr."""
+def on_host(
+    clean_run: Callable[..., subprocess.CompletedProcess[str]], tiny_lm: Path, tmp_path: Path
+) -> Callable[..., tuple[Any, str]]:
+    """Run the host's own command with a tiny model on tasks of ours; return its result file and what stands on stderr.
+
+    The host's dummy model will not do: from 0.5 on it gives every choice the same likelihood, and no coefficient is defined.
+    """
     from tests.hosts.through_lm_eval import result_of
 
     def run(tasks: str, *words: str, env: Mapping[str, str] | None = None) -> tuple[Any, str]:
         done = clean_run(
-            *("-m", "lm_eval", "run", "--model", "dummy", "--tasks", tasks, "--include_path", str(tasks_path())),
+            *("-m", "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={tiny_lm}", "--device", "cpu"),
+            *("--batch_size", "8", "--tasks", tasks, "--include_path", str(tasks_path())),
             *("--output_path", str(tmp_path / "out"), "--log_samples", *words),
             env=env,
         )

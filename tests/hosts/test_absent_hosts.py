@@ -51,6 +51,7 @@ WITHOUT_LM_EVAL = {
 }
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.long
 @pytest.mark.parametrize("words", WITHOUT_LM_EVAL.values(), ids=WITHOUT_LM_EVAL)
 def test_r75_a_command_without_lm_eval_says_what_to_install(words: tuple[str, ...], folder: Path) -> None:
@@ -58,6 +59,7 @@ def test_r75_a_command_without_lm_eval_says_what_to_install(words: tuple[str, ..
     assert (done.returncode, done.stderr) == (3, NO_LM_EVAL)
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.long
 @pytest.mark.parametrize("words", [("validate", "--tasks", "no_tasks"), ("demo",)], ids=["validate", "demo"])
 def test_r75_a_command_without_evaluate_says_what_to_install(words: tuple[str, ...], folder: Path) -> None:

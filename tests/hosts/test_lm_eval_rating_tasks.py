@@ -41,7 +41,7 @@ from dialeval_plugin.hosts.lm_eval.validation import validate_tasks
 from dialeval_plugin.methods.judging.dialogue_rating import DialogueRatingScorer, rating_prompt, rating_prompts
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
-from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics, task_manager
+from tests.hosts.through_lm_eval import Chance, LikelihoodLM, evaluate, metrics, task_manager
 from tests.layouts import fed_rows, write_fed
 from tests.refusals import refusal, refused
 
@@ -280,7 +280,7 @@ def test_a_real_model_gives_the_same_numbers_through_every_door(few: None, tiny_
 
 @pytest.mark.long
 def test_the_group_takes_the_mean_of_its_tasks_each_the_mean_over_its_runs(few: None) -> None:
-    found = evaluate("dummy", "fed_dialog_random_dial")
+    found = evaluate(Chance(), "fed_dialog_random_dial")
     task = "fed_dialog_random_dial_overall"
     results = found["results"]
     runs: dict[int, list[tuple[float, float]]] = {}

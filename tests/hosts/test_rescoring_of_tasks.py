@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lm_eval.api.instance import Instance
 
 from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.core.registry import load_scorer
@@ -24,7 +22,7 @@ from dialeval_plugin.leaderboard.task_runs import TaskRun
 from dialeval_plugin.reports.correlation_report import ReportOptions, evaluate_agreement
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
 from dialeval_plugin.statistics.bootstrap import Estimate
-from tests.hosts.through_lm_eval import LikelihoodLM, evaluate, metrics
+from tests.hosts.through_lm_eval import Chance, evaluate, metrics
 from tests.layouts import fed_rows, write_convai, write_fed
 from tests.small_corpora import write_dbdc, write_preferences
 
@@ -37,23 +35,6 @@ TASKS = (
     "dailydialog_pp_mini",
     "dailydialog_pp_generate_mini",
 )
-
-
-class Chance(LikelihoodLM):
-    """Answers by a hash of what it is asked, and gives no probability to what speaks of rain."""
-
-    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        return [(self._log_probability(*request.args), False) for request in requests]
-
-    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        return ["Positive" if self._share(request.args[0]) < 0.5 else "Negative" for request in requests]
-
-    def _log_probability(self, context: str, continuation: str) -> float:
-        return -math.inf if "rain number 2" in context[-200:] else math.log(0.05 + 0.2 * self._share(context + continuation))
-
-    @staticmethod
-    def _share(text: str) -> float:
-        return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 16**8
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,6 +44,23 @@ class LikelihoodLM(LM):  # type: ignore[misc]  # the host is not typed
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         raise NotImplementedError
+
+
+class Chance(LikelihoodLM):
+    """Answers by a hash of what it is asked, and gives no probability to what speaks of rain."""
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        return [(self._log_probability(*request.args), False) for request in requests]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        return ["Positive" if self._share(request.args[0]) < 0.5 else "Negative" for request in requests]
+
+    def _log_probability(self, context: str, continuation: str) -> float:
+        return -math.inf if "rain number 2" in context[-200:] else math.log(0.05 + 0.2 * self._share(context + continuation))
+
+    @staticmethod
+    def _share(text: str) -> float:
+        return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 16**8
 
 
 class Length(Scorer):

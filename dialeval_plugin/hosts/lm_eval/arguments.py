@@ -94,7 +94,8 @@ def check_key(identity: str, lm: Any) -> None:
 
 def missing_package(model: str, error: ImportError | NameError) -> MissingPrerequisite:
     """Return an error with what to install: a package by its name, or the extra that the host's own error names in its text."""
-    if isinstance(error, NameError):  # without aiohttp, the host's API models fail only when they first use a name from it
+    # Without aiohttp, 0.4.13's API models fail when they first use a name from it, and on 0.5 ours do, which import it.
+    if isinstance(error, NameError) or error.name == "aiohttp":
         needed: str | None = "lm-eval[api]"
     elif extra := _EXTRA.search(str(error)):
         needed = extra[0]

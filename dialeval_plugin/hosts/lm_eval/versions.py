@@ -57,10 +57,36 @@ def leave_out_standard_errors() -> None:
 
     @functools.wraps(original)
     def of_others(metric: Any, bootstrap_iters: int) -> Any:
-        is_ours = str(getattr(metric, "__module__", "")).startswith("dialeval_plugin.")
-        return getattr(metric, "standard_error", None) if is_ours else original(metric, bootstrap_iters)
+        return getattr(metric, "standard_error", None) if _is_ours(metric) else original(metric, bootstrap_iters)
 
     metrics.stderr_for_metric = of_others
+
+
+@functools.cache
+def score_nothing_when_predicting() -> None:
+    """Let `--predict_only`, in this process, keep the answers of our tasks alone.
+
+    0.4.13 does so. 0.5 computes a task's results all the same and takes their mean, which for ours is an error after the last
+    answer.
+    """
+    if not has_scorers():
+        return
+    task: Any = importlib.import_module("lm_eval.api.task").Task
+    original = task._try_process_results
+
+    @functools.wraps(original)
+    def computed(self: Any, *args: Any) -> Any:
+        if not (self._has_metric("bypass") and _is_ours(self.config.process_results)):
+            return original(self, *args)
+        # What 0.4.13 writes into the result, and `kinds.is_predicted_only` reads.
+        self.config.metric_list = [{"metric": "bypass"}]
+        return None
+
+    task._try_process_results = computed
+
+
+def _is_ours(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("dialeval_plugin.")
 
 
 @functools.cache
