@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
 from .rows import MISSING, is_number, label_field
@@ -83,10 +83,25 @@ class Columns(NamedTuple):
             shown = ", ".join(map(repr, names))
             logger.warning("%s: not read as scores or ratings: %s. To use one, name it by --column or --quality", source, shown)
 
+    def refuse_unclear(self, source: str, qualities: str) -> None:
+        """Raise an InputError for unclear columns; `qualities` says how qualities are named."""
+        if self.unclear:
+            raise InputError(
+                f"{source}: {', '.join(self.unclear)} may be raters of one quality, or qualities. "
+                f"Say --raters {','.join(self.unclear)}, or name {qualities}."
+            )
+
     def label(self, row: Line, name: str) -> str | None:
         """Return the label of a row, by its name among `labels`; None if it has none."""
         column = self.labels.get(name)
         return None if column is None else label_field(row, column)
+
+
+def check_columns(where: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raise an InputError for the first column that is not `known`."""
+    for name in names:
+        if name not in known:
+            raise unknown_name(f"{where} has no column {name!r}", name, known)
 
 
 def _spelled(name: str) -> str:

@@ -19,11 +19,11 @@ from typing import cast
 
 from dialeval_plugin.conversations.reading import Reading, RowNames, read_rows
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Ratings, context_turns
-from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.signature import text_hash
 
-from .columns import Columns
+from .columns import Columns, check_columns
 from .corpus import FileHead
 from .exports import check_layout, check_suffix, export_of, user_rows
 from .items import context_key, text_key
@@ -114,19 +114,13 @@ def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), rat
     single raters of one quality, which is called `rating`.
     InputError: a row has no id or no rating, or it is unclear whose ratings its columns hold.
     """
-    names = {name for row in rows for name in row.value}
-    for name in raters:
-        if name not in names:
-            raise unknown_name(f"--raters: {source} has no column {name!r}", name, sorted(names))
+    names = {name: None for row in rows for name in row.value}
+    check_columns(f"--raters: {source}", raters, names)
     is_nested = any(isinstance(row.value.get(name), (list, dict)) for row in rows for name in _FIELDS)
     columns = Columns.of(rows, source, known=[*asked, *raters, *(_FIELDS if is_nested else ())])
     by_quality = {"rating": list(raters)} if raters else {name: [name] for name in asked if name in names}
-    if columns.unclear and not (asked or raters or is_nested):
-        shown = ",".join(columns.unclear)
-        raise InputError(
-            f"{source}: {', '.join(columns.unclear)} may be raters of one quality, or qualities. "
-            f"Say --raters {shown}, or name the qualities with --quality, or --quality {ALL}."
-        )
+    if not (asked or raters or is_nested):
+        columns.refuse_unclear(source, f"the qualities with --quality, or --quality {ALL}")
     if not by_quality and not is_nested:
         by_quality = {**{name: [name] for name in columns.numbers}, **columns.raters}
         columns.warn(source)

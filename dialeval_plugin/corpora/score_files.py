@@ -29,7 +29,7 @@ from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read
 from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation, meta_file
 from dialeval_plugin.core.signature import text_hash
 
-from .columns import Columns
+from .columns import Columns, check_columns
 from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
@@ -175,8 +175,7 @@ def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> Scored
                 problem = f"several columns of numbers: {', '.join(numbers)}. Name one with --column"
             raise InputError(f"{path}: has {problem}.")
         (main,) = numbers
-    if main not in there:
-        raise InputError(f"{path}: has no column {main!r}. It has: {', '.join(there)}.")
+    check_columns(f"{path}:", [main], there)
     is_of_turns = meta.get("level") != "dialogue"
     scored = []
     for row, id in zip(rows, ids, strict=True):
@@ -246,9 +245,7 @@ def _of_rows(
     there = list(dict.fromkeys(name for row in rows for name in row.value))
     if not names:
         raise InputError(f"{path}: no column but {', '.join(there)} is there, and none of them holds numbers. Add scores.")
-    for name in [*names, *of_people]:
-        if name not in there:
-            raise InputError(f"{rows[0].where}: has no column {name!r}. It has: {', '.join(there)}.")
+    check_columns(f"{path}:", [*names, *of_people], there)
     read = []
     for name in names:
         scores = {id: number_cell(row, name) for row, id in zip(rows, ids, strict=True)}

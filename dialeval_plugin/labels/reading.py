@@ -26,7 +26,7 @@ from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import Line, parse_json
 from dialeval_plugin.core.resources import optional
-from dialeval_plugin.corpora.columns import Columns
+from dialeval_plugin.corpora.columns import Columns, check_columns
 from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
 from dialeval_plugin.corpora.rated_items import RatedItem, of_level, read_rated_items
@@ -197,12 +197,7 @@ def chosen_columns(
         if found is None and quality not in names:
             raise unknown_name(f"{option} {quality!r}: {source} has no such column", quality, sorted({*there, *names}))
         return quality, there[found] if found is not None else [quality]
-    if columns.unclear:
-        shown = ",".join(columns.unclear)
-        raise InputError(
-            f"{source}: {', '.join(columns.unclear)} may be raters of one quality, or qualities. "
-            f"Say --raters {shown}, or name the quality with {option}."
-        )
+    columns.refuse_unclear(source, f"the quality with {option}")
     named = [name for name in there if name.casefold() in {"label", "overall"}] or list(columns.raters) or list(there)
     if len(named) != 1:
         what = "labels" if option == "--quality" else "scores"
@@ -226,9 +221,7 @@ def _of_rows(
     level: Level | None = None,  # only for sets
 ) -> LabelTable:
     names = list(dict.fromkeys(name for row in rows for name in row.value))
-    for name in raters:
-        if name not in names:
-            raise unknown_name(f"--raters: {source} has no column {name!r}", name, names)
+    check_columns(f"--raters: {source}", raters, names)
     nested = [name for name in _NESTED if any(isinstance(row.value.get(name), (list, dict)) for row in rows)]
     columns = label_columns(rows, source, [*raters, *nested])
     if raters:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialeval_plugin.conversations.files import delimiter_of, open_rows
-from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_text
+from dialeval_plugin.corpora.columns import check_columns
 from dialeval_plugin.corpora.exports import check_layout, check_suffix
 from dialeval_plugin.corpora.rows import file_rows, is_table, label_field
 from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation_of, named_file, read_meta, texts_before
@@ -101,8 +102,7 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
     if not main:
         of_evaluators = columns._replace(raters={}, numbers=[name for name in columns.numbers if name.casefold() != "label"])
         main, _ = chosen_columns(of_evaluators, source, None, names, "--column")
-    elif main not in names:
-        raise unknown_name(f"{source}: has no column {main!r}", main, names)
+    check_columns(f"{source}:", [main], names)
     if main in asked.raters:
         raise InputError(f"{source}: {main!r} is one of the people. Name the evaluator's column with --column.")
     cells, unscored = Cells(main), Counter[str]()

@@ -273,7 +273,7 @@ def test_bad_scores_end_with_2_and_say_where(dialeval: Run, files: Path, name: s
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--column", "t", "s.jsonl:1: has no column 't'. It has: id, s."),
+        ("--column", "t", "s.jsonl: has no column 't'. Known are: id, s."),
         ("--quality", "style", "--quality 'style': is not rated. There are: overall."),
         ("--coefficient", "kendalltau", "there is no coefficient 'kendalltau'. Did you mean 'kendall_b'? Known are: auroc, "
          "kendall_b, kendall_c, pairwise_accuracy, pairwise_difference_pearson, pearson, point_biserial, "

@@ -264,7 +264,10 @@ def test_a_file_of_several_scores_says_which_can_be_named(tmp_path: Path) -> Non
     path = write_rows(tmp_path / "a.jsonl", [{"id": "a", "fit": 1, "fluency": 2, "percentile": 3}])
     assert refusal(read_scored_rows, path) == f"{path}: has several columns of numbers: fit, fluency. Name one with --column."
     assert read_scored_rows(path, "fit").rows[0].score == 1
-    assert refusal(read_scored_rows, path, "fut") == f"{path}: has no column 'fut'. It has: id, fit, fluency, percentile."
+    assert (
+        refusal(read_scored_rows, path, "fut")
+        == f"{path}: has no column 'fut'. Did you mean 'fit'? Known are: id, fit, fluency, percentile."
+    )
     path = write_rows(tmp_path / "b.jsonl", [{"id": "a", "kind": "x"}])
     assert refusal(read_scored_rows, path) == (
         f"{path}: has no scores. Give what `dialeval score` wrote, or rows with an id and a number."
