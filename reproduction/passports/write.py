@@ -1,7 +1,7 @@
 """Passports of the packaged models, of judges whose verdicts are stored, of the response's length, and of chance.
 
     export DIALEVAL_DATA_DIR=/data
-    python -m reproduction.passports.write --work FOLDER --document reproduction/passports/NOTES.md
+    python -m reproduction.passports.write --work FOLDER --document docs/reference/passports.md
 
 The folder of the public data has to hold `dstc10`, `llm_judgements` and `assistant`. A page and a JSON file of each labelled
 set are written to FOLDER/passports, where they are not there; what they say, a table and sentences, goes into the document.
