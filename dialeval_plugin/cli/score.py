@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from dialeval_plugin.corpora.scored_input import Shard
     from dialeval_plugin.llm.answers import CachedLanguageModel
     from dialeval_plugin.methods.judging.replay import Recorder
-    from dialeval_plugin.reports.conversations import ConversationTable
+    from dialeval_plugin.reports.printed_scores import ConversationTable, RunningSummary
     from dialeval_plugin.streams.run import ScoreRun
-    from dialeval_plugin.streams.summary import RunningSummary
 
 
 @shared.takes(reading=shared.Reading)
@@ -103,7 +102,7 @@ def score(
     """
     from dialeval_plugin.corpora.scored_input import Shard, Source
     from dialeval_plugin.hosts.judges import load_cached_model, load_scorer_with_judge
-    from dialeval_plugin.reports.conversations import ConversationTable
+    from dialeval_plugin.reports.printed_scores import ConversationTable
     from dialeval_plugin.streams.run import ScoreRun
 
     if show_unparsed:
@@ -303,9 +302,9 @@ def _print_summary(run: ScoreRun, result: RunningSummary, *, explain: bool) -> N
     from dialeval_plugin.reports.printed_scores import drawn_bars, drawn_rows, summary
     from dialeval_plugin.statistics.estimates import bounds_text
 
-    interval = result.interval
-    bounds = bounds_text(interval.ci_low, interval.ci_high, 4, is_rough=interval.is_rough)
-    parts = [summary(run.meta(result), bounds, result.n_clusters)]
+    estimate = result.estimate
+    bounds = bounds_text(estimate.ci_low, estimate.ci_high, 4, is_rough=estimate.is_rough)
+    parts = [summary(run.meta(result), bounds, estimate.n_clusters)]
     if result.bars is not None and result.n_scored > 1:
         parts.append(drawn_bars(result.bars))
     if rows := result.worst:

@@ -1,22 +1,40 @@
-"""Printed output of `dialeval score`: summary, distribution, and worst responses, without control characters."""
+"""What `dialeval score` prints: a running summary without all rows, their distribution, the worst ones, and conversations."""
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 import math
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dialeval_plugin.conversations.messages import left_out_text
 from dialeval_plugin.core.dialogue import Example, Item
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.files import check_output, write_text
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.scope import out_of_scope_text
-from dialeval_plugin.core.scores import OUT_OF_SCOPE
+from dialeval_plugin.core.scorer import Scorer, count_truncated
+from dialeval_plugin.core.scores import OUT_OF_SCOPE, Scores, conversation_id
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.terminal.plain_text import one_line
 
+from .tables import Format, Table, TableRow, named_column
+
+if TYPE_CHECKING:
+    from dialeval_plugin.statistics.bootstrap import Estimate
+
+MOST_CLUSTERS = 10_000
+"""Conversations with separate sums; further ones are added to these, so that memory and time stay bounded."""
+N_SHOWN = 20
+"""Number of conversations shown in the terminal."""
+_FORMATS: dict[str, Format] = {".csv": "csv", ".json": "json"}
 N_BINS = 10
 _LONGEST_BAR = 50
 _MOST_SIGNS = 4
@@ -37,6 +55,108 @@ class WorstRow(NamedTuple):
     percentile: float | None
     score: float
     item: Item
+
+
+class RunningSummary:
+    """Sums over the blocks of a run.
+
+    Args:
+        scorer: scorer of the rows. If an end of its range is infinite, the first block's scores give that end of `bars`.
+        n_worst: number of worst rows to keep.
+    """
+
+    def __init__(self, scorer: Scorer, n_worst: int = 0) -> None:
+        self._scorer, self._n_worst = scorer, n_worst
+        self.n_total = 0
+        self._unscored: Counter[str] = Counter()
+        self.cut: Counter[str] = Counter()
+        self.out_of_scope: Counter[str] = Counter()
+        self._worst: list[tuple[float, int, WorstRow]] = []
+        self.bars: Bars | None = None
+        self._sums: list[float] = []
+        self._n_judged: Counter[str] = Counter()
+        self._sum_judged: defaultdict[str, float] = defaultdict(float)
+        self._clusters: dict[bytes, int] = {}
+        self._of_clusters = np.zeros((MOST_CLUSTERS, 2))
+
+    def add(self, scores: Scores) -> None:
+        """Add the next rows."""
+        sign = -1 if scores.orientation == "lower" else 1
+        percentiles = scores.columns.get(PERCENTILE)
+        values = []
+        for place, (item, value) in enumerate(zip(scores.items, scores.values, strict=True)):
+            if value is not None:
+                values.append(value)
+                if (judge := scores.judged_by(place)) is not None:
+                    self._n_judged[judge] += 1
+                    self._sum_judged[judge] += value
+                self._of_clusters[self._cluster(item)] += (value, 1.0)
+                row = WorstRow(None if percentiles is None else percentiles[place], value, item)
+                rank = sign * value if self._scorer.has_one_scale or row.percentile is None else row.percentile
+                self._worst.append((rank, self.n_total + place, row))
+        self._worst = heapq.nsmallest(self._n_worst, self._worst, key=itemgetter(0, 1))
+        self.n_total += scores.n_total
+        self._unscored += Counter(scores.unscored_by_reason)
+        self.cut += count_truncated(self._scorer, scores)
+        self.out_of_scope += Counter(scores.out_of_scope_by_kind)
+        self._sums.append(math.fsum(values))
+        shown = values if percentiles is None else [value for value in percentiles if value is not None]
+        if shown and self.bars is None and (self._scorer.has_one_scale or percentiles is not None):
+            title, ends = (scores.main, self._scorer.range) if percentiles is None else (PERCENTILE, (0.0, 100.0))
+            spanned = [*filter(math.isfinite, ends), *shown]
+            self.bars = Bars(title, np.zeros(N_BINS, dtype=np.int64), np.linspace(min(spanned), max(spanned), N_BINS + 1))
+        if shown and self.bars is not None:
+            # Values beyond the first block's ends are counted in the bar at that end.
+            kept = np.clip(shown, self.bars.edges[0], self.bars.edges[-1])
+            self.bars.counts[:] += np.histogram(kept, bins=self.bars.edges)[0]
+
+    def _cluster(self, item: Item) -> int:
+        """Return the index of the sums of an item's conversation or, for a response without one, of its context."""
+        said = [turn.text for turn in item.context] if isinstance(item, Example) else []
+        of = conversation_id(item) or said or item.id
+        key = hashlib.sha256(repr(of).encode()).digest()[:8]
+        if key not in self._clusters and len(self._clusters) < MOST_CLUSTERS:
+            self._clusters[key] = len(self._clusters)
+        return self._clusters.get(key, int.from_bytes(key, "big") % MOST_CLUSTERS)
+
+    @property
+    def worst(self) -> list[WorstRow]:
+        """The worst rows, the worst first; ties keep their order."""
+        return [row for _, _, row in self._worst]
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean with its 95 % interval over conversations, and its counts; without ends if there are too few."""
+        from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Counts, Estimate, Resampled
+
+        main, n_unscored = self._scorer.columns[0], self.n_total - self.n_scored
+        mean = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], self._of_clusters[: len(self._clusters)])
+        interval = DEFAULT_BOOTSTRAP.intervals({main: mean})[main]._asdict()
+        counts = Counts(self.n_total, self.n_scored, len(self._clusters), n_unscored)._asdict()
+        return Estimate(name=main, value=self.mean(), **interval, **counts, bootstrap=DEFAULT_BOOTSTRAP)
+
+    @property
+    def unscored_by_reason(self) -> dict[str, int]:
+        """Number of rows by reason, reasons in alphabetical order."""
+        return dict(sorted(self._unscored.items()))
+
+    @property
+    def n_scored(self) -> int:
+        """Number of rows with a score."""
+        return self.n_total - sum(self._unscored.values())
+
+    def mean(self) -> float | None:
+        """Mean of the main column; None without a score, or if the scores of several judges have no common scale."""
+        return math.fsum(self._sums) / self.n_scored if self.n_scored and self._scorer.has_one_scale else None
+
+    @property
+    def judges(self) -> dict[str, dict[str, float]]:
+        """Number and mean of the scores of each judge of a combined scorer, for judges with any score."""
+        return {
+            name: {"n_scored": self._n_judged[name], "mean": self._sum_judged[name] / self._n_judged[name]}
+            for name in self._scorer.judges
+            if self._n_judged[name]
+        }
 
 
 def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) -> str:
@@ -61,14 +181,6 @@ def summary(meta: Mapping[str, Any], interval: str = "", n_clusters: int = 0) ->
     if meta["left_out"]:
         lines.append(f"left out: {left_out_text(meta['left_out'])}")
     return "\n".join([*lines, short_form(meta["signature"])])
-
-
-def bar_range(values: Sequence[float], score_range: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends of the histogram: those of the range, extended to values beyond it."""
-    low, high = score_range
-    low = min(values) if not math.isfinite(low) else min(low, *values)
-    high = max(values) if not math.isfinite(high) else max(high, *values)
-    return low, high
 
 
 def drawn_bars(bars: Bars) -> str:
@@ -128,3 +240,80 @@ def cut(text: str, width: int) -> str:
 
 def _columns(text: str) -> int:
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
+
+
+class ConversationTable:
+    """Table with one row per conversation, built as scores arrive: mean, worst turn, and the score of that turn.
+
+    Rows are sorted by mean, worst first, then by worst turn, then in reading order; conversations without a score come last.
+    All responses of a conversation must arrive together. Without `path`, only the worst `N_SHOWN` rows are kept.
+
+    Args:
+        path: file to write; its name ends in .csv or .json.
+        input: file or URL that is scored.
+
+    Raises:
+        InputError: `path` has another suffix, or is the input.
+    """
+
+    def __init__(self, path: Path | None = None, input: str = "") -> None:
+        if path is not None and path.suffix not in _FORMATS:
+            raise InputError(f"{path}: is neither CSV nor JSON by its name. Give a name that ends in {' or '.join(_FORMATS)}.")
+        if path is not None:
+            check_output(path, input, "the table of the conversations")
+        self.path, self._settings = path, dict[str, str]()
+        self._rows: list[tuple[tuple[bool, float, float, int], TableRow]] = []
+        self._n, self._id = 0, ""
+        self._turns: list[tuple[int, float | None]] = []
+        self._sign, self._has_others = 1, False
+
+    def check(self, item: Item | None) -> None:
+        """Raise InputError if a file is wanted and the item is not a turn of a conversation."""
+        is_turn = item is not None and item.origin is not None and item.origin.message is not None
+        if self.path is not None and not is_turn:
+            raise InputError(f"{self.path}: what is scored are no turns of conversations. Leave --by-conversation out.")
+
+    def add(self, scores: Scores) -> None:
+        """Add the next scores; raises as `check`."""
+        self._settings = {"main": scores.main, "orientation": scores.orientation, "signature": str(scores.signature)}
+        self._sign = 1 if scores.orientation == "higher" else -1
+        for item, value in zip(scores.items, scores.values, strict=True):
+            self.check(item)
+            if item.origin is None or item.origin.message is None:
+                self._has_others = True
+                continue
+            if item.origin.conversation != self._id:
+                self._finish()
+                self._id = item.origin.conversation
+            self._turns.append((item.origin.message, value))
+
+    def _finish(self) -> None:
+        scored = [(value, number) for number, value in self._turns if value is not None]
+        if self._turns:
+            row: TableRow = {"conversation": self._id, "n_turns": len(self._turns), "n_scored": len(scored)}
+            key = (True, 0.0, 0.0, self._n)
+            mean, worst, number = None, None, None
+            if scored:
+                mean = sum(value for value, _ in scored) / len(scored)
+                worst, number = min(scored, key=lambda one: self._sign * one[0])
+                key = (False, self._sign * mean, self._sign * worst, self._n)
+            self._rows.append((key, {**row, "mean": mean, "worst_turn": number, "worst_score": worst}))
+            self._n += 1
+        if self.path is None and len(self._rows) > 100 * N_SHOWN:
+            self._rows = sorted(self._rows, key=lambda one: one[0])[:N_SHOWN]
+        self._turns = []
+
+    def report(self) -> Table | None:
+        """Write all rows to the file, and return the table of the worst ones; None for a single conversation or other items."""
+        self._finish()
+        rows = [row for _, row in sorted(self._rows, key=lambda one: one[0])]
+        figures = [named_column(name, 0) for name in ("n_turns", "n_scored")]
+        figures += [named_column("mean"), named_column("worst_turn", 0), named_column("worst_score")]
+        columns = [named_column("conversation", is_number=False), *figures]
+        if self.path is not None:
+            write_text(self.path, Table(rows, columns, settings=self._settings).render(_FORMATS[self.path.suffix]))
+        if self._n < 2 or self._has_others:
+            return None
+        n_more = self._n - N_SHOWN
+        notes = [f"{n_more} more conversations: --by-conversation FILE.csv has all."] if n_more > 0 else []
+        return Table(rows[:N_SHOWN], columns, notes)

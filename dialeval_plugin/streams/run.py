@@ -41,10 +41,10 @@ from dialeval_plugin.core.scores import (
 )
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.scored_input import Shard, Source
+from dialeval_plugin.reports.printed_scores import RunningSummary
 from dialeval_plugin.terminal.progress import Progress, say
 
 from .output import ABOUT, PLACE, TEXT, check_suffix, finished_parts_kept, join_blocks, stored_meta
-from .summary import RunningSummary
 
 _TEXT_IN_BLOCK = 1 << 26
 """Characters of items that are scored together; a block has at least one item."""
@@ -213,12 +213,12 @@ class ScoreRun:
             **self._about(),
             **_of_source(self.source),
             "left_out": dict(self.source.left_out),
-            "main": summary.main,
+            "main": self.scorer.columns[0],
             "mean": summary.mean(),
             **({"judges": summary.judges} if self.scorer.judges else {}),
             **self.scorer.described,
-            "level": summary.level,
-            "orientation": summary.orientation,
+            "level": self.scorer.level,
+            "orientation": self.scorer.orientation,
             "n_total": summary.n_total,
             "n_scored": summary.n_scored,
             "unscored": summary.unscored_by_reason,

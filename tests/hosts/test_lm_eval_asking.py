@@ -28,8 +28,8 @@ from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_lang
 from dialeval_plugin.hosts.lm_eval.served import MAX_REPLY_BYTES
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
+from dialeval_plugin.reports.printed_scores import RunningSummary
 from dialeval_plugin.streams.output import read_rows
-from dialeval_plugin.streams.summary import RunningSummary
 from tests.loopback import Loopback, Reply, chat_reply, prompt_of, serve, serving, text_reply
 from tests.refusals import refused
 from tests.requests_for import requests_for, samples_for

@@ -11,8 +11,8 @@ import pytest
 from dialeval_plugin.core.dialogue import Example, Origin, Turn
 from dialeval_plugin.core.scores import Orientation, Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
-from dialeval_plugin.reports import conversations
-from dialeval_plugin.reports.conversations import N_SHOWN, ConversationTable
+from dialeval_plugin.reports import printed_scores
+from dialeval_plugin.reports.printed_scores import N_SHOWN, ConversationTable
 from dialeval_plugin.reports.tables import Table
 from tests.refusals import refused
 
@@ -91,7 +91,7 @@ def test_a_single_conversation_has_no_table_and_of_many_the_worst_are_shown() ->
 
 
 def test_without_a_file_no_more_than_the_worst_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "N_SHOWN", 2)
+    monkeypatch.setattr(printed_scores, "N_SHOWN", 2)
     values = tuple(float(number * 37 % 1000) for number in range(1000))
     places: list[tuple[str, int | None]] = [(str(number), 2) for number in range(1000)]
     found = ConversationTable()

@@ -12,8 +12,7 @@ from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Origin, Turn
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Orientation, Reason, Row, Scores, Unscored
 from dialeval_plugin.core.signature import Signature
-from dialeval_plugin.reports.printed_scores import drawn_bars, drawn_rows, summary
-from dialeval_plugin.streams.summary import RunningSummary
+from dialeval_plugin.reports.printed_scores import RunningSummary, drawn_bars, drawn_rows, summary
 
 ITEMS = [
     Example.from_texts(["Hi.", "How was the market?"], "It was full, and they had plums.", id="chat-1/4"),
@@ -84,7 +83,7 @@ def test_the_mean_has_an_interval_over_conversations() -> None:
             Example(str(place), (), Turn("x"), origin=Origin(conversation, place))
             for place, conversation in enumerate(conversations)
         ]
-        found = summed(scores(*(value for _, value in rows)), items=items).interval
+        found = summed(scores(*(value for _, value in rows)), items=items).estimate
         assert found.ci_low is not None
         assert found.ci_high is not None
         return found.ci_low, found.ci_high
@@ -95,11 +94,11 @@ def test_the_mean_has_an_interval_over_conversations() -> None:
 
 
 def test_of_more_conversations_than_are_kept_apart_some_share_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dialeval_plugin.streams.summary.MOST_CLUSTERS", 40)
+    monkeypatch.setattr("dialeval_plugin.reports.printed_scores.MOST_CLUSTERS", 40)
     values = [float(number % 10) for number in range(4000)]
     found = summed(scores(*values))
-    interval = found.interval
-    assert (found.n_clusters, found.mean()) == (40, pytest.approx(4.5))
+    interval = found.estimate
+    assert (interval.n_clusters, found.mean()) == (40, pytest.approx(4.5))
     assert interval.ci_low is not None
     assert interval.ci_high is not None
     assert interval.ci_low < 4.5 < interval.ci_high

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora.scored_input import Shard, Source
+from dialeval_plugin.reports.printed_scores import RunningSummary
 from dialeval_plugin.streams.run import ScoreRun
-from dialeval_plugin.streams.summary import RunningSummary
 
 
 def score_file(
