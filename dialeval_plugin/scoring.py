@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.conversations.reading import ReadingOptions
-from dialeval_plugin.conversations.record import TurnChoice, check_choice
+from dialeval_plugin.conversations.record import ReadingOptions, TurnChoice, check_choice
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.scored_input import Source

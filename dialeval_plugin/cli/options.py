@@ -18,7 +18,7 @@ from dialeval_plugin.core.registry import scorer_factory, scorer_names
 from dialeval_plugin.models.manifest import COMMERCIAL
 
 if TYPE_CHECKING:
-    from dialeval_plugin.conversations.reading import ReadingOptions
+    from dialeval_plugin.conversations.record import ReadingOptions
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:
@@ -144,8 +144,8 @@ class Reading:
         """
         from dialeval_plugin.conversations.layouts import find
         from dialeval_plugin.conversations.order import Branches, Order
-        from dialeval_plugin.conversations.reading import COLUMNS, ReadingOptions
-        from dialeval_plugin.conversations.record import check_choice
+        from dialeval_plugin.conversations.reading import COLUMNS
+        from dialeval_plugin.conversations.record import ReadingOptions, check_choice
 
         choices = ("--branches", self.branches, get_args(Branches)), ("--order", self.order, get_args(Order))
         for name, value, known in choices:

@@ -39,10 +39,10 @@ _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 
 
 class Rows(NamedTuple):
-    """The rows of a file, read one by one on request."""
+    """The rows of a file or an object, read one by one on request."""
 
     lines: Iterator[Line]
-    is_table: bool
+    is_table: bool = False
 
 
 def has_known_suffix(name: str, layout: str | None = None) -> bool:

@@ -7,194 +7,49 @@ response, with `context` and `response`. Other fields are ignored.
 from __future__ import annotations
 
 import functools
-import hashlib
 import logging
 import math
-import re
-import sqlite3
 import sys
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dialeval_plugin.core.dialogue import Example, Origin, Turn, check_text
+from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
+from .files import Rows
 from .layouts import find, nearest
-from .layouts.layout import IDS, PYTHON_LIST, WHOLE, Layout, Logged, Value, at, id_of, messages_of, required_list
-from .messages import TEXTLESS, Fields, is_message, left_out_text, numbered_turns, parsed_cell, split_dialogue, turn_of
+from .layouts.layout import IDS, WHOLE, Layout, Logged, Value, at, id_of
+from .messages import Fields, is_message, left_out_text, numbered_turns, parsed_cell
 from .order import Branches, Order, current_of, paths
-from .record import Conversation, Kept, TurnChoice, check_choice
-from .roles import ASSISTANT, SYSTEM, USER
+from .record import Conversation, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
+from .responses import OF_AN_EXAMPLE, response_of
 
 logger = logging.getLogger(__name__)
 
-_OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
-COLUMNS = tuple(dict.fromkeys((*_OF_AN_EXAMPLE, "conversation", "speaker", "text", *WHOLE)))
+COLUMNS = tuple(dict.fromkeys((*OF_AN_EXAMPLE, "conversation", "speaker", "text", *WHOLE)))
 """Field names that `columns` can map to the columns of a table."""
 _CONVERSATIONS = (
     "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
     "chatId", "dialogue_id", "dialog_id", "convId", "conv_id", "message_tree_id", "trace_id",
 )  # fmt: skip
 """Names of the id of a message's conversation; `id` is the message's own, unless several messages share it."""
-_QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
 _MESSAGE_ROWS = "message rows"
 """Name of the layout of rows that are one message each, in no product's layout."""
-_N_NAMED = 20
-_TAG = re.compile(r"(User|System):(?: |$)")
-
-
-class RowNames(NamedTuple):
-    """Names of rows without an id: numbers from `first`; for conversations after a `stem`, for example `chats_00012`."""
-
-    stem: str | None = None
-    first: int = 0
-
-    def conversation(self, number: int) -> str:
-        """Return the id of a conversation by its number."""
-        return str(number) if self.stem is None else f"{self.stem}_{number:05d}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingOptions:
-    """Options of reading an input.
-
-    Attributes:
-        choice: which turns of a conversation are scored.
-        columns: maps our field names to the rows' own, for every field that is read.
-        layout: name of the layout; None: each row's layout is recognised.
-        branches: which branches to read; None: the one that the conversation marks as shown.
-        order: order of messages; None: as listed, unless their numbers or times differ.
-        keep: fields of a message, or of its conversation, that are kept next to the score.
-        strict: whether leaving something out is an error.
-    """
-
-    choice: TurnChoice | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    layout: str | None = None
-    branches: Branches | None = None
-    order: Order | None = None
-    keep: tuple[str, ...] = ()
-    strict: bool = False
-
-
-AS_IT_IS = ReadingOptions()
-
-
-class FirstPlaces:
-    """First location of each id of a source of any length; beyond some megabytes on disk, deleted with this object."""
-
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
-        self._database.execute("BEGIN")
-
-    def other(self, id: str, place: str) -> str | None:
-        """Return the first location of an id; None for a new one, which is stored with its location."""
-        if self._database.execute("INSERT OR IGNORE INTO first (id, place) VALUES (?, ?)", (id, place)).rowcount:
-            return None
-        return str(self._database.execute("SELECT place FROM first WHERE id = ?", (id,)).fetchone()[0])
-
-    def unique(self, id: str, place: str) -> str:
-        """Return the id, marked `#2`, `#3`, ... if it occurred before, and store it."""
-        name = id
-        while self.other(name, place) is not None:
-            self._database.execute("UPDATE first SET n = n + 1 WHERE id = ?", (id,))
-            (n,) = self._database.execute("SELECT n FROM first WHERE id = ?", (id,)).fetchone()
-            name = f"{id}#{n}"
-        return name
-
-
-@dataclass
-class Reading:
-    """Counts and ids of a source while its rows are read.
-
-    Attributes:
-        left_out: number of messages and parts that are no turns, by kind.
-        malformed: errors of the first conversations left out because of a message; None: such a message is an error.
-        places: first location of each id.
-        layouts: number of conversations by layout.
-        n_conversations: number of conversations read; `n_silent` of them have no turn to score.
-        others: speakers in conversations with neither a user nor an assistant.
-    """
-
-    left_out: Counter[str] = field(default_factory=Counter)
-    malformed: list[str] | None = None
-    places: FirstPlaces = field(default_factory=FirstPlaces)
-    layouts: Counter[str] = field(default_factory=Counter)
-    n_conversations: int = 0
-    n_silent: int = 0
-    others: set[str] = field(default_factory=set)
-    _heard: set[bytes] = field(default_factory=set)
-
-    def refuse(self, error: InputError) -> None:
-        """Count an unreadable conversation and keep its error, or raise the error."""
-        if self.malformed is None:
-            raise error
-        self.left_out["malformed conversation"] += 1
-        if len(self.malformed) < _N_NAMED:
-            self.malformed.append(str(error))
-
-    def count(self, conversation: Conversation, layout: str) -> None:
-        """Count a conversation."""
-        self.layouts[layout] += 1
-        self.n_conversations += 1
-        if not conversation.responses():
-            self.n_silent += 1
-            self.others |= {turn.speaker for turn in conversation.turns if turn.speaker} - {USER, ASSISTANT}
-
-    def remarks(self) -> str:
-        """Report what was left out, one line each; "" if nothing was."""
-        lines = [f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else []
-        lines += [f"malformed, left out: {problem}" for problem in self.malformed or ()]
-        if self.n_silent:
-            others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
-            names = f" (call the assistant {ASSISTANT!r}; unknown are {others})" if others else ""
-            lines.append(f"without a turn to score: {self.n_silent} of {self.n_conversations} conversations{names}")
-        return "".join(f"{line}\n" for line in lines)
-
-    def is_new(self, turns: Sequence[Turn], shared: object) -> bool:
-        """Whether no earlier conversation with the same key `shared` has these turns."""
-        digest = hashlib.blake2b(repr((shared, turns)).encode(errors="surrogatepass"), digest_size=12).digest()
-        is_new = digest not in self._heard
-        self._heard.add(digest)
-        return is_new
-
-    def n_repeated(self, turns: Sequence[Turn], id: str) -> int:
-        """Return how many of the first turns an earlier row of the same conversation has, as in growing histories."""
-        digest = hashlib.blake2b(id.encode(), digest_size=12)
-        prefixes = []
-        for turn in turns:
-            digest.update(f"{turn.speaker}\0{turn.text}\0".encode())
-            prefixes.append(digest.digest())
-        repeated = [number for number, prefix in enumerate(prefixes[:-1], start=1) if prefix in self._heard]
-        self._heard.update(prefixes[-1:])
-        return max(repeated, default=0)
 
 
 def read_rows(
-    rows: Iterable[Line],
-    reading: Reading,
-    options: ReadingOptions = AS_IT_IS,
-    *,
-    names: RowNames,
-    is_table: bool = False,
-    is_wanted: Callable[[object], bool] | None = None,
+    rows: Rows, reading: Reading, is_wanted: Callable[[object], bool] | None = None
 ) -> Iterator[Conversation | Example | None]:
     """Yield the conversations, or the single responses, of rows; conversations made from message rows come last.
 
     Args:
-        rows: see the module.
-        reading: counts of earlier rows, to which these are added.
-        options: the user's reading options.
-        names: names for rows without an id.
-        is_table: cells that should be lists may be text, and unknown columns are ignored.
+        rows: see the module. Cells of a table that should be lists may be text, and its unknown columns are ignored.
+        reading: the user's options, and counts of earlier rows, to which these are added.
         is_wanted: tells for a response's context, as in its row, whether the row is read; None is yielded if not.
     """
+    options, is_table, number = reading.options, rows.is_table, reading.first
     messages: dict[str, dict[str | None, list[_Packed]]] = {}
     parts: dict[str, tuple[Layout, list[Line]]] = {}
 
@@ -203,10 +58,9 @@ def read_rows(
 
     if unknown := [name for name in options.columns if name not in COLUMNS]:
         raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
-    number = names.first
-    for given in rows:
+    for given in rows.lines:
         line = Line(given.where, _present(given.value)) if is_table else given
-        row = _renamed(line, options.columns, given.value if is_table or number == names.first else None)
+        row = _renamed(line, options.columns, given.value if is_table or number == reading.first else None)
         is_one = _is_message_row(row.value)
         layout = find(row.value, options.layout, is_message=is_one)
         if layout is not None:
@@ -219,20 +73,17 @@ def read_rows(
             for message in _messages_of_row(row, layout, layout.message, reading):
                 gather(layout.name, message, message)
         elif layout is not None:
-            yield from _conversations_of(row, line, layout, reading, options, names.conversation(number))
+            yield from _conversations_of(row, line, layout, reading, reading.name(number))
         elif is_table or "context" in row.value or "response" in row.value or "context" in options.columns:
-            row = _response_row(row, line, options, is_table=is_table or bool(options.columns))
-            id = _new_id(row, number, reading.places)
-            is_read = is_wanted is None or is_wanted(row.value.get("context"))
-            yield _example(row, id, reading, options, line, is_table=is_table) if is_read else None
+            yield response_of(row, line, number, reading, is_table=is_table, is_wanted=is_wanted)
         else:
             reading.refuse(_unknown(row))
         number += 1
     for index, (layout, joined) in enumerate(parts.values()):
         row = _joined(joined)
-        yield from _conversations_of(row, row, layout, reading, options, names.conversation(names.first + index))
+        yield from _conversations_of(row, row, layout, reading, reading.name(reading.first + index))
     for name, of_layout in messages.items():
-        yield from _grouped(name, of_layout, reading, options, names)
+        yield from _grouped(name, of_layout, reading)
 
 
 def _messages_of_row(row: Line, layout: Layout, read: Callable[[Value], Any], reading: Reading) -> list[Line]:
@@ -297,12 +148,10 @@ def is_conversation(value: Mapping[str, Any]) -> bool:
 
 def _conversation_of(row: Line) -> str | None:
     name = next((name for name in _CONVERSATIONS if row.value.get(name) is not None), None)
-    return None if name is None else _id_text(row.value[name], f"{row.where}: {name}")
+    return None if name is None else id_text(row.value[name], f"{row.where}: {name}")
 
 
-def _conversations_of(
-    row: Line, line: Line, layout: Layout, reading: Reading, options: ReadingOptions, name: str
-) -> Iterator[Conversation]:
+def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, name: str) -> Iterator[Conversation]:
     try:
         logged = layout.conversations(row.value, row.where)
     except InputError as error:
@@ -315,32 +164,25 @@ def _conversations_of(
         own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
         id = name if len(logged) == 1 else f"{name}_{index}"
         if own is not None:
-            id = _id_text(own, f"{row.where}: id")
+            id = id_text(own, f"{row.where}: id")
         id = reading.places.unique(id, row.where)
         stated = next(
             (str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), row.where.rpartition(":")[0]
         )
         sources = [row.where] * len(one.messages)
-        yield from _in_order(one._replace(id=id), sources, line.value, layout.name, reading, options, stated)
+        yield from _in_order(one._replace(id=id), sources, line.value, layout.name, reading, stated)
 
 
 def _in_order(
-    logged: Logged,
-    sources: Sequence[str],
-    row: Mapping[str, Any],
-    layout: str,
-    reading: Reading,
-    options: ReadingOptions,
-    stated: str = "",
+    logged: Logged, sources: Sequence[str], row: Mapping[str, Any], layout: str, reading: Reading, stated: str = ""
 ) -> Iterator[Conversation]:
     """Yield the conversation, or one per branch, in conversation order.
 
     `sources` has the location of each message, `row` the other fields of its source, and `stated` the id of the conversation.
     """
     messages, id = logged.messages, str(logged.id)
-    fields, named = logged.fields, options.columns
-    if named:
-        fields = Fields(named.get("speaker") or fields.speaker, named.get("text") or fields.text)
+    options, fields = reading.options, logged.fields
+    fields = Fields(options.columns.get("speaker") or fields.speaker, options.columns.get("text") or fields.text)
     places = [f"{source}: conversation {id!r}, message {number}" for number, source in enumerate(sources, start=1)]
     where = f"{sources[0]}: conversation {id!r}" if sources else id
     try:
@@ -365,22 +207,12 @@ def _in_order(
                 options.choice,
                 n_history,
                 tuple(sources[place] for place in of_turns),
-                tuple(_kept(messages[place], row, options.keep) for place in of_turns) if options.keep else (),
+                tuple(kept_fields(messages[place], row, options.keep) for place in of_turns) if options.keep else (),
             )
             reading.count(conversation, layout)
             yield conversation
     except InputError as error:
         reading.refuse(error)
-
-
-def _kept(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
-    own = message if isinstance(message, Mapping) else {}
-    values = {name: at(row, name) if own.get(name) is None else own[name] for name in keep}
-    return tuple(
-        (name, value if isinstance(value, (str, int, float, bool, list, dict)) else str(value))
-        for name, value in values.items()
-        if value is not None
-    )
 
 
 def _joined(parts: Sequence[Line]) -> Line:
@@ -420,9 +252,7 @@ def _names(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _grouped(
-    layout: str, groups: dict[str | None, list[_Packed]], reading: Reading, options: ReadingOptions, names: RowNames
-) -> Iterator[Conversation]:
+def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Reading) -> Iterator[Conversation]:
     """Yield the conversations of message rows; rows of different conversations may alternate."""
     if list(groups) == [None] and layout == _MESSAGE_ROWS:
         # If nothing else names a conversation, an id shared by several messages is the conversation's.
@@ -430,7 +260,7 @@ def _grouped(
         if None not in ids and len(set(map(str, ids))) < len(ids):
             by_id: dict[str | None, list[_Packed]] = {}
             for packed, own in zip(groups[None], ids, strict=True):
-                by_id.setdefault(_id_text(own, f"{packed.where}: id"), []).append(packed)
+                by_id.setdefault(id_text(own, f"{packed.where}: id"), []).append(packed)
             groups = by_id
         elif unnamed := _unnamed_conversation(groups[None]):
             raise InputError(
@@ -442,11 +272,11 @@ def _grouped(
         raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
     for given in list(groups):
         lines = [Line(packed.where, packed.value) for packed in groups.pop(given)]
-        id = reading.places.unique(names.conversation(names.first) if given is None else given, lines[0].where)
+        id = reading.places.unique(reading.name(reading.first) if given is None else given, lines[0].where)
         is_layout = layout != _MESSAGE_ROWS
         messages = [line.value if is_layout else _message_of_row(line.value) for line in lines]
         logged = Logged(messages, id, current=current_of(messages[-1]) if is_layout else None)
-        yield from _in_order(logged, [line.where for line in lines], lines[0].value, layout, reading, options)
+        yield from _in_order(logged, [line.where for line in lines], lines[0].value, layout, reading)
 
 
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:
@@ -487,137 +317,6 @@ def _unknown(row: Line) -> InputError:
         "messages=NAME of a whole conversation; context=NAME,response=NAME of a response; "
         "conversation=NAME,speaker=NAME,text=NAME of a message. Or name its layout by --layout."
     )
-
-
-def _response_row(row: Line, line: Line, options: ReadingOptions, *, is_table: bool) -> Line:
-    """Return the row of a response, without unknown columns."""
-    if options.choice is not None:
-        raise InputError(f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out.")
-    value = row.value
-    questions = [name for name in _QUESTIONS if name in line.value] if row is line else []
-    if questions and "response" in value:
-        others = ",facts=context, or by --columns context=context,response=response" if "context" in value else ""
-        raise InputError(
-            f"{row.where}: has {questions[0]!r} next to 'response', so that it is not known what was said before the response. "
-            f"Say so by --columns context={questions[0]},response=response{others}."
-        )
-    if not is_table:
-        return row
-    if "context" not in value and "response" not in value and row is line:
-        raise InputError(
-            f"{row.where}: has the columns {', '.join(map(repr, value)) or '(none)'}. Say which is which by --columns: "
-            "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
-            "messages, with a conversation a row."
-        )
-    blank = {"context": (), "response": ""}
-    return Line(row.where, {**blank, **{name: value[name] for name in _OF_AN_EXAMPLE if name in value}})
-
-
-def _new_id(row: Line, number: int, places: FirstPlaces) -> str:
-    own = row.value.get("id")
-    id = str(number) if own is None or (isinstance(own, str) and not own) else _id_text(own, f"{row.where}: id")
-    if (other := places.other(id, row.where)) is not None:
-        raise InputError(f"{row.where}: the id {id!r} is also that of {other}. Give every example its own.")
-    return id
-
-
-def _example(row: Line, id: str, reading: Reading, options: ReadingOptions, line: Line, *, is_table: bool) -> Example:
-    if unknown := sorted(set(row.value) - set(_OF_AN_EXAMPLE)):
-        raise InputError(
-            f"{unknown_name(f'{row.where}: there is no field {unknown[0]!r}', unknown[0], sorted(_OF_AN_EXAMPLE))} "
-            "To leave other fields alone, name those to read by --columns context=NAME,response=NAME"
-        )
-    for name in ("context", "response"):
-        if name not in row.value:
-            raise InputError(f"{row.where}: has no {name!r}. Give a list of turns as context and a string as response.")
-    where = f"{row.where}: Example {id!r}"
-    may_be_cells = is_table or bool(options.columns)
-
-    def texts(name: str) -> list[Any]:
-        values = row.value.get(name, ())
-        if name == "context" and isinstance(values, str) and (messages := split_dialogue(values)) is not None:
-            return messages
-        if may_be_cells:
-            values = parsed_cell(values)
-            if name == "context" and isinstance(values, Mapping):
-                values = messages_of(values, USER) or values
-            if isinstance(values, str) and not PYTHON_LIST.match(values):
-                lines = [one.strip() for one in values.strip().split("\n")] if is_table else [values]
-                values = lines if values.strip() else []
-        return required_list(values, f"{where}: {name}", "strings")
-
-    places = (f"{where}: context", f"{where}: response")
-    answer = row.value["response"]
-    if may_be_cells or not isinstance(answer, str):
-        answer = _last_answer(answer, places[1], reading.left_out)
-    context, response = context_and_response(texts("context"), answer, places, reading.left_out)
-    references, facts = (
-        tuple(check_text(text, f"{where}: {name}[{index}]") for index, text in enumerate(texts(name)))
-        for name in ("references", "facts")
-    )
-    reading.layouts["responses"] += 1
-    origin = Origin(id, None, row.where, _kept({}, line.value, options.keep))
-    return Example(id, context, response, references, facts, origin=origin)
-
-
-def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
-    """Return the answer shown to the user, from a response that is a list of messages, an API's object, or either as JSON."""
-    cell, value = value, parsed_cell(value)
-    if isinstance(value, str):
-        messages = split_dialogue(value)
-        return messages[0] if messages is not None and len(messages) == 1 else value
-    if not isinstance(value, (list, Mapping)) or is_message(value):
-        return value
-    messages = messages_of(value, ASSISTANT)
-    if not messages:
-        raise InputError(f"{where}: expected a string, got {cell!r:.80} ({type(cell).__name__}). Pass text, or a chat message.")
-    spoken = [one for one in messages if turn_of(one, where, left_out) is not None]
-    if len(spoken) > 1:
-        left_out["earlier message of the response"] += len(spoken) - 1
-    return spoken[-1] if spoken else messages[-1]
-
-
-def _id_text(value: Any, where: str) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # pandas' form of a column with gaps
-    if isinstance(value, bool) or not (isinstance(value, (str, int, uuid.UUID)) or hasattr(value, "isoformat")):
-        raise InputError(f"{where}: expected a string or an integer, got {value!r}.")
-    return check_text(str(value), where)
-
-
-def context_and_response(
-    context: Sequence[object], response: object, names: tuple[str, str], left_out: Counter[str]
-) -> tuple[tuple[Turn, ...], Turn]:
-    """Return the turns before a response, oldest first, and the response, each given as a string or a chat message.
-
-    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. If a
-    plain response begins with `System: `, as in FED, it and the plain turns lose such tags. Errors call the two by their
-    `names`; `left_out` counts messages and parts that are no turns.
-    """
-    if isinstance(response, str):
-        if response.startswith("System: "):
-            context, response = [_untagged(value, left_out) for value in context], _untagged(response, left_out)
-        answer = turn_of({"role": ASSISTANT, "content": check_text(response, names[1])}, names[1], left_out)
-        answer = Turn("" if answer is None else answer.text)
-    else:
-        without_text = left_out[TEXTLESS]
-        answer = turn_of(response, names[1], left_out)
-        if (answer is None and left_out[TEXTLESS] == without_text) or (answer is not None and answer.speaker == SYSTEM):
-            role = next((response[name] for name in ("role", "from", "speaker") if name in response), None)  # type: ignore[index, operator]
-            raise InputError(f"{names[1]}: expected a response, got a message of the role {role!r}. Pass the assistant's.")
-    places = ((f"{names[0]}[{index}]", value) for index, value in enumerate(context))
-    turns = tuple(turn for _, turn in numbered_turns(places, left_out))
-    is_chat = any(turn.speaker in (USER, ASSISTANT) for turn in turns)
-    if answer is None or (answer.speaker is None and is_chat):
-        answer = Turn("" if answer is None else answer.text, ASSISTANT)
-    return turns, answer
-
-
-def _untagged(value: object, left_out: Counter[str]) -> object:
-    if not isinstance(value, str) or (match := _TAG.match(value.strip())) is None:
-        return value
-    left_out["speaker tag"] += 1
-    return value.strip()[match.end() :].strip()
 
 
 def examples_from(
@@ -665,21 +364,17 @@ def examples_from(
     return [example for one in read for example in (one.examples() if isinstance(one, Conversation) else [one])]
 
 
-def conversations_from(
-    conversations: Any, options: ReadingOptions = AS_IT_IS, *, first: int = 0
-) -> list[Conversation | Example]:
+def conversations_from(conversations: Any, options: ReadingOptions, *, first: int = 0) -> list[Conversation | Example]:
     """Return the conversations behind `examples_from`, with rows numbered from `first`."""
-    reading = Reading()
-    rows, is_table = given_rows(conversations)
-    names = RowNames(first=first)
-    read = [one for one in read_rows(rows, reading, options, is_table=is_table, names=names) if one is not None]
+    reading = Reading(options, first=first)
+    read = [one for one in read_rows(given_rows(conversations), reading) if one is not None]
     if reading.left_out:
         logger.info("conversations: %s left out", left_out_text(reading.left_out))
     return read
 
 
-def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
-    """Return the rows of a Python object, and whether it is a table.
+def given_rows(given: Any) -> Rows:
+    """Return the rows of a Python object.
 
     Raises:
         InputError: it is neither a list of conversations nor a table, or holds several tables.
@@ -698,13 +393,13 @@ def given_rows(given: Any) -> tuple[Iterator[Line], bool]:
     elif hasattr(given, "column_names"):
         rows = given
     if rows is not None:
-        return (Line(f"row {index}", row) for index, row in enumerate(rows)), True
+        return Rows((Line(f"row {index}", row) for index, row in enumerate(rows)), is_table=True)
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise InputError(
             f"conversations: expected a list of conversations, or a table of them, got {given!r:.80} ({type(given).__name__}). "
             "Wrap a single one in a list; score a file by dialeval_plugin.score."
         )
-    return (_given_row(value, f"conversations[{index}]") for index, value in enumerate(given)), False
+    return Rows(_given_row(value, f"conversations[{index}]") for index, value in enumerate(given))
 
 
 def _given_row(value: Any, where: str) -> Line:

@@ -1,14 +1,21 @@
-"""`Conversation`: the type that every layout is read into."""
+"""`Conversation`, the type that every layout is read into, the options of reading, and the counts of what was read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+import hashlib
+import sqlite3
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Origin, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Origin, Turn, check_text
 from dialeval_plugin.core.errors import InputError
 
-from .roles import USER, answering
+from .layouts.layout import at
+from .messages import ASSISTANT, USER, answering, left_out_text
+from .order import Branches, Order
 
 TurnChoice: TypeAlias = Literal["assistant", "all", "last"]
 """Turns that are responses to score: those of the assistant; all but the first; or the assistant's last one, which without a
@@ -17,6 +24,7 @@ known assistant is the last turn.
 
 Kept: TypeAlias = tuple[tuple[str, object], ...]
 """Names and values of fields to keep next to the score."""
+_N_NAMED = 20
 
 
 def check_choice(where: str, choice: str | None) -> TurnChoice | None:
@@ -83,3 +91,147 @@ class Conversation:
     def _origin(self, place: int) -> Origin:
         source = self.sources[place] if self.sources else None
         return Origin(self.id, self.numbers[place], source, self.kept[place] if self.kept else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """Options of reading an input.
+
+    Attributes:
+        choice: which turns of a conversation are scored.
+        columns: maps our field names to the rows' own, for every field that is read.
+        layout: name of the layout; None: each row's layout is recognised.
+        branches: which branches to read; None: the one that the conversation marks as shown.
+        order: order of messages; None: as listed, unless their numbers or times differ.
+        keep: fields of a message, or of its conversation, that are kept next to the score.
+        strict: whether leaving something out is an error.
+    """
+
+    choice: TurnChoice | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    layout: str | None = None
+    branches: Branches | None = None
+    order: Order | None = None
+    keep: tuple[str, ...] = ()
+    strict: bool = False
+
+
+class FirstPlaces:
+    """First location of each id of a source of any length; beyond some megabytes on disk, deleted with this object."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
+        self._database.execute("BEGIN")
+
+    def other(self, id: str, place: str) -> str | None:
+        """Return the first location of an id; None for a new one, which is stored with its location."""
+        if self._database.execute("INSERT OR IGNORE INTO first (id, place) VALUES (?, ?)", (id, place)).rowcount:
+            return None
+        return str(self._database.execute("SELECT place FROM first WHERE id = ?", (id,)).fetchone()[0])
+
+    def unique(self, id: str, place: str) -> str:
+        """Return the id, marked `#2`, `#3`, ... if it occurred before, and store it."""
+        name = id
+        while self.other(name, place) is not None:
+            self._database.execute("UPDATE first SET n = n + 1 WHERE id = ?", (id,))
+            (n,) = self._database.execute("SELECT n FROM first WHERE id = ?", (id,)).fetchone()
+            name = f"{id}#{n}"
+        return name
+
+
+@dataclass
+class Reading:
+    """Options, counts and ids of a source while its rows are read.
+
+    Attributes:
+        stem: beginning of the ids of conversations without one, for example `chats` of `chats_00012`; None: ids are numbers.
+        first: number of the first row.
+        left_out: number of messages and parts that are no turns, by kind.
+        malformed: errors of the first conversations left out because of a message; None: such a message is an error.
+        places: first location of each id.
+        layouts: number of conversations by layout.
+        n_conversations: number of conversations read; `n_silent` of them have no turn to score.
+        others: speakers in conversations with neither a user nor an assistant.
+    """
+
+    options: ReadingOptions = field(default_factory=ReadingOptions)
+    stem: str | None = None
+    first: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    malformed: list[str] | None = None
+    places: FirstPlaces = field(default_factory=FirstPlaces)
+    layouts: Counter[str] = field(default_factory=Counter)
+    n_conversations: int = 0
+    n_silent: int = 0
+    others: set[str] = field(default_factory=set)
+    _heard: set[bytes] = field(default_factory=set)
+
+    def name(self, number: int) -> str:
+        """Return the id of a conversation without one, by the number of its row."""
+        return str(number) if self.stem is None else f"{self.stem}_{number:05d}"
+
+    def refuse(self, error: InputError) -> None:
+        """Count an unreadable conversation and keep its error, or raise the error."""
+        if self.malformed is None:
+            raise error
+        self.left_out["malformed conversation"] += 1
+        if len(self.malformed) < _N_NAMED:
+            self.malformed.append(str(error))
+
+    def count(self, conversation: Conversation, layout: str) -> None:
+        """Count a conversation."""
+        self.layouts[layout] += 1
+        self.n_conversations += 1
+        if not conversation.responses():
+            self.n_silent += 1
+            self.others |= {turn.speaker for turn in conversation.turns if turn.speaker} - {USER, ASSISTANT}
+
+    def remarks(self) -> str:
+        """Report what was left out, one line each; "" if nothing was."""
+        lines = [f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else []
+        lines += [f"malformed, left out: {problem}" for problem in self.malformed or ()]
+        if self.n_silent:
+            others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
+            names = f" (call the assistant {ASSISTANT!r}; unknown are {others})" if others else ""
+            lines.append(f"without a turn to score: {self.n_silent} of {self.n_conversations} conversations{names}")
+        return "".join(f"{line}\n" for line in lines)
+
+    def is_new(self, turns: Sequence[Turn], shared: object) -> bool:
+        """Whether no earlier conversation with the same key `shared` has these turns."""
+        digest = hashlib.blake2b(repr((shared, turns)).encode(errors="surrogatepass"), digest_size=12).digest()
+        is_new = digest not in self._heard
+        self._heard.add(digest)
+        return is_new
+
+    def n_repeated(self, turns: Sequence[Turn], id: str) -> int:
+        """Return how many of the first turns an earlier row of the same conversation has, as in growing histories."""
+        digest = hashlib.blake2b(id.encode(), digest_size=12)
+        prefixes = []
+        for turn in turns:
+            digest.update(f"{turn.speaker}\0{turn.text}\0".encode())
+            prefixes.append(digest.digest())
+        repeated = [number for number, prefix in enumerate(prefixes[:-1], start=1) if prefix in self._heard]
+        self._heard.update(prefixes[-1:])
+        return max(repeated, default=0)
+
+
+def id_text(value: Any, where: str) -> str:
+    """Return an id as text; an InputError begins with `where`."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # pandas' form of a column with gaps
+    if isinstance(value, bool) or not (isinstance(value, (str, int, uuid.UUID)) or hasattr(value, "isoformat")):
+        raise InputError(f"{where}: expected a string or an integer, got {value!r}.")
+    return check_text(str(value), where)
+
+
+def kept_fields(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
+    """Return the fields `keep` of a message, or else of its conversation's row."""
+    own = message if isinstance(message, Mapping) else {}
+    values = {name: at(row, name) if own.get(name) is None else own[name] for name in keep}
+    return tuple(
+        (name, value if isinstance(value, (str, int, float, bool, list, dict)) else str(value))
+        for name, value in values.items()
+        if value is not None
+    )

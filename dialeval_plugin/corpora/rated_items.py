@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from dialeval_plugin.conversations.reading import Reading, RowNames, read_rows
+from dialeval_plugin.conversations.files import Rows
+from dialeval_plugin.conversations.reading import read_rows
+from dialeval_plugin.conversations.record import Reading
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Ratings, context_turns
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
@@ -99,7 +101,7 @@ def read_rated_items(source: str, asked: Sequence[str] = (), raters: Sequence[st
         rows = [Line(row.where, {"id": str(number), **row.value}) for number, row in enumerate(rows)]
     rated = rated_rows(rows, source, asked, raters)
     # One row per item, if an id has one row per rater.
-    examples = read_rows({str(row.value["id"]): row for row in rows}.values(), Reading(), names=RowNames(), is_table=True)
+    examples = read_rows(Rows(iter({str(row.value["id"]): row for row in rows}.values()), is_table=True), Reading())
     texts = (RatedItem.of(cast("Example", example)) for example in examples)
     return [
         replace(item, cluster=item.cluster or text.cluster, item=item.item or text.item, words=text.words, text=text.text)

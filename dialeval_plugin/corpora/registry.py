@@ -16,8 +16,8 @@ from typing import NamedTuple
 from dialeval_plugin.conversations.files import open_rows
 from dialeval_plugin.conversations.layouts import find
 from dialeval_plugin.conversations.messages import is_message
-from dialeval_plugin.conversations.reading import AS_IT_IS, Reading, ReadingOptions, RowNames, read_rows
-from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.reading import read_rows
+from dialeval_plugin.conversations.record import Conversation, Reading, ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Item
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 
@@ -99,11 +99,9 @@ def read_items(path: Path) -> list[Item]:
 
 def _read(path: Path) -> Sequence[Item | Conversation]:
     """Return the items of a file, conversations unchanged."""
-    if (items := published_items(path, AS_IT_IS)) is not None:
+    if (items := published_items(path, ReadingOptions())) is not None:
         return items
-    rows, is_table = open_rows(str(path))
-    read = read_rows(rows, Reading(), names=RowNames(path.stem), is_table=is_table)
-    return [one for one in read if one is not None]
+    return [one for one in read_rows(open_rows(str(path)), Reading(stem=path.stem)) if one is not None]
 
 
 def published_items(path: Path, options: ReadingOptions) -> Sequence[Item] | None:

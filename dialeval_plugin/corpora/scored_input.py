@@ -17,17 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, is_packed, open_rows
-from dialeval_plugin.conversations.reading import (
-    AS_IT_IS,
-    FirstPlaces,
-    Reading,
-    ReadingOptions,
-    RowNames,
-    given_rows,
-    is_conversation,
-    read_rows,
-)
-from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.reading import given_rows, is_conversation, read_rows
+from dialeval_plugin.conversations.record import Conversation, FirstPlaces, Reading, ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level
 from dialeval_plugin.core.errors import InputError, NothingToScore
 from dialeval_plugin.core.files import Line
@@ -104,7 +95,7 @@ class Source:
     """
 
     name: str
-    options: ReadingOptions = AS_IT_IS
+    options: ReadingOptions = field(default_factory=ReadingOptions)
     given: Any = None
     level: Level | None = None
     reading: Reading = field(default_factory=Reading)
@@ -147,7 +138,7 @@ class Source:
                 unless no conversation can be read. With `is_scored`, a published file has responses and whole dialogues, and
                 `level` is None.
         """
-        self.reading = Reading(malformed=None if self.given is not None else [])
+        self.reading = Reading(self.options, malformed=None if self.given is not None else [])
         self.passed_over, self.other_level = [], ""
         self._digest = hashlib.sha256(repr(self.options).encode())
         n_read = 0
@@ -196,7 +187,7 @@ class Source:
 
     def _all(self, is_wanted: Callable[[object], bool] | None, *, is_scored: bool) -> Iterator[Conversation | Item | None]:
         if self.given is not None:
-            yield from self._read(Rows(*given_rows(self.given)), RowNames(), is_wanted)
+            yield from self._read(given_rows(self.given), is_wanted)
             return
         path = Path(self._spooled())
         if path.is_dir() and not is_data_set(path):
@@ -208,8 +199,8 @@ class Source:
                 yield item
             return
         rows = open_rows(self.name if "://" in self.name else str(path), called=self.name, layout=self.options.layout)
-        stem = "stdin" if self.name == "-" else PurePosixPath(self.name).name.partition(".")[0]
-        yield from self._read(rows, RowNames(stem), is_wanted)
+        self.reading.stem = "stdin" if self.name == "-" else PurePosixPath(self.name).name.partition(".")[0]
+        yield from self._read(rows, is_wanted)
 
     def _of_level(self, items: Sequence[Item]) -> Sequence[Item]:
         """Return the items of the wanted level, of a published file that has responses and whole dialogues."""
@@ -236,15 +227,13 @@ class Source:
             self._copy.flush()
         return str(self._copy.name) if is_pipe else self.name
 
-    def _read(
-        self, rows: Rows, names: RowNames, is_wanted: Callable[[object], bool] | None
-    ) -> Iterator[Conversation | Example | None]:
+    def _read(self, rows: Rows, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Example | None]:
         def hashed() -> Iterator[Line]:
             for line in rows.lines:
                 self._digest.update(repr(line.value).encode("utf-8", "surrogatepass"))
                 yield line
 
-        return read_rows(hashed(), self.reading, self.options, names=names, is_table=rows.is_table, is_wanted=is_wanted)
+        return read_rows(rows._replace(lines=hashed()), self.reading, is_wanted)
 
     def _folder(self, folder: Path, is_wanted: Callable[[object], bool] | None) -> Iterator[Conversation | Item | None]:
         """Yield the items of the files below a folder, named after file and conversation."""
@@ -260,7 +249,7 @@ class Source:
             n_read += 1
             self._digest.update(name.as_posix().encode())
             self.reading.places = FirstPlaces()  # ids begin with the file
-            for one in self._read(rows, RowNames(), is_wanted):
+            for one in self._read(rows, is_wanted):
                 yield None if one is None else _below(name.as_posix(), one)
         if not n_read:
             raise InputError(
@@ -294,4 +283,4 @@ def _rows_of_log(file: Path, options: ReadingOptions) -> Rows | None:
         return None
     value = first.value
     is_log = value.keys() >= set(options.columns.values()) if options.columns else is_conversation(value)
-    return Rows(itertools.chain([first], rows.lines), rows.is_table) if is_log or options.layout else None
+    return rows._replace(lines=itertools.chain([first], rows.lines)) if is_log or options.layout else None

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from dialeval_plugin.conversations.reading import Reading, ReadingOptions, RowNames, read_rows
-from dialeval_plugin.conversations.record import Conversation, check_choice
+from dialeval_plugin.conversations.files import Rows
+from dialeval_plugin.conversations.reading import read_rows
+from dialeval_plugin.conversations.record import Conversation, Reading, ReadingOptions, check_choice
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
@@ -76,7 +77,7 @@ class Evaluator:
         """Return the answers of a conversation, or why it has none."""
         line, options = Line("input", dict(conversation)), ReadingOptions(choice=self._turns, layout=layout)
         try:
-            rows = list(read_rows([line], Reading(), options, names=RowNames()))
+            rows = list(read_rows(Rows(iter([line])), Reading(options)))
             items = [item for one in rows if isinstance(one, Conversation) for item in one.items(self.scorer.level)]
         except InputError as error:
             return Evaluation(self.scorer.name, None, "unreadable", str(error), {})

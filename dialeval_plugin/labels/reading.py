@@ -132,7 +132,7 @@ def rows_from(given: Any, what: str, column: str) -> list[Line]:
         given = [{"id": id, column: value} for id, value in given.items()]
     elif hasattr(given, "notna") and hasattr(given, "columns"):
         given = given.astype(object).where(given.notna(), None)
-    rows = list(given_rows(given)[0])
+    rows = list(given_rows(given).lines)
     if not rows:
         raise InputError(f"{what}: has no rows. Give one a response.")
     return rows

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from dialeval_plugin.conversations.files import open_rows
 from dialeval_plugin.conversations.layouts.datasets import UNDECIDED, two_answers
-from dialeval_plugin.conversations.reading import ReadingOptions
-from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.record import Conversation, ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.scorer import Scorer, run

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval_plugin.conversations.reading import Reading, ReadingOptions, RowNames, read_rows
-from dialeval_plugin.conversations.record import Conversation, TurnChoice
+from dialeval_plugin.conversations.files import Rows
+from dialeval_plugin.conversations.reading import read_rows
+from dialeval_plugin.conversations.record import Conversation, Reading, ReadingOptions, TurnChoice
 from dialeval_plugin.core.dialogue import Item
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
@@ -81,7 +82,7 @@ class ScoreBatches:
             Line(f"row {number} of a batch", {name: _plain(value) for name, value in zip(names, values, strict=True)})
             for number, values in enumerate(zip(*columns, strict=True), start=1)
         ]
-        read = read_rows(rows, Reading(), self._options, names=RowNames(), is_table=True)
+        read = read_rows(Rows(iter(rows), is_table=True), Reading(self._options))
         items = [one.items(self._scorer.level) if isinstance(one, Conversation) else [one] for one in read if one is not None]
         if len(items) != len(rows):
             raise InputError("a batch: its rows are turns of conversations. Give a response, or a whole conversation, a row.")

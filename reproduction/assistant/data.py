@@ -13,7 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dialeval_plugin.conversations.roles import ASSISTANT, USER
+from dialeval_plugin.conversations.messages import ASSISTANT, USER
 from dialeval_plugin.core.dialogue import Dialogue, Example, Turn, is_blank
 from dialeval_plugin.core.files import read_json, read_json_lines
 from dialeval_plugin.corpora.identity import dialogue_key

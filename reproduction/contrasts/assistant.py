@@ -18,7 +18,7 @@ from statistics import median
 
 from scipy.stats import binomtest
 
-from dialeval_plugin.conversations.roles import USER
+from dialeval_plugin.conversations.messages import USER
 from dialeval_plugin.core.dialogue import Example, Turn
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer

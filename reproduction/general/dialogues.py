@@ -15,7 +15,7 @@ from statistics import fmean
 import numpy as np
 from scipy.special import expit
 
-from dialeval_plugin.conversations.roles import judged_turns
+from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.dialogue import Dialogue, Example, visible_texts
 from dialeval_plugin.corpora.items import mean_rating
 from dialeval_plugin.corpora.readers import convai

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from dialeval_plugin.conversations.roles import ASSISTANT, USER
+from dialeval_plugin.conversations.messages import ASSISTANT, USER
 from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.files import read_json, write_json_lines
 from dialeval_plugin.corpora.readers import convai

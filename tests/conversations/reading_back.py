@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from dialeval_plugin.conversations.reading import ReadingOptions, conversations_from
-from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.reading import conversations_from
+from dialeval_plugin.conversations.record import Conversation, ReadingOptions
 
 FIRST, SAID = "Do you like tea?", "I do, green tea most of all."
 MORE, LATER = "How do you brew it?", "Two minutes in water that is not quite boiling."

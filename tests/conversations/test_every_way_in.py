@@ -22,7 +22,7 @@ import pyarrow.parquet
 import pytest
 
 import dialeval_plugin
-from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.streams.output import read_rows

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.scored_input import Source
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from dialeval_plugin.conversations.layouts import LAYOUTS, find
-from dialeval_plugin.conversations.reading import ReadingOptions
-from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.record import Conversation, ReadingOptions
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.scored_input import Source
 from tests.conversations.writers import WRITERS, layout_of, text_of

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from dialeval_plugin.conversations.reading import Reading, RowNames, given_rows, read_rows
+from dialeval_plugin.conversations.reading import given_rows, read_rows
+from dialeval_plugin.conversations.record import Reading
 from dialeval_plugin.core.errors import InputError
 
 from .reading_back import ANSWER, ASKED, FIRST, LATER, MORE, SAID, TEA, read_back
@@ -194,7 +195,6 @@ def test_what_is_no_request_is_counted():
         {"trace_id": "t", "span_id": "3", "attributes": FLAT},
     ]  # fmt: skip
     reading = Reading()
-    rows, is_table = given_rows(spans)
-    found = list(read_rows(rows, reading, is_table=is_table, names=RowNames()))
+    found = list(read_rows(given_rows(spans), reading))
     assert len(found) == 1
     assert reading.left_out == {"span without messages": 1, "tool span without messages": 1, "system message": 1}

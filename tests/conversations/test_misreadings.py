@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dialeval_plugin.conversations.messages import split_dialogue, turn_of
-from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.corpora.scored_input import Source
 from tests.refusals import refusal

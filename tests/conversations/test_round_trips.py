@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dialeval_plugin.conversations.layouts import agents, datasets, evals, exports, find, messengers, platforms, traces
-from dialeval_plugin.conversations.reading import ReadingOptions
-from dialeval_plugin.conversations.record import Conversation
-from dialeval_plugin.conversations.roles import answering
+from dialeval_plugin.conversations.messages import answering
+from dialeval_plugin.conversations.record import Conversation, ReadingOptions
 from dialeval_plugin.corpora.scored_input import Source
 from tests.conversations.reading_back import TEXTS
 from tests.conversations.request_writers import CONVERSATIONS, REQUESTS

@@ -21,9 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialeval_plugin import Example, Turn, examples_from
+from dialeval_plugin.conversations.files import Rows
 from dialeval_plugin.conversations.messages import left_out_text
-from dialeval_plugin.conversations.reading import Reading, ReadingOptions, RowNames, read_rows
-from dialeval_plugin.conversations.record import Conversation, TurnChoice
+from dialeval_plugin.conversations.reading import read_rows
+from dialeval_plugin.conversations.record import Conversation, Reading, ReadingOptions, TurnChoice
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
@@ -194,7 +195,7 @@ def test_what_is_no_turn_is_left_out_and_counted() -> None:
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
     ]
     reading = Reading()
-    (found,) = read_rows([Line("f:1", {"id": "x", "messages": messages})], reading, names=RowNames())
+    (found,) = read_rows(Rows(iter([Line("f:1", {"id": "x", "messages": messages})])), reading)
     assert isinstance(found, Conversation)
     asked = Turn("What\nis it?", "user")
     assert (found.turns, found.numbers) == ((asked, Turn("", "assistant"), Turn("No.", "assistant")), (3, 8, 9))
@@ -498,7 +499,7 @@ def test_an_assistant_said_what_its_user_read(logged: str, read: str, counted: s
     ]
     for row in rows:
         left_out.clear()
-        (one,) = read_rows([Line("here", row)], Reading(left_out), names=RowNames())
+        (one,) = read_rows(Rows(iter([Line("here", row)])), Reading(left_out=left_out))
         (example,) = one.examples() if isinstance(one, Conversation) else [one]
         assert (example.context[0].text, example.response.text) == ("Do you like <think>tea</think>?", read)
         assert left_out_text(left_out) == counted
@@ -536,7 +537,7 @@ def test_a_tag_that_names_the_system_is_no_word_of_its_response() -> None:
         {"context": ["Which system?"], "response": "System: Windows 11.", "id": "b"},
         {"context": ["User: Hi."], "response": "User: Hello.", "id": "c"},
     ]
-    found = read_rows([Line("here", row) for row in rows], Reading(left_out), names=RowNames())
+    found = read_rows(Rows(Line("here", row) for row in rows), Reading(left_out=left_out))
     assert [([turn.text for turn in one.context], one.response.text) for one in found if isinstance(one, Example)] == [
         (["Hi.", "Hello."], "I do."),
         (["Which system?"], "Windows 11."),

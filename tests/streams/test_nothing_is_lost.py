@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 from typer.testing import Result
 
-from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import NothingToScore
 from dialeval_plugin.core.files import remove_half_written, write_text

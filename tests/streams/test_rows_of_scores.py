@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import dialeval_plugin
-from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Origin, Turn
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.registry import load_scorer

@@ -192,7 +192,7 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep
 
     if path.is_file() and (scores := find_scored_rows(path, column)) is not None:
         return scores
-    from dialeval_plugin.conversations.reading import ReadingOptions
+    from dialeval_plugin.conversations.record import ReadingOptions
     from dialeval_plugin.core import scorer as pipeline
     from dialeval_plugin.corpora.scored_input import Source
     from dialeval_plugin.results.comparison import scored_rows

@@ -12,8 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import Fields, alternating, is_message, split_dialogue
-from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, Fields, alternating, is_message, is_role, split_dialogue
 from dialeval_plugin.core.errors import InputError
 
 from .layout import (

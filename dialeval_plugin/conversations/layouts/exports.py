@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from dialeval_plugin.conversations.messages import alternating
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, is_silent
 from dialeval_plugin.conversations.order import current_of
-from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_silent
 
 from .layout import Layout, Logged, Value, as_message, at, has, id_of, list_at, listed, messages_at, plain, plain_text
 

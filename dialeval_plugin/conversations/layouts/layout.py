@@ -10,9 +10,18 @@ from dataclasses import KW_ONLY, dataclass
 from html import unescape
 from typing import Any, NamedTuple, TypeAlias
 
-from dialeval_plugin.conversations.messages import USUAL, Fields, alternating, is_message, parsed_cell, split_dialogue
+from dialeval_plugin.conversations.messages import (
+    ASSISTANT,
+    USER,
+    USUAL,
+    Fields,
+    alternating,
+    is_message,
+    is_role,
+    parsed_cell,
+    split_dialogue,
+)
 from dialeval_plugin.conversations.order import current_of
-from dialeval_plugin.conversations.roles import ASSISTANT, USER, is_role
 from dialeval_plugin.core.dialogue import advice_for_list
 from dialeval_plugin.core.errors import InputError
 

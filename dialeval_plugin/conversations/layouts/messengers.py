@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.roles import ASSISTANT, USER
+from dialeval_plugin.conversations.messages import ASSISTANT, USER
 
 from .layout import Layout, Logged, Value, as_message, ask_who, at, has, messages_at, shape
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialeval_plugin.conversations.messages import Fields
-from dialeval_plugin.conversations.roles import ASSISTANT, SYSTEM, USER
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields
 
 from .layout import Layout, Logged, Value, as_message, at, has, id_of, list_at, plain, plain_text
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from dialeval_plugin.conversations.messages import is_message
-from dialeval_plugin.conversations.reading import ReadingOptions, conversations_from
-from dialeval_plugin.conversations.record import Conversation
+from dialeval_plugin.conversations.reading import conversations_from
+from dialeval_plugin.conversations.record import Conversation, ReadingOptions
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.core.files import parse_json

@@ -16,8 +16,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, overload
 
 from dialeval_plugin.conversations.messages import left_out_text
-from dialeval_plugin.conversations.reading import ReadingOptions, context_and_response, conversations_from
-from dialeval_plugin.conversations.record import Conversation, check_choice
+from dialeval_plugin.conversations.reading import conversations_from
+from dialeval_plugin.conversations.record import Conversation, ReadingOptions, check_choice
+from dialeval_plugin.conversations.responses import context_and_response
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, advice_for_list, check_text
 from dialeval_plugin.core.errors import InputError, did_you_mean, unknown_name
 from dialeval_plugin.core.locks import CallLock

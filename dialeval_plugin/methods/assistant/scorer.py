@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 import numpy as np
 from scipy.special import expit
 
-from dialeval_plugin.conversations.roles import judged_turns
+from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Item, Level, Turn, is_blank, visible_texts
 from dialeval_plugin.core.options import ModelOptions, with_options

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from typing_extensions import TypedDict
 
-from dialeval_plugin.conversations.roles import assistant
+from dialeval_plugin.conversations.messages import assistant
 from dialeval_plugin.core.dialogue import Example, Item, Level, context_turns, is_blank
 from dialeval_plugin.core.files import checked_model_file
 from dialeval_plugin.core.options import with_options

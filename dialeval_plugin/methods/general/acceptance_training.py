@@ -23,8 +23,8 @@ from sklearn.model_selection import StratifiedGroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from dialeval_plugin.conversations.messages import ASSISTANT, USER
 from dialeval_plugin.conversations.record import Conversation
-from dialeval_plugin.conversations.roles import ASSISTANT, USER
 from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.locks import sole_process

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy.special import expit, logit
 
-from dialeval_plugin.conversations.roles import judged_turns
+from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, is_blank, visible_texts
 from dialeval_plugin.core.errors import InputError

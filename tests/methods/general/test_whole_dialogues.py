@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dialeval_plugin.conversations.roles import judged_turns
+from dialeval_plugin.conversations.messages import judged_turns
 from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.methods.general.mixing import LONGEST_STRETCH, turn_statistics
 

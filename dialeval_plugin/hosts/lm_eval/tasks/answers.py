@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dialeval_plugin.conversations.layouts.layout import required_list
-from dialeval_plugin.conversations.reading import context_and_response
+from dialeval_plugin.conversations.responses import context_and_response
 from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.options import check_names

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dialeval_plugin.conversations.reading import ReadingOptions
+from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Item, Level
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import read_text, to_json, write_text

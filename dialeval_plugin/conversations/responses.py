@@ -1,0 +1,153 @@
+"""Reader of a row that is one response with its context."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dialeval_plugin.core.dialogue import Example, Origin, Turn, check_text
+from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.files import Line
+
+from .layouts.layout import PYTHON_LIST, messages_of, required_list
+from .messages import ASSISTANT, SYSTEM, TEXTLESS, USER, is_message, numbered_turns, parsed_cell, split_dialogue, turn_of
+from .record import Reading, ReadingOptions, id_text, kept_fields
+
+OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
+"""Fields of such a row."""
+_QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
+_TAG = re.compile(r"(User|System):(?: |$)")
+
+
+def response_of(
+    row: Line,
+    line: Line,
+    number: int,
+    reading: Reading,
+    *,
+    is_table: bool,
+    is_wanted: Callable[[object], bool] | None = None,
+) -> Example | None:
+    """Return the response of a row; None if it is not wanted, by its context.
+
+    `line` is the row before its columns were renamed, and `number` its id if it has none. See `read_rows` for the others.
+    """
+    options = reading.options
+    may_be_cells = is_table or bool(options.columns)
+    value = _fields(row, line, options, may_be_cells=may_be_cells)
+    own = value.get("id")
+    id = str(number) if own is None or (isinstance(own, str) and not own) else id_text(own, f"{row.where}: id")
+    if (other := reading.places.other(id, row.where)) is not None:
+        raise InputError(f"{row.where}: the id {id!r} is also that of {other}. Give every example its own.")
+    if is_wanted is not None and not is_wanted(value.get("context")):
+        return None
+    if unknown := sorted(set(value) - set(OF_AN_EXAMPLE)):
+        raise InputError(
+            f"{unknown_name(f'{row.where}: there is no field {unknown[0]!r}', unknown[0], sorted(OF_AN_EXAMPLE))} "
+            "To leave other fields alone, name those to read by --columns context=NAME,response=NAME"
+        )
+    if missing := [name for name in ("context", "response") if name not in value]:
+        raise InputError(f"{row.where}: has no {missing[0]!r}. Give a list of turns as context and a string as response.")
+    where = f"{row.where}: Example {id!r}"
+
+    def texts(name: str) -> list[Any]:
+        values = value.get(name, ())
+        if name == "context" and isinstance(values, str) and (messages := split_dialogue(values)) is not None:
+            return messages
+        if may_be_cells:
+            values = parsed_cell(values)
+            if name == "context" and isinstance(values, Mapping):
+                values = messages_of(values, USER) or values
+            if isinstance(values, str) and not PYTHON_LIST.match(values):
+                lines = [one.strip() for one in values.strip().split("\n")] if is_table else [values]
+                values = lines if values.strip() else []
+        return required_list(values, f"{where}: {name}", "strings")
+
+    answer, places = value["response"], (f"{where}: context", f"{where}: response")
+    if may_be_cells or not isinstance(answer, str):
+        answer = _last_answer(answer, places[1], reading.left_out)
+    context, response = context_and_response(texts("context"), answer, places, reading.left_out)
+    references, facts = (
+        tuple(check_text(text, f"{where}: {name}[{index}]") for index, text in enumerate(texts(name)))
+        for name in ("references", "facts")
+    )
+    reading.layouts["responses"] += 1
+    origin = Origin(id, None, row.where, kept_fields({}, line.value, options.keep))
+    return Example(id, context, response, references, facts, origin=origin)
+
+
+def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: bool) -> Mapping[str, Any]:
+    """Return the fields of the response, of a table without unknown columns."""
+    value, is_renamed = row.value, row is not line
+    if options.choice is not None:
+        raise InputError(f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out.")
+    questions = [] if is_renamed else [name for name in _QUESTIONS if name in value]
+    if questions and "response" in value:
+        others = ",facts=context, or by --columns context=context,response=response" if "context" in value else ""
+        raise InputError(
+            f"{row.where}: has {questions[0]!r} next to 'response', so that it is not known what was said before the response. "
+            f"Say so by --columns context={questions[0]},response=response{others}."
+        )
+    if not may_be_cells:
+        return value
+    if not (is_renamed or "context" in value or "response" in value):
+        raise InputError(
+            f"{row.where}: has the columns {', '.join(map(repr, value)) or '(none)'}. Say which is which by --columns: "
+            "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
+            "messages, with a conversation a row."
+        )
+    return {"context": (), "response": "", **{name: value[name] for name in OF_AN_EXAMPLE if name in value}}
+
+
+def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
+    """Return the answer shown to the user, from a response that is a list of messages, an API's object, or either as JSON."""
+    cell, value = value, parsed_cell(value)
+    if isinstance(value, str):
+        messages = split_dialogue(value)
+        return messages[0] if messages is not None and len(messages) == 1 else value
+    if not isinstance(value, (list, Mapping)) or is_message(value):
+        return value
+    messages = messages_of(value, ASSISTANT)
+    if not messages:
+        raise InputError(f"{where}: expected a string, got {cell!r:.80} ({type(cell).__name__}). Pass text, or a chat message.")
+    spoken = [one for one in messages if turn_of(one, where, left_out) is not None]
+    if len(spoken) > 1:
+        left_out["earlier message of the response"] += len(spoken) - 1
+    return spoken[-1] if spoken else messages[-1]
+
+
+def context_and_response(
+    context: Sequence[object], response: object, names: tuple[str, str], left_out: Counter[str]
+) -> tuple[tuple[Turn, ...], Turn]:
+    """Return the turns before a response, oldest first, and the response, each given as a string or a chat message.
+
+    A plain response to chat messages is the assistant's. A message without text is a blank response, which has no score. If a
+    plain response begins with `System: `, as in FED, it and the plain turns lose such tags. Errors call the two by their
+    `names`; `left_out` counts messages and parts that are no turns.
+    """
+    if isinstance(response, str):
+        if response.startswith("System: "):
+            context, response = [_untagged(value, left_out) for value in context], _untagged(response, left_out)
+        answer = turn_of({"role": ASSISTANT, "content": check_text(response, names[1])}, names[1], left_out)
+        answer = Turn("" if answer is None else answer.text)
+    else:
+        without_text = left_out[TEXTLESS]
+        answer = turn_of(response, names[1], left_out)
+        if (answer is None and left_out[TEXTLESS] == without_text) or (answer is not None and answer.speaker == SYSTEM):
+            role = next((response[name] for name in ("role", "from", "speaker") if name in response), None)  # type: ignore[index, operator]
+            raise InputError(f"{names[1]}: expected a response, got a message of the role {role!r}. Pass the assistant's.")
+    places = ((f"{names[0]}[{index}]", value) for index, value in enumerate(context))
+    turns = tuple(turn for _, turn in numbered_turns(places, left_out))
+    is_chat = any(turn.speaker in (USER, ASSISTANT) for turn in turns)
+    if answer is None or (answer.speaker is None and is_chat):
+        answer = Turn("" if answer is None else answer.text, ASSISTANT)
+    return turns, answer
+
+
+def _untagged(value: object, left_out: Counter[str]) -> object:
+    if not isinstance(value, str) or (match := _TAG.match(value.strip())) is None:
+        return value
+    left_out["speaker tag"] += 1
+    return value.strip()[match.end() :].strip()
