@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from dialeval_plugin.terminal.plain_text import for_spreadsheet
+from dialeval_plugin.terminal import for_spreadsheet
 
 FOLDER = "data"
 LONGEST = 40

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval_plugin.terminal.tables import print_entries
+from dialeval_plugin.terminal import print_entries
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.dialogue import Dialogue

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dialeval_plugin.terminal.progress import say
+from dialeval_plugin.terminal import say
 
 from .examples import step
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from dialeval_plugin.terminal.progress import say
+from dialeval_plugin.terminal import say
 
 EXAMPLES: dict[str, str] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 """Examples by command."""

@@ -12,7 +12,7 @@ from dialeval_plugin.core.files import check_output
 from dialeval_plugin.core.registry import load_scorer, scorer_names
 from dialeval_plugin.models.manifest import is_commercial
 from dialeval_plugin.streams.launch import Executor
-from dialeval_plugin.terminal.progress import say
+from dialeval_plugin.terminal import say
 
 from . import options as shared
 from .score import print_merged

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from dialeval_plugin.core.errors import DialevalError, InputError
 from dialeval_plugin.core.resources import importing, installed_distributions
-from dialeval_plugin.terminal.progress import LogHandler
+from dialeval_plugin.terminal import LogHandler
 from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, score, show

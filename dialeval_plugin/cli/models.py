@@ -62,7 +62,7 @@ def show(name: Name) -> None:
     """Print a model's card: training data, training, results, limitations."""
     from dialeval_plugin.core.files import read_text
     from dialeval_plugin.models.folders import resolve
-    from dialeval_plugin.terminal.plain_text import one_line
+    from dialeval_plugin.terminal import one_line
 
     path = resolve(name, is_used=False) / "README.md"
     if not path.is_file():

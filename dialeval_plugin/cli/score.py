@@ -7,7 +7,6 @@ import logging
 import math
 import shlex
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +17,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_output, is_stream
 from dialeval_plugin.core.options import option_kinds
 from dialeval_plugin.core.registry import load_scorer, scorer_factory
-from dialeval_plugin.terminal.progress import say
+from dialeval_plugin.terminal import printable, say
 
 from . import options as shared
 from .examples import say_next
@@ -311,9 +310,7 @@ def _print_summary(run: ScoreRun, result: RunningSummary, *, explain: bool) -> N
         explanations = run.scorer.explain([row.item for row in rows]) if explain else ()
         has_percentiles, width = run.scorer.percentiles is not None, shutil.get_terminal_size().columns
         parts.append(drawn_rows(rows, explanations, n_scored=result.n_scored, has_percentiles=has_percentiles, width=width))
-    # A terminal that cannot show a character gets its number.
-    encoding = sys.stdout.encoding or "utf-8"
-    typer.echo("\n".join(parts).encode(encoding, "backslashreplace").decode(encoding))
+    typer.echo(printable("\n".join(parts)))
 
 
 def merge(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval_plugin.terminal.tables import print_entries
+from dialeval_plugin.terminal import print_entries
 
 from . import options as shared
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, cast
 
 from typing_extensions import Self
 
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 from dialeval_plugin.version import __version__
 
 from .dialogue import Dialogue, Example, Item, Level, is_blank

@@ -27,7 +27,7 @@ from typing import NamedTuple, TypeVar
 from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, context_turns, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.signature import text_hash
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 
 from .items import OPENING_TURNS
 from .rows import split_speaker

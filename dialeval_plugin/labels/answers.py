@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import read_text, write_text
-from dialeval_plugin.terminal.plain_text import for_spreadsheet
+from dialeval_plugin.terminal import for_spreadsheet
 
 DRAWN = "drawn"
 """Column that says how rows were drawn, used by `estimate` for weights; it reveals nothing about a row's score."""

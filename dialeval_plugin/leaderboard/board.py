@@ -21,7 +21,7 @@ from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA, Reason
 from dialeval_plugin.reports.tables import TableRow, csv_text, markdown_table
 from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets, mean_within_set, number_text
-from dialeval_plugin.terminal.plain_text import for_markdown
+from dialeval_plugin.terminal import for_markdown
 
 SCHEMA_VERSION = 2
 NOT_RUN = "not run"

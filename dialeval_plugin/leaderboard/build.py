@@ -14,7 +14,7 @@ from dialeval_plugin.core.files import read_json, to_json, write_text
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.corpora.registry import describe_set
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOUNDS, COUNTS
-from dialeval_plugin.terminal.plain_text import for_markdown
+from dialeval_plugin.terminal import for_markdown
 
 from .board import Cell, Column, DataSet, Figure, Leaderboard, Reference
 from .evidence import EvaluatorRows, has_references, human_references, ranked

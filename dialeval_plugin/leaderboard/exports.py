@@ -21,7 +21,7 @@ from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import to_json, write_text
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.statistics.estimates import bounds_text
-from dialeval_plugin.terminal.plain_text import for_markdown
+from dialeval_plugin.terminal import for_markdown
 from dialeval_plugin.version import __version__
 
 from .board import Cell, Figure, Identity, Leaderboard

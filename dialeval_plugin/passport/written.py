@@ -12,7 +12,7 @@ from dialeval_plugin.pages.html import render_page
 from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import bounds_text, number_text
-from dialeval_plugin.terminal.plain_text import for_markdown
+from dialeval_plugin.terminal import for_markdown
 
 from .certify import EvaluatorPassport, Passport
 from .findings import TITLES

@@ -23,7 +23,7 @@ from dialeval_plugin.core.scope import out_of_scope_text
 from dialeval_plugin.core.scorer import Scorer, count_truncated
 from dialeval_plugin.core.scores import OUT_OF_SCOPE, Scores, conversation_id
 from dialeval_plugin.core.signature import short_form
-from dialeval_plugin.terminal.plain_text import one_line
+from dialeval_plugin.terminal import one_line
 
 from .tables import Format, Table, TableRow, named_column
 

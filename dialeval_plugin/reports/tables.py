@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 from dialeval_plugin.core.errors import unknown_name
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.statistics.estimates import interval_text, number_text
-from dialeval_plugin.terminal.plain_text import for_markdown, for_spreadsheet, one_line
-from dialeval_plugin.terminal.tables import print_table
+from dialeval_plugin.terminal import for_markdown, for_spreadsheet, one_line, print_table
 
 CellValue: TypeAlias = str | int | float | bool | None
 TableRow: TypeAlias = Mapping[str, CellValue]

@@ -10,7 +10,7 @@ from dialeval_plugin.reports.printed_scores import cut
 from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, TableColumn, TableRow, named_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
-from dialeval_plugin.terminal.plain_text import for_markdown
+from dialeval_plugin.terminal import for_markdown
 
 from .comparison import Comparison
 from .gates import Gate

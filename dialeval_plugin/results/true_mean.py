@@ -27,7 +27,7 @@ from dialeval_plugin.statistics.estimation.true_mean import (
     difference_of_true_means,
     true_mean,
 )
-from dialeval_plugin.terminal.plain_text import for_markdown
+from dialeval_plugin.terminal import for_markdown
 
 from .printed import COUNTS, ESTIMATED, figures
 

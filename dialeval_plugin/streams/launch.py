@@ -27,7 +27,7 @@ from dialeval_plugin.core.scorer import Scorer, refuse_parts
 from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.scored_input import Shard
-from dialeval_plugin.terminal.progress import say
+from dialeval_plugin.terminal import say
 
 from .output import DELETE_IT, check_suffix, merge, part_suffix
 from .run import ScoreRun, run_identity

@@ -42,7 +42,7 @@ from dialeval_plugin.core.scores import (
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.reports.printed_scores import RunningSummary
-from dialeval_plugin.terminal.progress import Progress, say
+from dialeval_plugin.terminal import Progress, say
 
 from .output import ABOUT, PLACE, TEXT, check_suffix, finished_parts_kept, join_blocks, stored_meta
 

@@ -10,7 +10,7 @@ import torch
 from transformers import Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
 
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 
 from . import checkpoints
 from .run import TrainingRun

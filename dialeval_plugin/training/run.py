@@ -44,7 +44,7 @@ from dialeval_plugin.core.options import check_choice, check_fields
 from dialeval_plugin.corpora.identity import LEAK_RULE
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.tensors import load_weights, save_weights
-from dialeval_plugin.terminal.progress import say
+from dialeval_plugin.terminal import say
 from dialeval_plugin.version import __version__
 
 from .checkpoints import SEAL

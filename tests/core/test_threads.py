@@ -25,7 +25,7 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.locks import CallLock
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora import mini
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 from tests.refusals import refused
 from tests.sealed import seal
 from tests.test_damaged_folders import proxy_folder, reconstruction_folder  # noqa: F401 - fixtures

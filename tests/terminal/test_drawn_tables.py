@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dialeval_plugin.terminal.tables import print_entries, print_table
+from dialeval_plugin.terminal import print_entries, print_table
 
 HEAD = ["level", "evaluator", "value", "95 % interval", "scored"]
 ROWS = [

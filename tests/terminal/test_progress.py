@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dialeval_plugin.terminal.progress import LogHandler, Progress, say
+from dialeval_plugin.terminal import LogHandler, Progress, say
 
 
 class Terminal(io.StringIO):

@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.redaction import redacted
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.llm.language_model import CutAnswer
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 
 from . import versions
 from .asking import (

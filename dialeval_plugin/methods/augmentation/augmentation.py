@@ -26,8 +26,7 @@ from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
 from dialeval_plugin.llm.language_model import LanguageModel, Request, text_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
-from dialeval_plugin.terminal.plain_text import for_spreadsheet
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress, for_spreadsheet
 from dialeval_plugin.version import __version__
 
 from .prompts import KINDS, MAX_TOKENS, SHOWN, STOP, TEMPERATURE, ResponseKind, generation_prompt, prompt_id, read_responses

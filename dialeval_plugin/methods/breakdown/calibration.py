@@ -22,7 +22,7 @@ from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.models.causal import Context, window
 from dialeval_plugin.models.folders import read_versioned
 from dialeval_plugin.models.language_models import OpenedModel, open_model
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 
 from .detectors import ConfidenceHead, Detector, LikelihoodRatio, MaxProbability, Odin, read_responses
 

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 
 from .conversations import Conversation, Pair, by_corpus
 from .judging import EXPERTS, TOKENS_CUT, GeneralInput, GeneralJudgement, triples_of_turns

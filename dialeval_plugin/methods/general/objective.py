@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dialeval_plugin.models.encoders import embed
-from dialeval_plugin.terminal.progress import Progress
+from dialeval_plugin.terminal import Progress
 
 from .conversations import Pair
 from .model import GeneralModel, GeneralRecipe

@@ -32,7 +32,7 @@ from dialeval_plugin.methods.augmentation.prompts import generation_prompt
 from dialeval_plugin.methods.judging.classification import ClassificationPrompt
 from dialeval_plugin.methods.slide.data import MixedSets, split_by_context
 from dialeval_plugin.methods.slide.scorer import SlideScorer
-from dialeval_plugin.terminal.plain_text import for_spreadsheet
+from dialeval_plugin.terminal import for_spreadsheet
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel
 from dialeval_plugin.version import __version__
 from tests.refusals import refusal
