@@ -12,7 +12,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
@@ -78,14 +78,19 @@ def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layo
     Raises:
         InputError: there is no such file, or, when its rows are read, one is malformed; the message names it.
     """
-    name = called or path
-    if Path(path).is_dir() or path.lower().endswith(".arrow"):
-        return Rows(_arrow_rows(Path(path)), is_table=True)
-    suffix = _bare(path).suffix
-    if suffix == ".parquet":
-        return Rows(_guarded(name, _parquet_rows(path)), is_table=True)
-    lines = _guarded(name, _text_rows(path, name, _DELIMITERS.get(suffix), layout, is_log=is_log))
-    return Rows(lines, is_table=suffix in _DELIMITERS)
+    name, suffix = called or path, _bare(called or path).suffix
+    is_arrow = Path(path).is_dir() or path.lower().endswith(".arrow")
+
+    def lines() -> Iterator[Line]:
+        with reading(name):
+            if is_arrow:
+                yield from _arrow_rows(Path(path))
+            elif suffix == ".parquet":
+                yield from _parquet_rows(path)
+            else:
+                yield from _text_rows(path, name, layout, is_log=is_log)
+
+    return Rows(lines(), is_table=is_arrow or suffix == ".parquet" or suffix in _DELIMITERS)
 
 
 @contextlib.contextmanager
@@ -119,11 +124,6 @@ def reading(name: str) -> Iterator[None]:
         raise InputError(f"{name}: cannot be read ({first}). Check that it is there and complete.") from error
 
 
-def _guarded(name: str, lines: Iterator[Line]) -> Iterator[Line]:
-    with reading(name):
-        yield from lines
-
-
 @contextlib.contextmanager
 def _opened(name: str) -> Iterator[IO[bytes]]:
     system, path = files_of(name)
@@ -131,39 +131,32 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _text_rows(path: str, name: str, delimiter: str | None, layout: str | None, *, is_log: bool) -> Iterator[Line]:
+def _text_rows(path: str, name: str, layout: str | None, *, is_log: bool) -> Iterator[Line]:
     with _opened(path) as file:
         buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(cast("io.RawIOBase", file))
         head = buffered.peek(8)[:8]
-        if head.startswith(b"PK\x03\x04"):
+        if head.startswith(_ZIP):
             yield from _zipped(name, file, layout)
             return
         if head.startswith(b"PAR1"):
             raise InputError(f"{name}: is Parquet. Call it .parquet.")
-        yield from _rows_of_text(_text(_unpacked(buffered, head)), name, delimiter, layout, is_log=is_log)
+        unpack = next((unpack for start, unpack in _UNPACKED.items() if head.startswith(start)), lambda file: file)
+        yield from _rows_of_text(unpack(buffered), name, layout, is_log=is_log)
+
+
+_ZIP = b"PK\x03\x04"
+_UNPACKED: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": lambda file: optional("pyarrow", "a file packed by zstd").CompressedInputStream(file, "zstd"),
+}
+"""First bytes of a compressed file, and how it is decompressed."""
 
 
 def is_packed(head: bytes) -> bool:
     """Whether the first bytes of a file are those of a compressed one."""
-    return head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"))
-
-
-def _unpacked(file: IO[bytes], head: bytes) -> IO[bytes]:
-    """Return the decompressed file, by the format that its first bytes show."""
-    if head.startswith(b"\x1f\x8b"):
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-    if head.startswith(b"BZh"):
-        return cast("IO[bytes]", bz2.BZ2File(file))
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return cast("IO[bytes]", lzma.LZMAFile(file))
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
-        pyarrow = optional("pyarrow", "a file packed by zstd")
-        return cast("IO[bytes]", pyarrow.CompressedInputStream(file, "zstd"))
-    return file
-
-
-def _text(file: IO[bytes]) -> io.TextIOWrapper:
-    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="\n")
+    return head.startswith((*_UNPACKED, _ZIP))
 
 
 def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
@@ -175,13 +168,12 @@ def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
             members = [one for one in members if one.startswith("samples/")] or members
         for member in members:
             with archive.open(member) as inner:
-                yield from _rows_of_text(_text(inner), f"{name}/{member}", _DELIMITERS.get(_bare(member).suffix), layout)
+                yield from _rows_of_text(inner, f"{name}/{member}", layout)
 
 
-def _rows_of_text(
-    file: io.TextIOWrapper, name: str, delimiter: str | None, layout: str | None, *, is_log: bool = True
-) -> Iterator[Line]:
-    if delimiter is not None:
+def _rows_of_text(of_bytes: IO[bytes], name: str, layout: str | None, *, is_log: bool = True) -> Iterator[Line]:
+    file = io.TextIOWrapper(of_bytes, encoding="utf-8-sig", newline="\n")
+    if (delimiter := _DELIMITERS.get(_bare(name).suffix)) is not None:
         yield from table_rows(file, name, delimiter)
         return
     n_before, first = 0, ""
@@ -313,10 +305,7 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
     # The csv module's default limit, 131,072 characters, is less than the length of some conversations.
     csv.field_size_limit(MAX_FILE_BYTES)
     lines = iter(file)
-    first = next(lines, "")
-    while first and not first.strip():
-        first = next(lines, "")
-    skipped = 0
+    first, skipped = next((line for line in lines if line.strip()), ""), 0
     if first.startswith("sep="):  # a line that Excel adds
         delimiter, first, skipped = first[4:5], next(lines, ""), 1
     delimiter = delimiter_of(first, delimiter)
@@ -366,11 +355,10 @@ def _parquet_rows(name: str) -> Iterator[Line]:
 
 def _arrow_rows(path: Path) -> Iterator[Line]:
     datasets = optional("datasets", f"{path}: a data set of Arrow files")
-    with reading(str(path)):
-        data = datasets.Dataset.from_file(str(path)) if path.is_file() else datasets.load_from_disk(str(path))
-        if not isinstance(data, datasets.Dataset):
-            raise InputError(f"{path}: holds several data sets ({', '.join(data)}). Name the folder of one of them.")
-        yield from _numbered(str(path), iter(data))
+    data = datasets.Dataset.from_file(str(path)) if path.is_file() else datasets.load_from_disk(str(path))
+    if not isinstance(data, datasets.Dataset):
+        raise InputError(f"{path}: holds several data sets ({', '.join(data)}). Name the folder of one of them.")
+    yield from _numbered(str(path), iter(data))
 
 
 def _numbered(name: str, rows: Iterable[Any]) -> Iterator[Line]:
