@@ -227,7 +227,7 @@ def _rehearse(run: ScoreRun, model: CachedLanguageModel, *, dry_run: bool) -> No
         run.rehearse()
         estimate = model.usage.estimate()
     if dry_run:
-        typer.echo(run.source.remarks(), nl=False, err=True)
+        typer.echo(run.source.reading.remarks(), nl=False, err=True)
         typer.echo(f"dry run: {estimate}")
     else:
         say(f"cascade: {run.source.n_items} to score; the llm: {estimate}")
@@ -258,7 +258,7 @@ def _score(
         say(f"{scorer.name}: {each} questions a response, up to {each * total} in all; --dry-run counts them, asks none")
     collectors = [table.add, *([recorder.add] if recorder is not None else [])]
     summary = run.score(worst, progress=True, total=total, collectors=collectors)
-    typer.echo(run.source.remarks(), nl=False, err=True)
+    typer.echo(run.source.reading.remarks(), nl=False, err=True)
     _print_summary(run, summary, explain=explain)
     if (conversations := table.report()) is not None:
         conversations.print()

@@ -80,7 +80,7 @@ def inspect(
         typer.echo(f"responses with their contexts: {n_single}")
     if n_dialogues:
         typer.echo(f"whole dialogues: {n_dialogues}")
-    typer.echo(read.remarks(), nl=False)
+    typer.echo(read.reading.remarks(), nl=False)
     if first is not None:
         typer.echo(_turns_text(first))
     if not n_responses + n_single + n_dialogues:

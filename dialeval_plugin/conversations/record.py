@@ -149,7 +149,9 @@ class Reading:
         stem: beginning of the ids of conversations without one, for example `chats` of `chats_00012`; None: ids are numbers.
         first: number of the first row.
         left_out: number of messages and parts that are no turns, by kind.
-        malformed: errors of the first conversations left out because of a message; None: such a message is an error.
+        leaves_out_malformed: whether a conversation is left out because of a malformed message, which otherwise is an error.
+        malformed: errors of the first conversations that were left out for that.
+        passed_over: remarks on what was not read: files without conversations, items of another level.
         places: first location of each id.
         layouts: number of conversations by layout.
         n_conversations: number of conversations read; `n_silent` of them have no turn to score.
@@ -160,7 +162,9 @@ class Reading:
     stem: str | None = None
     first: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
-    malformed: list[str] | None = None
+    leaves_out_malformed: bool = False
+    malformed: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
     places: FirstPlaces = field(default_factory=FirstPlaces)
     layouts: Counter[str] = field(default_factory=Counter)
     n_conversations: int = 0
@@ -174,7 +178,7 @@ class Reading:
 
     def refuse(self, error: InputError) -> None:
         """Count an unreadable conversation and keep its error, or raise the error."""
-        if self.malformed is None:
+        if not self.leaves_out_malformed:
             raise error
         self.left_out["malformed conversation"] += 1
         if len(self.malformed) < _N_NAMED:
@@ -190,8 +194,8 @@ class Reading:
 
     def remarks(self) -> str:
         """Report what was left out, one line each; "" if nothing was."""
-        lines = [f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else []
-        lines += [f"malformed, left out: {problem}" for problem in self.malformed or ()]
+        lines = [*self.passed_over, *([f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else [])]
+        lines += [f"malformed, left out: {problem}" for problem in self.malformed]
         if self.n_silent:
             others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
             names = f" (call the assistant {ASSISTANT!r}; unknown are {others})" if others else ""

@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -90,8 +89,7 @@ class Source:
         options: the user's reading options.
         given: the object; None if the source is named.
         level: level of the items to read from a published file that has both; with None it is not scored.
-        reading: counts of the last iteration; `passed_over` are files without conversations, `other_level` counts what is not
-            of `level`, and `n_items` is the number of items.
+        reading: counts of the last iteration; `n_items` is the number of items.
     """
 
     name: str
@@ -99,34 +97,14 @@ class Source:
     given: Any = None
     level: Level | None = None
     reading: Reading = field(default_factory=Reading)
-    passed_over: list[str] = field(default_factory=list)
-    other_level: str = ""
     n_items: int = 0
-
-    def __post_init__(self) -> None:
-        self._digest = hashlib.sha256()
-        self._copy: Any = None
+    _digest: Any = field(default_factory=hashlib.sha256, init=False)
+    _copy: Any = field(default=None, init=False)
 
     @property
     def digest(self) -> str:
         """Hash of all rows of the last iteration, including other shards', and of the reading options."""
-        return self._digest.hexdigest()[:16]
-
-    @property
-    def left_out(self) -> Counter[str]:
-        """Number of messages, and parts of them, that are no turns, by kind."""
-        return self.reading.left_out
-
-    @property
-    def malformed(self) -> list[str]:
-        """Errors of the first conversations with an unreadable message."""
-        return self.reading.malformed or []
-
-    def remarks(self) -> str:
-        """Report what the last iteration left out, one line each; "" if it left out nothing."""
-        other_level = f"not of {self.level} level, left out: {self.other_level}\n" if self.other_level else ""
-        passed_over = "".join(f"no conversations, left out: {path}\n" for path in self.passed_over)
-        return other_level + passed_over + self.reading.remarks()
+        return str(self._digest.hexdigest()[:16])
 
     def conversations(
         self, is_wanted: Callable[[object], bool] | None = None, *, is_scored: bool = False
@@ -138,8 +116,7 @@ class Source:
                 unless no conversation can be read. With `is_scored`, a published file has responses and whole dialogues, and
                 `level` is None.
         """
-        self.reading = Reading(self.options, malformed=None if self.given is not None else [])
-        self.passed_over, self.other_level = [], ""
+        self.reading = Reading(self.options, leaves_out_malformed=self.given is None)
         self._digest = hashlib.sha256(repr(self.options).encode())
         n_read = 0
         try:
@@ -150,12 +127,12 @@ class Source:
             self._check_whole()
         except sqlite3.Error as error:
             raise InputError(f"{self.name}: its ids cannot be kept in a temporary file ({error}). Make room.") from error
-        if self.malformed and not n_read:
-            raise InputError(self.malformed[0])
+        if self.reading.malformed and not n_read:
+            raise InputError(self.reading.malformed[0])
 
     def _check_whole(self) -> None:
-        if self.options.strict and (self.reading.left_out or self.passed_over or self.other_level):
-            raise InputError(f"{self.name}: {self.remarks().strip()}. Without --strict the rest is read.")
+        if self.options.strict and (self.reading.left_out or self.reading.passed_over):
+            raise InputError(f"{self.name}: {self.reading.remarks().strip()}. Without --strict the rest is read.")
 
     def items(self, level: Level, shard: Shard | None = None) -> Iterator[PlacedItem]:
         """Yield the items for a scorer of this level, only those of the shard if one is given.
@@ -214,7 +191,8 @@ class Source:
                 "level=turn or --option level=dialogue."
             )
         is_of_turns = self.level == "turn"
-        self.other_level = f"{len(dialogues)} whole dialogues" if is_of_turns else f"{len(responses)} responses"
+        others = f"{len(dialogues)} whole dialogues" if is_of_turns else f"{len(responses)} responses"
+        self.reading.passed_over.append(f"not of {self.level} level, left out: {others}")
         return responses if is_of_turns else dialogues
 
     def _spooled(self) -> str:
@@ -244,7 +222,7 @@ class Source:
                 continue
             rows = _rows_of_log(file, self.options) if has_known_suffix(file.name, self.options.layout) else None
             if rows is None:
-                self.passed_over.append(str(file))
+                self.reading.passed_over.append(f"no conversations, left out: {file}")
                 continue
             n_read += 1
             self._digest.update(name.as_posix().encode())

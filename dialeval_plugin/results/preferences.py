@@ -122,7 +122,7 @@ def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example], int]:
     for one in source.conversations():
         if isinstance(one, Conversation) and (examples := one.examples()):
             answers[one.id] = examples[-1]
-    return answers, source.left_out[UNDECIDED]
+    return answers, source.reading.left_out[UNDECIDED]
 
 
 def preference_shares(

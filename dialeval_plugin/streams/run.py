@@ -212,7 +212,7 @@ class ScoreRun:
         return {
             **self._about(),
             **_of_source(self.source),
-            "left_out": dict(self.source.left_out),
+            "left_out": dict(self.source.reading.left_out),
             "main": self.scorer.columns[0],
             "mean": summary.mean(),
             **({"judges": summary.judges} if self.scorer.judges else {}),

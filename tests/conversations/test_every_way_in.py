@@ -197,7 +197,7 @@ def test_what_is_kept_and_left_out_is_the_same(tmp_path: Path) -> None:
         source = Source(given, options) if isinstance(given, str) else Source("conversations", options, given)
         items = [placed.item for placed in source.items("turn")]
         assert {item.origin.kept for item in items if item.origin} == {(("model", "m1"),)}
-        assert source.left_out == {"system message": 2}
+        assert source.reading.left_out == {"system message": 2}
 
 
 def test_equal_ids_are_told_apart_on_one_line_too(tmp_path: Path) -> None:

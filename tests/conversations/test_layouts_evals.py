@@ -115,7 +115,7 @@ def test_an_archive_of_inspect_is_its_samples(tmp_path):
         archive.writestr("samples/d_epoch_1.json", json.dumps({**INSPECT_SAMPLE, "id": "d"}))
     source = Source(str(path), ReadingOptions())
     assert [placed.item.id for placed in source.items("turn")] == ["c:2", "d:2"]
-    assert source.remarks() == ""
+    assert source.reading.remarks() == ""
     in_folder = Source(str(tmp_path), ReadingOptions())
     assert [placed.item.id for placed in in_folder.items("turn")] == ["log.eval/c:2", "log.eval/d:2"]
 

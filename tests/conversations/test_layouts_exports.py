@@ -268,7 +268,7 @@ def test_what_was_said_is_told_from_what_was_not(name: str, tmp_path: Path) -> N
     case = CASES[name]
     source, found = read(case.written, case.options, tmp_path)
     assert {one.id: [(turn.speaker, turn.text) for turn in one.turns] for one in found} == case.expected
-    assert dict(source.left_out) == case.left_out
+    assert dict(source.reading.left_out) == case.left_out
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if CASES[name].options.layout])
@@ -290,7 +290,7 @@ def test_what_a_folder_or_an_archive_has_of_text_is_read_by_its_layout(tmp_path:
     source = Source(str(tmp_path / "chats"), ReadingOptions(layout="whatsapp"))
     (found,) = [placed.item for placed in source.items("turn")]
     assert (found.id, found.origin.source) == ("Ann.txt/0:4", f"{tmp_path}/chats/Ann.txt:5")  # type: ignore[union-attr]
-    assert source.passed_over == [f"{tmp_path}/chats/notes.md"]
+    assert source.reading.passed_over == [f"no conversations, left out: {tmp_path}/chats/notes.md"]
     with zipfile.ZipFile(tmp_path / "chats.zip", "w") as archive:
         archive.writestr("_chat.txt", WHATSAPP)
     assert [one.turns[1].text for one in Source(str(tmp_path / "chats.zip"), source.options).conversations()] == ["I do."]  # type: ignore[union-attr]

@@ -299,7 +299,7 @@ def test_a_folder_is_read_whole_and_what_holds_no_conversations_is_named(tmp_pat
     ]
     origins = [item.origin for item in found.read("turn")]
     assert [f"{one.conversation}:{one.message}" for one in origins if one] == [item.id for item in found.read("turn")]
-    assert found.remarks() == "".join(f"no conversations, left out: {path}\n" for path in others) + (
+    assert found.reading.remarks() == "".join(f"no conversations, left out: {path}\n" for path in others) + (
         "without a turn to score: 1 of 4 conversations\n"
     )
     named = Source(str(tmp_path), ReadingOptions(columns={"context": "a", "response": "b"}))
@@ -352,7 +352,7 @@ def test_a_wrong_message_costs_its_conversation_alone(case: str, tmp_path: Path)
     alone = write(tmp_path / "b.json", array({"id": "c", "messages": [*openai(CHAT[:1])["messages"], *messages]}))
     found = Source(str(tmp_path))
     assert [item.id for item in found.read("turn")] == ["a.jsonl/a:2", "a.jsonl/a:4"]
-    assert found.remarks() == (
+    assert found.reading.remarks() == (
         "no turns, left out: 2 malformed conversations\n"
         f"malformed, left out: {tmp_path / 'a.jsonl'}:2: conversation 'b', message 2: {problem}\n"
         f"malformed, left out: {alone}:2: conversation 'c', message 2: {problem}\n"
@@ -374,7 +374,7 @@ def test_messages_that_are_no_list_cost_their_conversation_alone(tmp_path: Path)
     rows = [{"id": "a", **openai(CHAT)}, *({"id": f"b{number}", "messages": None} for number in range(30))]
     found = Source(str(write(tmp_path / "a.jsonl", lines(*rows))))
     assert [item.id for item in found.read("turn")] == ["a:2", "a:4"]
-    first, *named = found.remarks().splitlines()
+    first, *named = found.reading.remarks().splitlines()
     assert first == "no turns, left out: 30 malformed conversations"
     assert (len(named), named[0]) == (
         20,
@@ -516,7 +516,7 @@ def test_langchains_roles_are_known_and_an_unknown_one_is_named(tmp_path: Path) 
         row["messages"].append({"role": "Cy", "content": "Hm."})
     found = Source(str(write(tmp_path / "log.jsonl", *rows)))
     assert len(found.read("turn")) == 1
-    assert found.remarks() == (
+    assert found.reading.remarks() == (
         "without a turn to score: 2 of 3 conversations (call the assistant 'assistant'; unknown are 'Aria', 'Bert', 'Cy')\n"
     )
 

@@ -475,8 +475,8 @@ def test_what_is_left_out_is_counted_anew_by_each_iteration(tmp_path: Path) -> N
     source = Source(str(json_lines(tmp_path / "chats.jsonl", rows)))
     for _ in range(2):
         assert len(list(source.items("turn"))) == 1
-        assert source.left_out == {"system message": 1, "malformed conversation": 1}
-        assert len(source.malformed) == 1
+        assert source.reading.left_out == {"system message": 1, "malformed conversation": 1}
+        assert len(source.reading.malformed) == 1
 
 
 def test_conversations_with_the_same_turns_are_in_one_shard(tmp_path: Path) -> None:
@@ -628,8 +628,8 @@ def test_a_malformed_message_costs_its_conversation_alone(tmp_path: Path) -> Non
         "conversation 'c3', message 1: is no chat message, it has only 'role'. "
         "Give 'role' and 'content', as OpenAI's have them."
     )
-    assert (len(source.malformed), source.malformed[0]) == (3, f"{source.name}:4: {problem}")
-    assert source.left_out == {"malformed conversation": 3}
+    assert (len(source.reading.malformed), source.reading.malformed[0]) == (3, f"{source.name}:4: {problem}")
+    assert source.reading.left_out == {"malformed conversation": 3}
     # The same are left out of every shard, and nothing is left where no conversation can be read.
     places = [placed.place for number in (1, 2) for placed in source.items("turn", Shard(number, 2))]
     assert sorted(places) == list(range(57))

@@ -54,7 +54,9 @@ def bias(
     method = load_scorer_with_judge(name, options if model is None else {**options, "llm": model})
     log = Source(source, reading.options(), level=options.get("level", None if method.levels else method.level))
     items = log.read(method.level)
-    typer.echo(log.remarks() + (f"tested: the first {most} of {len(items)}\n" if len(items) > most else ""), nl=False, err=True)
+    typer.echo(
+        log.reading.remarks() + (f"tested: the first {most} of {len(items)}\n" if len(items) > most else ""), nl=False, err=True
+    )
     report = run(method, items[:most], labels=None if labels is None else read_labels(labels), own=own, repeats=repeats)
     if model is not None and dry_run:
         typer.echo(f"dry run: {model.usage.estimate()}")

@@ -201,5 +201,5 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep
     level = scorer_options(scorer, option).get("level", None if method.levels else method.level)
     log = Source(str(path), ReadingOptions(keep=keep), level=level)
     items = log.read(method.level)
-    typer.echo(log.remarks(), nl=False, err=True)
+    typer.echo(log.reading.remarks(), nl=False, err=True)
     return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)

@@ -172,7 +172,7 @@ def read_logs(paths: Sequence[Path], reported: Mapping[str, Sequence[Item]]) -> 
             raise InputError(f"{path}: there are two logs named {name}. Rename one.")
         source = Source(str(path))
         chats = [one for one in source.conversations() if isinstance(one, Conversation)]
-        for problem in source.malformed:
+        for problem in source.reading.malformed:
             logger.warning("malformed, left out: %s", problem)
         logs[name] = leave_out_leaks(chats, index, lambda one: [[turn.text for turn in one.turns]], f"{name} conversations")
     return logs
