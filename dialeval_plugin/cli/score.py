@@ -23,7 +23,6 @@ from . import options as shared
 from .examples import say_next
 
 if TYPE_CHECKING:
-    from dialeval_plugin.corpora.scored_input import Shard
     from dialeval_plugin.llm.answers import CachedLanguageModel
     from dialeval_plugin.methods.judging.replay import Recorder
     from dialeval_plugin.reports.printed_scores import ConversationTable, RunningSummary
@@ -133,7 +132,11 @@ def score(
     # Else garbage collection visits all objects of torch and the model again and again while rows are read.
     gc.freeze()
     if together is not None:
-        _score_together(run, together)
+        from dialeval_plugin.streams.launch import score_own_shard
+
+        if (meta := score_own_shard(run, together)) is not None and output is not None:
+            print_merged(meta, output)
+            _refuse_incomplete(meta["unscored"], meta["n_total"], max_unscored)
         return
     recorder = _recorder(run, record)
     if model is not None and (dry_run or cascade):
@@ -141,12 +144,11 @@ def score(
     if dry_run:
         return
     summary = _score(run, model, table, recorder, worst, explain=explain)
+    _refuse_incomplete(summary.unscored_by_reason, summary.n_total, max_unscored, is_part=is_part)
     if fail_under is not None:
         _decide(summary, fail_under, min_conversations)
-    if run.output is None:
-        say_next("the same with --output scores.jsonl", "keeps the scores")
-    elif run.shard is None and not is_stream(run.output):
-        _say_next(run.output)
+    if part is None:
+        _say_next(output)
 
 
 def _cascade_options(name: str, options: dict[str, Any], *, has_llm: bool) -> dict[str, Any]:
@@ -242,7 +244,7 @@ def _score(
     *,
     explain: bool,
 ) -> RunningSummary:
-    """Score and print; exit with 1 where too few items have a score."""
+    """Score and print."""
     from dialeval_plugin.corpora.scored_input import is_streamed
     from dialeval_plugin.llm.language_model import PromptingScorer
 
@@ -268,17 +270,7 @@ def _score(
         typer.echo(f"scores: {run.output}")
     if model is not None:
         typer.echo(f"llm: {model.usage}", err=True)
-    _refuse_incomplete(summary.unscored_by_reason, summary.n_total, run.max_unscored, is_part=run.shard is not None)
     return summary
-
-
-def _score_together(run: ScoreRun, shard: Shard) -> None:
-    """Score with the other processes of `accelerate launch`; the first prints for all."""
-    from dialeval_plugin.streams.launch import score_own_shard
-
-    if (meta := score_own_shard(run, shard)) is not None and run.output is not None:
-        print_merged(meta, run.output)
-        _refuse_incomplete(meta["unscored"], meta["n_total"], run.max_unscored)
 
 
 def _refuse_incomplete(unscored: Mapping[str, int], n_total: int, max_unscored: float, *, is_part: bool = False) -> None:
@@ -335,8 +327,12 @@ def print_merged(meta: Mapping[str, Any], output: Path) -> None:
     _say_next(output)
 
 
-def _say_next(output: Path) -> None:
-    say_next(f"dialeval meta-eval {shlex.quote(str(output))} --ratings FILE", "how far the scores agree with people's ratings")
+def _say_next(output: Path | None) -> None:
+    if output is None:
+        say_next("the same with --output scores.jsonl", "keeps the scores")
+    elif not is_stream(output):
+        words = f"dialeval meta-eval {shlex.quote(str(output))} --ratings FILE"
+        say_next(words, "how far the scores agree with people's ratings")
 
 
 def accuracy(

@@ -49,6 +49,8 @@ THOUGHT = "reasoning passage"
 
 _SPEAKER_FIELDS = ("role", "speaker", "from", "sender", "author", "sender_type", "sender_name", "type")
 _TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "parts", "mes")
+_TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozenset({"content", "value", "parts"})
+"""Fields of a text that may stand without a speaker, and of one that may not."""
 _IS_USER = ("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user")
 _NAMES_OF_PEOPLE = ("user", "username", "user_name", "name", "actor", "participant", "who", "author_name", "sender_id", "nick")
 """Fields that may name the speaker or mean something else: a message with no other such field is an error."""
@@ -200,11 +202,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
         if silent:
             left_out[silent] += 1
         return None
-    if not (is_named or fields.text or "text" in value or "utterance" in value) and value.keys() & {
-        "content",
-        "value",
-        "parts",
-    }:
+    if not (is_named or fields.text or value.keys() & _TEXTS_OF_PEOPLE) and value.keys() & _TEXTS_WITH_A_ROLE:
         raise InputError(f"{where}: has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name.")
     text = _text(value, where, left_out, fields)
     if given is None and not is_named and text is not None and (unknown := [x for x in _NAMES_OF_PEOPLE if x in value]):

@@ -96,18 +96,19 @@ class ShardedRun:
             InputError: the output is another file.
         """
         if (meta := whole.stored(DELETE_IT)) is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            with suppress(OSError):
-                self.folder.parent.rmdir()
+            self._remove()
         return meta
 
     def finish(self) -> Mapping[str, Any]:
         """Merge the parts, remove their folder with the logs, and return the metadata of all rows."""
         meta = merge(self.parts, self.output)
-        shutil.rmtree(self.folder)
+        self._remove()
+        return meta
+
+    def _remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
         with suppress(OSError):  # the folder still holds another run's folder, or the lock of this one
             self.folder.parent.rmdir()
-        return meta
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,9 @@ class ScoreRun:
         """
         if not self.overwrite:
             self.stored()
-        scorer, blocks = self.scorer, _blocks(self.source, self.scorer, self.shard)
+        scorer, blocks = self.scorer, self._blocks()
         # A source that cannot be read leaves no files behind.
-        first = _all_at_once(scorer, blocks) if scorer.needs_whole_run else list(itertools.islice(blocks, 1))
+        first = list(itertools.islice(blocks, None if scorer.needs_whole_run else 1))
         summary = RunningSummary(scorer, n_worst)
         with self._folder() as folder:
             store = None if folder is None else _BlockFolder(folder, self, progress=progress)
@@ -136,12 +136,33 @@ class ScoreRun:
 
     def rehearse(self) -> None:
         """Score the items and discard the rows; a model that counts requests then knows those of a real run."""
-        for block in _blocks(self.source, self.scorer, self.shard):
+        for block in self._blocks():
             score_block(self.scorer, block.items)
 
     def items(self) -> Iterator[Item]:
         """Yield the items to score."""
         return (placed.item for placed in self.source.items(self.scorer.level, self.shard))
+
+    def _blocks(self) -> Iterator[_Block]:
+        """Yield the items in blocks; raise InputError if there are too many for a scorer that needs all at once."""
+        own, size = self.source.items(self.scorer.level, self.shard), block_size(self.scorer, BLOCK)
+        for number in itertools.count():
+            places, items, digest, n_characters = [], [], hashlib.sha256(), 0
+            for place, item in itertools.islice(own, size):
+                text = repr((place, item.id, score_key(item)))
+                digest.update(text.encode())
+                places.append(place)
+                items.append(item)
+                if (n_characters := n_characters + len(text)) >= _TEXT_IN_BLOCK:
+                    break
+            if not items:
+                return
+            if self.scorer.needs_whole_run and places[-1] >= MOST_AT_ONCE:
+                raise InputError(
+                    f"{self.scorer.name}: with these options it looks at all examples at once, and here are more than "
+                    f"{MOST_AT_ONCE:,}. Part the input, or choose other options."
+                )
+            yield _Block(number, places, items, digest.hexdigest())
 
     def stored(self, remedy: str = "add --overwrite to replace it") -> Mapping[str, Any] | None:
         """Return the output's metadata if it has the scores of this very run; None if there is no output.
@@ -151,7 +172,7 @@ class ScoreRun:
         """
         if self.output is None or stored_meta(self.output, self._about(), remedy) is None:
             return None
-        for _ in self.source.items(self.scorer.level, self.shard):
+        for _ in self.items():
             pass
         return stored_meta(self.output, {**self._about(), **_of_source(self.source)}, remedy)
 
@@ -177,7 +198,7 @@ class ScoreRun:
         items: list[Item] = []
         rows: list[Row] = []
         for block in blocks:
-            of_block = _rows_of(block, scorer, store, advance)
+            of_block = self._rows(block, store, advance)
             scores = scores_of(scorer, block.items, of_block)
             if store is not None:
                 store.keep(scores, block)
@@ -191,6 +212,18 @@ class ScoreRun:
             if store is not None:
                 store.keep(scores)
             yield scores
+
+    def _rows(self, block: _Block, store: _BlockFolder | None, advance: Callable[[int], object]) -> list[Row]:
+        """Return the rows of a block before normalisation: the stored ones, except for failures of an API, or new ones."""
+        rows = store.rows(block) if store is not None else None
+        if rows is None:
+            return score_block(self.scorer, block.items, advance)
+        failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
+        again = score_block(self.scorer, [block.items[place] for place in failed]) if failed else []
+        for place, row in zip(failed, again, strict=True):
+            rows[place] = row
+        advance(len(rows))
+        return rows
 
     def _about(self) -> dict[str, Any]:
         """Return the metadata common to all rows of a run, whatever its source holds."""
@@ -235,47 +268,6 @@ def run_identity(scorer: Scorer) -> str:
 
 def _of_source(source: Source) -> dict[str, Any]:
     return {"source": source.digest, "n_source": source.n_items}
-
-
-def _blocks(source: Source, scorer: Scorer, shard: Shard | None) -> Iterator[_Block]:
-    own, size = source.items(scorer.level, shard), block_size(scorer, BLOCK)
-    for number in itertools.count():
-        places, items, digest, n_characters = [], [], hashlib.sha256(), 0
-        for place, item in itertools.islice(own, size):
-            text = repr((place, item.id, score_key(item)))
-            digest.update(text.encode())
-            places.append(place)
-            items.append(item)
-            if (n_characters := n_characters + len(text)) >= _TEXT_IN_BLOCK:
-                break
-        if not items:
-            return
-        yield _Block(number, places, items, digest.hexdigest())
-
-
-def _all_at_once(scorer: Scorer, blocks: Iterator[_Block]) -> list[_Block]:
-    taken: list[_Block] = []
-    for block in blocks:
-        taken.append(block)
-        if block.places[-1] >= MOST_AT_ONCE:
-            raise InputError(
-                f"{scorer.name}: with these options it looks at all examples at once, and here are more than {MOST_AT_ONCE:,}. "
-                "Part the input, or choose other options."
-            )
-    return taken
-
-
-def _rows_of(block: _Block, scorer: Scorer, store: _BlockFolder | None, advance: Callable[[int], object]) -> list[Row]:
-    """Return the rows of a block before normalisation: the stored ones, except for failures of an API, or new ones."""
-    rows = store.rows(block) if store is not None else None
-    if rows is None:
-        return score_block(scorer, block.items, advance)
-    failed = [place for place, row in enumerate(rows) if isinstance(row, Unscored) and row.reason is Reason.API_ERROR]
-    again = score_block(scorer, [block.items[place] for place in failed]) if failed else []
-    for place, row in zip(failed, again, strict=True):
-        rows[place] = row
-    advance(len(rows))
-    return rows
 
 
 class _BlockFolder:
