@@ -74,8 +74,7 @@ class RunningSummary:
         self._worst: list[tuple[float, int, WorstRow]] = []
         self.bars: Bars | None = None
         self._sums: list[float] = []
-        self._n_judged: Counter[str] = Counter()
-        self._sum_judged: defaultdict[str, float] = defaultdict(float)
+        self._judged: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
         self._clusters: dict[bytes, int] = {}
         self._of_clusters = np.zeros((MOST_CLUSTERS, 2))
 
@@ -88,8 +87,8 @@ class RunningSummary:
             if value is not None:
                 values.append(value)
                 if (judge := scores.judged_by(place)) is not None:
-                    self._n_judged[judge] += 1
-                    self._sum_judged[judge] += value
+                    self._judged[judge][0] += 1
+                    self._judged[judge][1] += value
                 self._of_clusters[self._cluster(item)] += (value, 1.0)
                 row = WorstRow(None if percentiles is None else percentiles[place], value, item)
                 rank = sign * value if self._scorer.has_one_scale or row.percentile is None else row.percentile
@@ -153,9 +152,9 @@ class RunningSummary:
     def judges(self) -> dict[str, dict[str, float]]:
         """Number and mean of the scores of each judge of a combined scorer, for judges with any score."""
         return {
-            name: {"n_scored": self._n_judged[name], "mean": self._sum_judged[name] / self._n_judged[name]}
+            name: {"n_scored": self._judged[name][0], "mean": self._judged[name][1] / self._judged[name][0]}
             for name in self._scorer.judges
-            if self._n_judged[name]
+            if name in self._judged
         }
 
 
@@ -290,26 +289,22 @@ class ConversationTable:
     def _finish(self) -> None:
         scored = [(value, number) for number, value in self._turns if value is not None]
         if self._turns:
-            row: TableRow = {"conversation": self._id, "n_turns": len(self._turns), "n_scored": len(scored)}
-            key = (True, 0.0, 0.0, self._n)
-            mean, worst, number = None, None, None
-            if scored:
-                mean = sum(value for value, _ in scored) / len(scored)
-                worst, number = min(scored, key=lambda one: self._sign * one[0])
-                key = (False, self._sign * mean, self._sign * worst, self._n)
-            self._rows.append((key, {**row, "mean": mean, "worst_turn": number, "worst_score": worst}))
+            mean = sum(value for value, _ in scored) / len(scored) if scored else None
+            worst, number = min(scored, key=lambda one: self._sign * one[0], default=(None, None))
+            key = (not scored, self._sign * (mean or 0.0), self._sign * (worst or 0.0), self._n)
+            counts: TableRow = {"conversation": self._id, "n_turns": len(self._turns), "n_scored": len(scored)}
+            self._rows.append((key, {**counts, "mean": mean, "worst_turn": number, "worst_score": worst}))
             self._n += 1
         if self.path is None and len(self._rows) > 100 * N_SHOWN:
-            self._rows = sorted(self._rows, key=lambda one: one[0])[:N_SHOWN]
+            self._rows = sorted(self._rows, key=itemgetter(0))[:N_SHOWN]
         self._turns = []
 
     def report(self) -> Table | None:
         """Write all rows to the file, and return the table of the worst ones; None for a single conversation or other items."""
         self._finish()
-        rows = [row for _, row in sorted(self._rows, key=lambda one: one[0])]
-        figures = [named_column(name, 0) for name in ("n_turns", "n_scored")]
-        figures += [named_column("mean"), named_column("worst_turn", 0), named_column("worst_score")]
-        columns = [named_column("conversation", is_number=False), *figures]
+        rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
+        decimals = {"n_turns": 0, "n_scored": 0, "mean": 3, "worst_turn": 0, "worst_score": 3}
+        columns = [named_column("conversation", is_number=False), *(named_column(*one) for one in decimals.items())]
         if self.path is not None:
             write_text(self.path, Table(rows, columns, settings=self._settings).render(_FORMATS[self.path.suffix]))
         if self._n < 2 or self._has_others:
