@@ -102,10 +102,15 @@ def _messages_of_row(row: Line, layout: Layout, read: Callable[[Value], Any], re
 
 def _present(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table's row without missing values (None, or pandas' NaN), and with lists for arrays."""
-    plain = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.items()}
+    plain = {name: _plain(value) for name, value in row.items()}
     return {
         name: value for name, value in plain.items() if not (value is None or (isinstance(value, float) and math.isnan(value)))
     }
+
+
+def _plain(value: Any) -> Any:
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
 def _renamed(line: Line, columns: Mapping[str, str], known: Mapping[str, Any] | None) -> Line:

@@ -16,9 +16,9 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import refuse_parts, score_block, scores_of
-from dialeval_plugin.core.scores import OUT_OF_SCOPE
+from dialeval_plugin.core.scores import OUT_OF_SCOPE, WHY_UNSCORED
 
-UNSCORED, SIGNATURE = "unscored", "signature"
+UNSCORED, SIGNATURE = WHY_UNSCORED[0], "signature"
 
 
 class ScoreBatches:
@@ -64,22 +64,18 @@ class ScoreBatches:
         """
         items = self._items(batch)
         scores = scores_of(self._scorer, items, score_block(self._scorer, items))
-        unscored = [
-            None if (why := scores.unscored.get(place)) is None else why.reason.value for place in range(scores.n_total)
-        ]
         added = {name: np.array(values, dtype=np.float64) for name, values in scores.columns.items()}
-        added[UNSCORED] = np.array(unscored, dtype=object)
-        if self._scorer.scope is not None:
-            added[OUT_OF_SCOPE] = np.array([scores.out_of_scope.get(place) for place in range(scores.n_total)], dtype=object)
+        for name in (UNSCORED, *([] if self._scorer.scope is None else [OUT_OF_SCOPE])):
+            added[name] = np.array([row.get(name) for row in scores], dtype=object)
         added[SIGNATURE] = np.array([str(scores.signature)] * scores.n_total, dtype=object)
         if taken := sorted(added.keys() & batch.keys()):
             raise InputError(f"column {taken[0]!r}: is there already, and {self._scorer.name} writes one. Rename it.")
         return {**batch, **added}
 
     def _items(self, batch: Mapping[str, NDArray[Any]]) -> list[Item]:
-        names, columns = list(batch), [column.tolist() for column in batch.values()]
+        columns = [column.tolist() for column in batch.values()]
         rows = [
-            Line(f"row {number} of a batch", {name: _plain(value) for name, value in zip(names, values, strict=True)})
+            Line(f"row {number} of a batch", dict(zip(batch, values, strict=True)))
             for number, values in enumerate(zip(*columns, strict=True), start=1)
         ]
         read = read_rows(Rows(iter(rows), is_table=True), Reading(self._options))
@@ -90,9 +86,3 @@ class ScoreBatches:
             if len(of_row) != 1:
                 raise InputError(f"{row.where}: has {len(of_row)} responses to score, and gets one score. Choose turns='last'.")
         return [item for of_row in items for item in of_row]
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of a batch, with arrays (Arrow's lists) as lists."""
-    value = value.tolist() if isinstance(value, np.ndarray) else value
-    return [_plain(one) for one in value] if isinstance(value, list) else value

@@ -129,7 +129,7 @@ sys.meta_path.insert(0, Interrupt())
         ("typer", score("out.jsonl"), "dialeval: interrupted\n"),
         ("dialeval_plugin.cli.score", ("--help",), "dialeval: interrupted\n"),
         (
-            "dialeval_plugin.reports.printed_scores",
+            "dialeval_plugin.hosts.judges",
             score("out.jsonl"),
             "dialeval: interrupted; finished parts are kept, the same command resumes\n",
         ),
