@@ -1,4 +1,4 @@
-"""What intervals of accuracy, TPR, kappa and alpha hold on labels in clusters, beside those that draw single rows.
+"""What intervals of the statistics of labels hold on labels in clusters, beside those that draw single rows.
 
 `python -m reproduction.coverage.categories` writes its table into NOTES.md. Four responses a conversation; how
 good its responses are, and how often the evaluator is right in it, each share 30 % of their variance within a conversation
@@ -22,7 +22,7 @@ PAGE = Path(__file__).with_name("NOTES.md")
 BEGIN, END = "<!-- coverage:categories -->", "<!-- /coverage:categories -->"
 ICC, ROWS, SETS, ROUNDS = 0.3, 4, 1000, 500
 CLUSTERS = (20, 30, 50, 100, 200)
-NAMES = ("accuracy", "tpr", "kappa", "alpha")
+NAMES = ("accuracy", "balanced_accuracy", "tpr", "tnr", "precision", "f1", "mcc", "kappa", "ac1", "alpha")
 
 
 def drawn(n_clusters: int, generator: np.random.Generator) -> tuple[FloatArray, FloatArray, IntArray]:
