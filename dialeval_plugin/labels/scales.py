@@ -17,6 +17,8 @@ from .table import Scale
 
 MAX_CATEGORIES = 50
 """Maximum number of different words in a column; columns with more hold texts."""
+_MAX_KNOWN = 1000
+"""Number of distinct texts whose numbers are remembered."""
 _PAIRS = (
     "fail failed f|pass passed p; no n|yes y; false f|true t; bad|good; incorrect|correct; wrong|right; reject rejected|accept "
     "accepted approve approved; unacceptable|acceptable; unsafe|safe; negative|positive; failure|success; dislike|like; "
@@ -35,11 +37,16 @@ class Cells:
         self._numbers, self._codes = array("d"), array("q")
         self._words: dict[str, int] = {}
         self._first: dict[str, str] = {}
+        self._known: dict[str, float] = {}
 
     def add(self, value: Any, where: str) -> None:
         """Add the content of a cell; None or an empty one is no label."""
-        if type(value) is float and math.isfinite(value):  # a fast path: a file has a million of them
-            self._numbers.append(value)
+        # Fast paths: a file has a million numbers, or the same few texts a million times.
+        number = (
+            value if type(value) is float and math.isfinite(value) else self._known.get(value) if type(value) is str else None
+        )
+        if number is not None:
+            self._numbers.append(number)
             self._codes.append(-1)
             return
         if isinstance(value, (bool, str)):
@@ -49,11 +56,14 @@ class Cells:
                 self._codes.append(self._words.setdefault(word.casefold(), len(self._words)) if word else -1)
                 self._first.setdefault(word.casefold(), f"{where}: {self.name}")
                 return
-            value = float(word)
-            if math.isfinite(value):
-                self._numbers.append(value)
+            number = float(word)
+            if math.isfinite(number):
+                if type(value) is str and len(self._known) < _MAX_KNOWN:
+                    self._known[value] = number
+                self._numbers.append(number)
                 self._codes.append(-1)
                 return
+            value = number
         # pandas has NaN for empty cells.
         is_empty = value is None or (isinstance(value, float) and math.isnan(value))
         number = np.nan if is_empty else finite(value, f"{where}: {self.name}", "Leave the cell empty where there is none.")
