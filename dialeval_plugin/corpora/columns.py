@@ -60,7 +60,7 @@ class Columns(NamedTuple):
 
         InputError: two columns group the rows into dialogues differently.
         """
-        names = list(dict.fromkeys(name for row in rows for name in row.value))
+        names = names_of(rows)
         spelled = {name: _spelled(name) for name in names}
         labels = {label: own[0] for label in _LABELS if (own := _labels(rows, source, label, spelled))}
         numbers, left_out, raters = [], [], dict[str, list[str]]()
@@ -95,6 +95,14 @@ class Columns(NamedTuple):
         """Return the label of a row, by its name among `labels`; None if it has none."""
         column = self.labels.get(name)
         return None if column is None else label_field(row, column)
+
+
+def names_of(rows: Iterable[Line]) -> list[str]:
+    """Return the names of all fields of rows, as they come first."""
+    names: dict[str, Any] = {}
+    for row in rows:
+        names.update(row.value)
+    return list(names)
 
 
 def check_columns(where: str, names: Iterable[str], known: Collection[str]) -> None:

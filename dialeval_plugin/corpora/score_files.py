@@ -29,7 +29,7 @@ from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read
 from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation, meta_file
 from dialeval_plugin.core.signature import text_hash
 
-from .columns import Columns, check_columns
+from .columns import Columns, check_columns, names_of
 from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
@@ -160,7 +160,7 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
 
 def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> ScoredRows:
     meta, ids = read_meta(path), _ids(rows)
-    there = dict.fromkeys(name for row in rows for name in row.value)
+    there = names_of(rows)
     if column is None and meta.get("mean") is None and len(meta.get("judges", ())) > 1:
         judges = list(meta["judges"])
         raise InputError(
@@ -242,7 +242,7 @@ def _of_rows(
         own = Columns.of(rows, str(path), known=["rating", "ratings", *of_people])
         own.warn(str(path), *(name for names in own.raters.values() for name in names))
         names = own.numbers
-    there = list(dict.fromkeys(name for row in rows for name in row.value))
+    there = names_of(rows)
     if not names:
         raise InputError(f"{path}: no column but {', '.join(there)} is there, and none of them holds numbers. Add scores.")
     check_columns(f"{path}:", [*names, *of_people], there)

@@ -26,7 +26,7 @@ from dialeval_plugin.core.dialogue import Level
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import Line, parse_json
 from dialeval_plugin.core.resources import optional
-from dialeval_plugin.corpora.columns import Columns, check_columns
+from dialeval_plugin.corpora.columns import Columns, check_columns, names_of
 from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
 from dialeval_plugin.corpora.rated_items import RatedItem, of_level, read_rated_items
@@ -170,7 +170,7 @@ def label_columns(rows: Sequence[Line], source: str, known: Collection[str] = ()
 
 
 def _words(rows: Sequence[Line]) -> set[str]:
-    return {name for name in dict.fromkeys(name for row in rows for name in row.value) if _is_of_categories(rows, name)}
+    return {name for name in names_of(rows) if _is_of_categories(rows, name)}
 
 
 def _is_of_categories(rows: Sequence[Line], name: str) -> bool:
@@ -220,7 +220,7 @@ def _of_rows(
     positive: str | None = None,
     level: Level | None = None,  # only for sets
 ) -> LabelTable:
-    names = list(dict.fromkeys(name for row in rows for name in row.value))
+    names = names_of(rows)
     check_columns(f"--raters: {source}", raters, names)
     nested = [name for name in _NESTED if any(isinstance(row.value.get(name), (list, dict)) for row in rows)]
     columns = label_columns(rows, source, [*raters, *nested])

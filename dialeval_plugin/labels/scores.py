@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.conversations.files import delimiter_of, open_rows
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_text
-from dialeval_plugin.corpora.columns import check_columns
+from dialeval_plugin.corpora.columns import check_columns, names_of
 from dialeval_plugin.corpora.exports import check_layout, check_suffix
 from dialeval_plugin.corpora.rows import file_rows, is_table, label_field
 from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation_of, named_file, read_meta, texts_before
@@ -96,7 +96,7 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
     """Return the column of scores, its table (without the evaluator's name), and whether the rows have no labels."""
     head = list(itertools.islice(rows, _ROWS_SEEN))
     check_layout(Path(source), head[0].value)
-    names = list(dict.fromkeys(name for row in head for name in row.value))
+    names = names_of(head)
     columns = label_columns(head, source, [*asked.raters, *(NO_SCORES & {*names})])
     main = asked.column or ("score" if "score" in names else "")
     if not main:

@@ -144,6 +144,7 @@ def test_the_document_shows_what_stands_in_the_file() -> None:
     assert [row[0] for row in kinds_of_turns] == list(TURN_FILES)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.real_data
 def test_the_tables_are_what_the_models_give(data_dir: Path) -> None:
     """Both tables of responses written here; of the published ones the baseline, which costs least, and how many there are."""

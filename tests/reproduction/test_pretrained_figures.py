@@ -154,6 +154,7 @@ def test_a_model_in_the_box_has_figures_of_its_own_and_packing_hardly_moved_them
     assert [one.place for one in moved if abs((one.value or 0) - (one.full or 0)) > MOST_MOVED] == []
 
 
+@pytest.mark.exhaustive  # that the file is of these weights, and golden scores of each model, are tested with every change
 @pytest.mark.real_data
 @pytest.mark.parametrize(("name", "folder"), packaged_folders().items())
 def test_the_figures_of_a_model_in_the_box_are_those_of_the_file(
