@@ -189,7 +189,8 @@ OURS = [
     (
         "context,response\nHi.,Hello.\n",  # of a file that is no JSON this was "Was the file cut off?"
         ": begins with neither an object nor an array of JSON. Give one object a line, "
-        '{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, or a table that is called .csv or .tsv.',
+        '{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, a table that is called .csv or .tsv, '
+        "or a text whose messages begin with 'User:' and 'Assistant:' (after a heading: --layout transcript).",
     ),
     (
         lines({"context": [MESSAGE], "response": {"role": "system", "content": "hi"}}),

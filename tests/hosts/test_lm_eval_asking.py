@@ -21,6 +21,7 @@ import pytest
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora import mini
+from dialeval_plugin.corpora.score_files import read_meta
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
 from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED, redact_host_logs
@@ -320,8 +321,9 @@ def test_d25_a_resumed_run_asks_again_where_an_error_came(tmp_path: Path, pauses
 
         assert scored().unscored_by_reason == {"api_error": 3}
         is_up.set()
-        again = scored()
-        assert [row[again.main] for row in read_rows(tmp_path / "scores.jsonl")] == [0.8, 0.8, 0.8]
+        scored()
+        main = read_meta(tmp_path / "scores.jsonl")["main"]
+        assert [row[main] for row in read_rows(tmp_path / "scores.jsonl")] == [0.8, 0.8, 0.8]
 
 
 # What is sent
