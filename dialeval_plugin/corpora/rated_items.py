@@ -25,7 +25,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line
 from dialeval_plugin.core.signature import text_hash
 
-from .columns import Columns, check_columns
+from .columns import Columns, check_columns, names_of
 from .corpus import FileHead
 from .exports import check_layout, check_suffix, export_of, user_rows
 from .items import context_key, text_key
@@ -116,7 +116,7 @@ def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), rat
     single raters of one quality, which is called `rating`.
     InputError: a row has no id or no rating, or it is unclear whose ratings its columns hold.
     """
-    names = {name: None for row in rows for name in row.value}
+    names = names_of(rows)
     check_columns(f"--raters: {source}", raters, names)
     is_nested = any(isinstance(row.value.get(name), (list, dict)) for row in rows for name in _FIELDS)
     columns = Columns.of(rows, source, known=[*asked, *raters, *(_FIELDS if is_nested else ())])

@@ -379,8 +379,19 @@ def test_a_text_that_begins_with_no_role_names_the_layout_of_transcripts(tmp_pat
         read(TRANSCRIPT, ReadingOptions(), tmp_path)
     with pytest.raises(InputError, match="has no line as the layout 'transcript'"):
         read("Dear Ann,\nhello.\n", ReadingOptions(layout="transcript"), tmp_path)
-    _, (found,) = read(TRANSCRIPT, ReadingOptions(layout="transcript"), tmp_path)
+    source, (found,) = read(TRANSCRIPT, ReadingOptions(layout="transcript"), tmp_path)
+    assert dict(source.reading.left_out) == {"text before the first message": 1}
     assert [(turn.speaker, turn.text) for turn in found.turns] == [TALK[0], ("assistant", "I do,\nand note: green tea.")]
+
+
+@pytest.mark.parametrize("mark", ["{}:", "**{}:**", "[{}]:", "## {}", "{} said:"])
+def test_lines_of_a_message_that_look_like_marks_belong_to_it(mark: str, tmp_path: Path) -> None:
+    answer = f"{DO}\nModel: a kettle\n  User: root\nuser: root\nCustomer: Ann\n### Agent\nAssistant, {TWO}"
+    user, assistant = mark.format("User"), mark.format("Assistant")
+    written = f"{mark.format('System')}\nBe kind.\n{user}\n{TEA}\n\n{assistant}\n{answer}\n{user}\n{BREW}\n"
+    source, (found,) = read(written, ReadingOptions(), tmp_path)
+    assert [(turn.speaker, turn.text) for turn in found.turns] == [("user", TEA), ("assistant", answer), ("user", BREW)]
+    assert dict(source.reading.left_out) == {"system message": 1}
 
 
 @pytest.mark.parametrize("written", [

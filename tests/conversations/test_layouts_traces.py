@@ -143,6 +143,21 @@ def test_a_request_and_its_answer(name):
     assert read_back([ONE_REQUEST[name]]) == [(TEA[:2], [1])]
 
 
+@pytest.mark.parametrize("row", [{"history": [ASKED], "completion": SAID}, {"history": ["a role", "a play"]}])
+def test_a_history_next_to_an_answer_or_of_plain_texts_is_no_conversation(row):
+    with pytest.raises(InputError, match="no conversation of a known layout"):
+        read_back([row])
+
+
+def test_events_of_autogen_are_said_by_nobody_and_a_role_comes_before_a_source():
+    call = {"source": "helper", "type": "ToolCallRequestEvent", "content": [{"id": "1", "name": "kettle", "arguments": "{}"}]}
+    said = [{"source": role, "type": "TextMessage", "content": text} for role, text in TEA[:2]]
+    assert read_back([{"messages": [said[0], call, said[1]]}]) == [(TEA[:2], [1])]
+    assert read_back([said[0], call, said[1]]) == [(TEA[:2], [1])]
+    roles = [{**one, "source": "web", "type": "message"} for one in (ASKED, ANSWER)]
+    assert read_back([{"messages": roles}]) == [(TEA[:2], [1])]
+
+
 def test_of_several_choices_it_is_not_known_which_was_shown():
     choices = [*CHOICES["choices"], {"index": 1, "message": {"role": "assistant", "content": "No."}}]
     with pytest.raises(InputError, match="has 2 choices, and nothing says which was shown"):

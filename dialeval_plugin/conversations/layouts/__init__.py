@@ -14,14 +14,12 @@ from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
 from . import agents, datasets, evals, exports, messengers, platforms, traces
-from .layout import WHOLE, Layout, Logged, Value, exchange, id_of, is_chat, listed, plain, required_list
+from .layout import ANSWERS, WHOLE, Layout, Logged, Value, exchange, id_of, is_chat, listed, plain, required_list
 
 _EXCHANGES = (
     ("input", "output"), ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
 )  # fmt: skip
-_ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction", "message")
-"""Names of the field with the answer to a list of messages."""
 
 
 def _exchange_names(value: Value) -> tuple[str, str] | None:
@@ -31,7 +29,7 @@ def _exchange_names(value: Value) -> tuple[str, str] | None:
             return names
     messages = listed(value.get("messages"))
     if messages and isinstance(messages[-1], Mapping):
-        for name in _ANSWERS:
+        for name in ANSWERS:
             cell = _answer(value, name)
             if isinstance(cell, str) or is_chat(cell) or (isinstance(cell, Mapping) and is_message({"role": "", **cell})):
                 return "messages", name

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
 
-from .layout import Layout, Logged, Value, as_message, list_at, plain
+from .layout import ANSWERS, Layout, Logged, Value, as_message, has, list_at, messages_at, plain
 
 _PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT}
-_REQUESTS = {"message", "text", "input", "query", "question", "prompt", "output", "response", "answer"}
-"""Fields of a request or an answer, before which a history was."""
-_PARTS = "kind parts[part_kind]"
+_AFTER_HISTORY = {*ANSWERS, "text", "input", "inputs", "query", "question", "prompt", "instruction"}
+"""Fields of a request or an answer that a history precedes."""
 
 
 def _adk(event: Any) -> Any:
@@ -51,27 +50,33 @@ def _history(value: Value) -> list[Any]:
     return list_at(value, "chat_history" if "chat_history" in value else "history")
 
 
-def _is_autogen(value: Value) -> bool:
-    return isinstance(value["source"], str) and isinstance(value["content"], str) and value["type"].endswith("Message")
+def _is_autogen(message: Any) -> bool:
+    return has(message, "source", "content") and "role" not in message and message["type"].endswith(("Message", "Event"))
+
+
+def _autogen(message: Any) -> Any:
+    """Return a message; an event, such as a call of a tool, is said by nobody."""
+    is_said = message["type"].endswith("Message") and isinstance(message["content"], str)
+    return as_message(message["source"], message["content"]) if is_said else {"role": "event"}
 
 
 LAYOUTS = [
     plain("adk", "sessions of Google's Agent Development Kit", "events", "author", "content", each=_adk),
     plain("adk", "sessions of Google's Agent Development Kit", "session.events", id="session.id", each=_adk),
     plain("haystack", "messages of Haystack", "messages", "_role", "_content", each=_haystack),
-    Layout("pydantic-ai", "messages of Pydantic AI", _PARTS, message=_pydantic_ai),
+    Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]", message=_pydantic_ai),
     Layout(
         "pydantic-ai", "messages of Pydantic AI", "messages[kind,parts]",
         lambda value: [Logged([part for one in list_at(value, "messages") for part in _pydantic_ai(one)], value.get("id"))],
     ),
-    plain("autogen", "messages of AutoGen's AgentChat", "messages", "source", "type", fields=Fields("source", "content")),
     Layout(
-        "autogen", "messages of AutoGen's AgentChat", _is_autogen,
-        message=lambda value: as_message(value["source"], value["content"]),
+        "autogen", "messages of AutoGen's AgentChat", lambda value: _is_autogen(value["messages"][0]),
+        messages_at("messages", each=_autogen),
     ),
+    Layout("autogen", "messages of AutoGen's AgentChat", _is_autogen, message=_autogen),
     Layout(
         "chat-history", "messages under 'chat_history' or 'history', as of LlamaIndex, AutoGen or Gemini's chats",
-        lambda value: not value.keys() & _REQUESTS and "role" in _history(value)[0],
+        lambda value: not value.keys() & _AFTER_HISTORY and has(_history(value)[0], "role"),
         lambda value: [Logged([_with_blocks(one) for one in _history(value)], value.get("id"))],
     ),
 ]  # fmt: skip

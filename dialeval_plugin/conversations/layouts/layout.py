@@ -184,6 +184,9 @@ def has(value: object, *names: str) -> bool:
     return isinstance(value, Mapping) and value.keys() >= set(names)
 
 
+ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction", "message")
+"""Field names of the answer to a list of messages."""
+
 _FIELD = re.compile(r'([^\s\[{"]+)(?:(\[)([^\]]*)\]|(\{)([^}]*)\}|(""))?')
 
 

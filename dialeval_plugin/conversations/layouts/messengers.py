@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
 
 from .layout import Layout, Logged, Value, as_message, ask_who, at, has, messages_at, shape
 
@@ -33,12 +33,13 @@ _WHATSAPP_MEDIA = re.compile(
     r"<Media omitted>|<attached: .*>|\S+ \(file attached\)|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
     r"|(?:This message was|You) deleted(?: this message)?\.?|null"
 )
-_ROLE = "(user|human|you|customer|assistant|ai|bot|chatbot|gpt|chatgpt|model|agent|system)(?: said)?"
-_SPEAKER = re.compile(
-    rf"\s*(?:#{{1,6}} +(?:\*\*)?{_ROLE}(?:\*\*)?:?(?:\*\*)?\s*$|(?:\*\*|__|\[|<)?{_ROLE}(?:\*\*|__|\]|>)?\s*:(?:\*\*|__)?\s*)",
+_MARK = re.compile(
+    r"(?:#{1,6} +)?(?:\*\*|__|\[|<)?(user|human|you|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?: said)?"
+    r"(?:(?:\*\*|__|\]|>)?:(?:\*\*|__)?|(?:\*\*)?(?=\s*$))",
     re.IGNORECASE,
 )
 """The speaker at the beginning of a line: `User:`, `**User:**`, `[User]:`, `You said:`, or a heading `## User`."""
+_PREAMBLE = "text before the first message"
 _DIRECTION_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
 _WHATSAPP_SPACES = {0x202F: " ", 0xA0: " "}
 
@@ -83,21 +84,37 @@ def _whatsapp(value: Value) -> Value:
 
 
 def _transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
-    """Yield the messages of a transcript, each with the line of its speaker; what precedes the first is no message."""
-    first, role, texts = 0, "", [""]
+    """Yield the messages of a transcript, each with the line of its speaker, and the text before the first, if there is any.
+
+    All marks are written as the first one is, and two speakers take turns after a system prompt: "Model: X", "  user: root" or
+    a third role at the beginning of a line belong to a message.
+    """
+    first, role, texts = 1, "", [""]
+    style, speakers = "", set[str]()
     for number, line in enumerate(lines, start=1):
-        if (match := _SPEAKER.match(line)) is None:
+        match = _MARK.match(line)
+        name = match[1].lower() if match else ""
+        own = _style(match) if match and ("#" in match[0] or match[0].endswith((":", "*", "_"))) else ""
+        is_known = name in speakers or (not speakers if name == SYSTEM else len(speakers - {SYSTEM}) < 2)
+        if match is None or not own or own != (style or own) or not is_known:
             texts.append(line)
             continue
-        if role:
+        if role or "".join(texts).strip():
             yield first, _transcribed(role, texts)
-        first, role, texts = number, match[1] or match[2], [line[match.end() :]]
+        style = own
+        speakers.add(name)
+        first, role, texts = number, name, [line[match.end() :]]
     if role:
         yield first, _transcribed(role, texts)
 
 
+def _style(mark: re.Match[str]) -> str:
+    """Return a mark with "Role" or "role" in place of the role."""
+    return mark[0].replace(mark[1], "role" if mark[1].islower() else "Role", 1)
+
+
 def _transcribed(role: str, texts: list[str]) -> Value:
-    return {"role": USER if role.lower() == "you" else role, "content": "".join(texts).strip()}
+    return {"role": USER if role == "you" else role or None, "content": "".join(texts).strip()}
 
 
 def _is_slack(value: object) -> bool:
@@ -189,7 +206,7 @@ LAYOUTS = [
     ),
     Layout(
         "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", lambda value: False,
-        rows=_transcript_rows, message=lambda value: value,
+        rows=_transcript_rows, message=lambda value: value if value["role"] else _PREAMBLE,
     ),
     _of_people("whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_whatsapp_rows, message=_whatsapp),
     _of_people("slack", _SLACK, _is_slack, _THREADS, message=_slack_message),
