@@ -23,13 +23,22 @@ _CURRENT = (
     "current_node", "currentId", "currNode", "current_leaf_message_uuid", "currentLeafMessageId", "active_leaf_id",
     "activeLeafId",
 )  # fmt: skip
-_INDEXES = ("turn_index", "message_index", "turn_number", "turn_id", "index", "seq", "sequence", "position", "msg_index")
+_INDEXES = (
+    "turn_index", "message_index", "turn_number", "turn_id", "index", "seq", "sequence", "position", "msg_index", "turn",
+)  # fmt: skip
 _TIMES = ("timestamp", "created_at", "createdAt", "create_time", "time", "date", "ts", "timestamp_ms", "sent_at", "datetime")
 
 
 def current_of(row: Mapping[str, Any]) -> object:
     """Return the id of the last message shown, as stated by a conversation; None if it states none."""
     return next((row[name] for name in _CURRENT if row.get(name) is not None), None)
+
+
+def place_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the number and the time of a row of a conversation, as far as it has them, under usual names."""
+    number = next((number for name in _INDEXES if (number := _number(row.get(name))) is not None), None)
+    places = {"index": number, "timestamp": _first(row, _TIMES)}
+    return {name: place for name, place in places.items() if place is not None}
 
 
 def paths(

@@ -20,20 +20,17 @@ from dialeval_plugin.core.files import Line
 
 from .files import Rows
 from .layouts import find, nearest
-from .layouts.layout import IDS, WHOLE, Layout, Logged, Value, at, id_of
+from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, at, id_of
 from .messages import Fields, is_message, left_out_text, numbered_turns, parsed_cell
 from .order import Branches, Order, current_of, paths
-from .record import Conversation, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
+from .record import Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, response_of
 
 logger = logging.getLogger(__name__)
 
 COLUMNS = tuple(dict.fromkeys((*OF_AN_EXAMPLE, "conversation", "speaker", "text", *WHOLE)))
 """Field names that `columns` can map to the columns of a table."""
-_CONVERSATIONS = (
-    "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
-    "chatId", "dialogue_id", "dialog_id", "convId", "conv_id", "message_tree_id", "trace_id",
-)  # fmt: skip
+_CONVERSATIONS = (*CONVERSATION_IDS, "message_tree_id", "trace_id")
 """Names of the id of a message's conversation; `id` is the message's own, unless several messages share it."""
 _MESSAGE_ROWS = "message rows"
 """Name of the layout of rows that are one message each, in no product's layout."""
@@ -53,8 +50,9 @@ def read_rows(
     messages: dict[str, dict[str | None, list[_Packed]]] = {}
     parts: dict[str, tuple[Layout, list[Line]]] = {}
 
-    def gather(layout: str, message: Line, row: Line) -> None:
-        messages.setdefault(layout, {}).setdefault(_conversation_of(row), []).append(_Packed.of(*message))
+    def gather(layout: str, message: Line, named: Line, source: Line) -> None:
+        packed = _Packed.of(*message, kept_fields({}, source.value, options.keep))
+        messages.setdefault(layout, {}).setdefault(_conversation_of(named), []).append(packed)
 
     if unknown := [name for name in options.columns if name not in COLUMNS]:
         raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
@@ -66,12 +64,12 @@ def read_rows(
         if layout is not None:
             layout.ask(row.where, options.layout)
         if layout is None and is_one:
-            gather(_MESSAGE_ROWS, Line(row.where, {**line.value, **row.value} if options.columns else line.value), row)
+            gather(_MESSAGE_ROWS, Line(row.where, {**line.value, **row.value} if options.columns else line.value), row, line)
         elif layout is not None and layout.joined_by:
             parts.setdefault(str(row.value.get(layout.joined_by)), (layout, []))[1].append(row)
         elif layout is not None and layout.message is not None:
             for message in _messages_of_row(row, layout, layout.message, reading):
-                gather(layout.name, message, message)
+                gather(layout.name, message, message, line)
         elif layout is not None:
             yield from _conversations_of(row, line, layout, reading, reading.name(number))
         elif is_table or "context" in row.value or "response" in row.value or "context" in options.columns:
@@ -174,16 +172,16 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         stated = next(
             (str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), row.where.rpartition(":")[0]
         )
-        sources = [row.where] * len(one.messages)
-        yield from _in_order(one._replace(id=id), sources, line.value, layout.name, reading, stated)
+        n = len(one.messages)
+        yield from _in_order(one._replace(id=id), [row.where] * n, [line.value] * n, layout.name, reading, stated)
 
 
 def _in_order(
-    logged: Logged, sources: Sequence[str], row: Mapping[str, Any], layout: str, reading: Reading, stated: str = ""
+    logged: Logged, sources: Sequence[str], rows: Sequence[Value], layout: str, reading: Reading, stated: str = ""
 ) -> Iterator[Conversation]:
     """Yield the conversation, or one per branch, in conversation order.
 
-    `sources` has the location of each message, `row` the other fields of its source, and `stated` the id of the conversation.
+    `sources` has the location of each message, `rows` the other fields of its source, and `stated` the id of the conversation.
     """
     messages, id = logged.messages, str(logged.id)
     options, fields = reading.options, logged.fields
@@ -212,7 +210,7 @@ def _in_order(
                 options.choice,
                 n_history,
                 tuple(sources[place] for place in of_turns),
-                tuple(kept_fields(messages[place], row, options.keep) for place in of_turns) if options.keep else (),
+                tuple(kept_fields(messages[place], rows[place], options.keep) for place in of_turns) if options.keep else (),
             )
             reading.count(conversation, layout)
             yield conversation
@@ -238,12 +236,13 @@ class _Packed(NamedTuple):
     where: str
     names: tuple[str, ...]
     values: tuple[Any, ...]
+    kept: Kept
 
     @classmethod
-    def of(cls, where: str, value: Mapping[str, Any]) -> _Packed:
+    def of(cls, where: str, value: Mapping[str, Any], kept: Kept) -> _Packed:
         # Names of speakers and conversations recur, so each is stored once.
         values = (sys.intern(one) if type(one) is str and len(one) < 40 else one for one in value.values())
-        return cls(where, _names(tuple(value)), tuple(values))
+        return cls(where, _names(tuple(value)), tuple(values), kept)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -276,12 +275,13 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
         first = groups[None][0]
         raise InputError(f"{first.where}: has no conversation, which other rows have. Name the conversation of every message.")
     for given in list(groups):
-        lines = [Line(packed.where, packed.value) for packed in groups.pop(given)]
+        group = groups.pop(given)
+        lines, kept = [Line(packed.where, packed.value) for packed in group], [dict(packed.kept) for packed in group]
         id = reading.places.unique(reading.name(reading.first) if given is None else given, lines[0].where)
         is_layout = layout != _MESSAGE_ROWS
         messages = [line.value if is_layout else _message_of_row(line.value) for line in lines]
         logged = Logged(messages, id, current=current_of(messages[-1]) if is_layout else None)
-        yield from _in_order(logged, [line.where for line in lines], lines[0].value, layout, reading)
+        yield from _in_order(logged, [line.where for line in lines], kept, layout, reading)
 
 
 def _unnamed_conversation(lines: Sequence[_Packed]) -> str | None:

@@ -233,7 +233,7 @@ def id_text(value: Any, where: str) -> str:
 def kept_fields(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
     """Return the fields `keep` of a message, or else of its conversation's row."""
     own = message if isinstance(message, Mapping) else {}
-    values = {name: at(row, name) if own.get(name) is None else own[name] for name in keep}
+    values = {name: row.get(name, at(row, name)) if own.get(name) is None else own[name] for name in keep}
     return tuple(
         (name, value if isinstance(value, (str, int, float, bool, list, dict)) else str(value))
         for name, value in values.items()

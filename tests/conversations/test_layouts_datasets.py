@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from dialeval_plugin import examples_from
 from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.scored_input import Source
+from tests.refusals import refusal
 
 from .reading_back import ANSWER, ASKED, CHAT, FIRST, LATER, MORE, SAID, TEA, read_back
 
@@ -222,6 +224,47 @@ def test_rows_of_empathetic_dialogues_are_joined_by_name():
         read_back(rows)
     said = [(f"speaker {n % 2}", text) for n, (_, text) in enumerate(TEA)]
     assert read_back(rows, layout="empathetic-dialogues") == [(said, [1, 2, 3])]
+
+
+EXCHANGES = [
+    {"conv_id": "c", "turn": 2, "user": MORE, "assistant": LATER, "run": {"model": "new"}},
+    {"conv_id": "c", "turn": 1, "user": FIRST, "assistant": SAID, "run": {"model": "old"}},
+]
+
+
+def test_rows_with_a_question_and_its_answer_are_one_conversation_by_their_id_and_number():
+    later, first = sorted(examples_from(EXCHANGES, keep=["run.model"]), key=lambda one: one.origin.kept)
+    assert [turn.text for turn in (*first.context, first.response)] == [FIRST, SAID]
+    assert [turn.text for turn in (*later.context, later.response)] == [FIRST, SAID, MORE, LATER]
+    assert (first.origin.kept, later.origin.kept) == ((("run.model", "old"),), (("run.model", "new"),))
+
+
+def test_rows_whose_question_may_be_a_task_ask_how_to_join_them():
+    tasks = [{"session_id": "s", "prompt": row["user"], "output": row["assistant"]} for row in EXCHANGES[::-1]]
+    message = refusal(examples_from, tasks)
+    assert "--layout exchange-rows, or each alone by --layout question-answer" in message
+    assert [len(one.context) for one in examples_from(tasks, layout="exchange-rows")] == [1, 3]
+    assert [len(one.context) for one in examples_from(tasks, layout="question-answer")] == [1, 1]
+
+
+@pytest.mark.parametrize("layout", ["question-answer", "exchange-rows"])
+def test_a_question_without_an_answer_is_counted_and_the_others_are_read(layout, tmp_path):
+    (path := tmp_path / "log.jsonl").write_text(
+        "".join(json.dumps({"session_id": "s", "question": text, "answer": answer}) + "\n"
+                for text, answer in ((FIRST, SAID), (MORE, None))), encoding="utf-8",
+    )  # fmt: skip
+    source = Source(str(path), ReadingOptions(layout=layout))
+    assert [placed.item.response.text for placed in source.items("turn")] == [SAID]
+    assert sum(source.reading.left_out.values()) == 1
+
+
+def test_a_name_of_a_user_is_no_question():
+    for said in ("message", "body"):
+        assert "is no conversation of a known layout" in refusal(
+            examples_from, [{"session_id": "s", "user": "ann", said: SAID}]
+        )
+    asked = {**EXCHANGES[0], "question": FIRST}
+    assert "--columns" in refusal(examples_from, [asked])
 
 
 def test_parlai_text(tmp_path):

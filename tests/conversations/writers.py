@@ -382,6 +382,15 @@ WRITERS: dict[str, Writer] = {
         "blocks": [{"block_type": "text", "text": text}]} for role, text in spoken(turns)]},
     "chat-history of Gemini": lambda turns, id: {"id": id, "history": [{"role": role, "parts": [{"text": text}]}
         for role, text in _by_role(turns, user="user", assistant="model")]},
+    "semantic-kernel": lambda turns, id: {"id": id, "messages": [{"role": role, "content_type": "message", "items": [
+        {"content_type": "text", "text": text} if role != "tool" else {"content_type": "function_call", "name": text}]}
+        for role, text in turns if role != "thinking"]},
+    "semantic-kernel of .NET, a message a row": lambda turns, id: [{"Role": {"Label": role}, "Items": [
+        {"$type": "TextContent", "Text": text}]} for role, text in spoken(turns)],
+    "exchange-rows": lambda turns, id: [{"conversation_id": id, "turn": n, "question": asked, "answer": answer}
+        for n, (asked, answer) in enumerate(pairs(turns))],
+    "exchange-rows by speaker": lambda turns, id: [{"session_id": id, "user": asked, "assistant": answer}
+        for asked, answer in pairs(turns)],
     "message rows of Jan": lambda turns, id: [{"object": "thread.message", "thread_id": id, "id": f"m{n}", "role": role,
         "created_at": n, "content": [{"type": "text", "text": {"value": text, "annotations": []}}]}
         for n, (role, text) in enumerate(spoken(turns))],

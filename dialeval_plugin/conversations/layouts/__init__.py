@@ -14,7 +14,7 @@ from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
 from . import agents, datasets, evals, exports, messengers, platforms, traces
-from .layout import ANSWERS, WHOLE, Layout, Logged, Value, exchange, id_of, is_chat, listed, plain, required_list
+from .layout import ANSWERS, WHOLE, Layout, Logged, Value, exchange, id_of, is_chat, list_at, listed, plain, required_list
 
 _EXCHANGES = (
     ("input", "output"), ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
@@ -71,11 +71,11 @@ def _list_under(name: str) -> Layout:
     """Return the layout of an object with conversations in a list."""
 
     def recognises(value: Value) -> bool:
-        first = value[name][0] if isinstance(value[name], list) else None
+        first = list_at(value, name)[0]
         return isinstance(first, Mapping) and not is_message(first) and find(first) is not None
 
     def read(value: Value) -> Iterator[Logged]:
-        for inner in value[name]:
+        for inner in list_at(value, name):
             layout = find(inner)
             if layout is None or layout.open_question or layout.message:
                 raise InputError(
@@ -83,7 +83,7 @@ def _list_under(name: str) -> Layout:
                 )
             yield from layout.read(inner)
 
-    return Layout(f"{name}-list", f"a list of conversations under {name!r}", recognises, read)
+    return Layout(f"{name.rpartition('.')[2]}-list", f"a list of conversations under {name!r}", recognises, read)
 
 
 LAYOUTS: list[Layout] = [
@@ -98,7 +98,7 @@ LAYOUTS: list[Layout] = [
         "exchange", "a request with its answer, as traces and logs of APIs have it",
         lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange,
     ),
-    *map(_list_under, ("data", "conversations", "samples", "chats", "dialogues", "items", "rows", "results")),
+    *map(_list_under, ("data", "conversations", "samples", "chats", "data.chats", "dialogues", "items", "rows", "results")),
     Layout(
         "messages", "OpenAI, ShareGPT, LMSYS, WildChat, plain turns",
         lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None, _read_whole,

@@ -1,11 +1,13 @@
 """Layouts of conversations as frameworks for agents save them.
 
 Schemas: google/adk-python (`Session`), deepset-ai/haystack (`ChatMessage.to_dict`), pydantic/pydantic-ai (`ModelMessage`),
-microsoft/autogen (AgentChat's messages, `chat_history` of version 0.2), run-llama/llama_index (`ChatMessage`).
+microsoft/autogen (AgentChat's messages, `chat_history` of version 0.2), run-llama/llama_index (`ChatMessage`),
+microsoft/semantic-kernel (`ChatHistory` of Python and .NET).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
@@ -37,6 +39,15 @@ def _pydantic_ai(message: Value) -> list[Value]:
     return [
         as_message(_PYDANTIC_AI.get(part["part_kind"], part["part_kind"]), part.get("content")) for part in message["parts"]
     ]
+
+
+def _semantic_kernel(message: Value) -> Value:
+    """Return the message of Python's or .NET's serialization, which differ in the case of the names."""
+    own = {name.lower(): one for name, one in message.items()}
+    role = next(iter(own["role"].values())) if isinstance(own["role"], Mapping) else own["role"]
+    items = [{name.lower(): one for name, one in item.items()} for item in own["items"]]
+    texts = "\n".join(item["text"] for item in items if "text" in item)
+    return as_message(role, texts, *(item.get("content_type") or item["$type"] for item in items if "text" not in item))
 
 
 def _with_blocks(message: Any) -> Any:
@@ -74,6 +85,14 @@ LAYOUTS = [
         messages_at("messages", each=_autogen),
     ),
     Layout("autogen", "messages of AutoGen's AgentChat", _is_autogen, message=_autogen),
+    *(
+        layout
+        for names in (("role", "items"), ("Role", "Items"))
+        for layout in (
+            plain("semantic-kernel", "messages of Semantic Kernel", "messages", *names, each=_semantic_kernel),
+            Layout("semantic-kernel", "messages of Semantic Kernel", f"{names[0]} {names[1]}[]", message=_semantic_kernel),
+        )
+    ),
     Layout(
         "chat-history", "messages under 'chat_history' or 'history', as of LlamaIndex, AutoGen or Gemini's chats",
         lambda value: not value.keys() & _AFTER_HISTORY and has(_history(value)[0], "role"),

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, USER, Fields, alternating, is_message, is_role, split_dialogue
+from dialeval_plugin.conversations.order import place_of
 from dialeval_plugin.core.errors import InputError
 
 from .layout import (
+    CONVERSATION_IDS,
     WHOLE,
     Layout,
     Logged,
@@ -120,24 +122,74 @@ def _side(preferred: bool) -> Callable[[Value], list[Logged]]:
     return read
 
 
-_QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user_message", "request", "human")
-_ANSWERS = ("answer", "response", "completion", "output", "assistant", "model_answer", "model_output", "prediction",
-            "generation", "reply", "bot")  # fmt: skip
+_OF_CHATS = (
+    ("question", "query", "human", "user_input", "user_message", "user_query", "user_prompt", "user_utterance", "human_message",
+     "customer_message"),
+    ("answer", "response", "reply", "assistant_message", "assistant_response", "bot_message", "bot_response",
+     "bot_reply", "chatbot_response", "ai_message", "ai_response", "agent_response", "llm_response", "model_response"),
+)  # fmt: skip
+"""Field names of a question and of its answer."""
+_OF_TASKS = (("instruction", "prompt", "input", "request"),
+             ("completion", "output", "model_answer", "model_output", "prediction", "generation"))  # fmt: skip
+"""Field names of what may be a task and its solution instead."""
+_OF_USERS, _OF_PARTNERS = ("user", "customer"), ("assistant", "bot", "ai", "chatbot", "agent")
+"""Field names of two speakers, which hold texts only where there is one of each."""
 
 
-def _names(value: Value) -> tuple[str, str] | None:
-    """Return the only field that may be a question, and the only one that may be its answer."""
-    found = [[name for name in names if isinstance(value.get(name), str)] for names in (_QUESTIONS, _ANSWERS)]
-    return (found[0][0], found[1][0]) if [len(one) for one in found] == [1, 1] and "context" not in value else None
+def _exchange_names(value: Value) -> tuple[str, str | None] | None:
+    """Return the only field that may be a question, and the only one that may be its answer, None if that is missing."""
+    questions, answers = (
+        [name for name in (*of_chats, *of_tasks) if isinstance(value.get(name), str)]
+        for of_chats, of_tasks in zip(_OF_CHATS, _OF_TASKS, strict=True)
+    )
+    answers = answers or [name for name in _OF_PARTNERS if isinstance(value.get(name), str)]
+    if answers and set(answers) <= set(_OF_PARTNERS):
+        questions += [name for name in _OF_USERS if isinstance(value.get(name), str)]
+    if len(questions) != 1 or len(answers) > 1 or "context" in value:
+        return None
+    return questions[0], answers[0] if answers else None
+
+
+def _has_names(value: Value) -> bool:
+    names = _exchange_names(value)
+    return names is not None and names[1] is not None
+
+
+def _conversation_id(value: Value) -> object:
+    return next((value[name] for name in CONVERSATION_IDS if isinstance(value.get(name), (str, int))), None)
+
+
+def _is_row_of_chat(value: Value) -> bool:
+    """Whether a row has a question, its answer if there is one, and their conversation's id."""
+    is_message = bool(value.keys() & {"text", "content", "message"})
+    return not is_message and _exchange_names(value) is not None and _conversation_id(value) is not None
+
+
+def _is_named_as_chat(value: Value) -> bool:
+    """Whether the fields of the question and its answer are named as no task and solution are."""
+    return not any(map(set(_exchange_names(value) or ()).intersection, _OF_TASKS))
 
 
 def _question_answer(value: Value) -> list[Logged]:
-    names = _names(value)
+    names = _exchange_names(value)
     if names is None:
         raise InputError(
             "has several texts that may be the question or the answer. Say so by --columns context=NAME,response=NAME"
         )
-    return exchange(value[names[0]], value[names[1]], id_of(value))
+    question, answer = names
+    if answer is None:
+        return [Logged([], left_out="request without an answer")]
+    return exchange(value[question], value[answer], id_of(value))
+
+
+def _both_messages(value: Value) -> list[Value]:
+    names = _exchange_names(value)
+    if names is None:
+        raise InputError("has several texts that may be the question or the answer. Keep one of each")
+    place = {"conversation": _conversation_id(value), **place_of(value)}
+    next_place = {**place, "index": place["index"] + 0.5} if "index" in place else place
+    question, answer = names
+    return [as_message(USER, value[question], **place), as_message(ASSISTANT, value.get(answer or ""), **next_place)]
 
 
 def _each(
@@ -372,7 +424,17 @@ LAST = [
         lambda value: [Logged(value.get("dialog") or value["dialogue"], id_of(value))],
     ),
     Layout(
-        "question-answer", "a question and an answer that are texts", lambda value: _names(value) is not None, _question_answer,
+        "exchange-rows", "a question with its answer a row, with the id of their conversation",
+        lambda value: _is_row_of_chat(value) and _is_named_as_chat(value), message=_both_messages,
+    ),
+    Layout(
+        "exchange-rows", "a question with its answer a row, with the id of their conversation",
+        _is_row_of_chat, message=_both_messages,
+        open_question="has a question and an answer that are texts, and the id of a conversation. Read rows of the same id as "
+        "one conversation by --layout exchange-rows, or each alone by --layout question-answer",
+    ),
+    Layout(
+        "question-answer", "a question and an answer that are texts", _has_names, _question_answer,
         open_question="has a question and an answer that are texts. Read it by --layout question-answer, or say which fields "
         "they are by --columns context=NAME,response=NAME",
     ),

@@ -125,6 +125,13 @@ IDS = (
 )  # fmt: skip
 
 
+CONVERSATION_IDS = (
+    "conversation", "conversation_id", "conversationId", "session_id", "sessionId", "thread_id", "threadId", "chat_id",
+    "chatId", "dialogue_id", "dialog_id", "convId", "conv_id",
+)  # fmt: skip
+"""Field names of the id of a row's conversation."""
+
+
 def at(value: Any, path: str) -> Any:
     """Return the value at a path of names and dots; None if there is nothing."""
     for name in path.split("."):
@@ -349,9 +356,9 @@ def is_chat(value: Any) -> bool:
     """Whether a value is a message, a list of messages, or an API's object that holds some."""
     value = parsed_cell(value)
     if isinstance(value, list):
-        return bool(value) and (
-            is_message(value[0]) or is_chat(value[0]) or (isinstance(value[0], Mapping) and "role" in value[0])
-        )
+        # A call of a tool, or reasoning, may come before the first message.
+        are_messages = any(is_message(one) or (isinstance(one, Mapping) and "role" in one) for one in value)
+        return are_messages or (bool(value) and is_chat(value[0]))
     return isinstance(value, Mapping) and bool(
         is_message(value)
         or any(is_chat(value.get(name)) for name in ("messages", "contents"))
