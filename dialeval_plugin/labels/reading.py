@@ -54,7 +54,7 @@ class LabelOptions(TypedDict, total=False):
         quality: column, or quality, of the labels; by default the only one, or the one called `label` or overall.
         raters: columns of single people.
         order: the labels in ascending order, if they have one.
-        positive: the positive one of two labels, unless they are one of the usual pairs (pass and fail, ...).
+        positive: the labels that count as pass, separated by commas, unless they are a usual pair (pass and fail, ...).
         level: level of the rows, if a set has ratings of responses and of dialogues.
     """
 

@@ -78,7 +78,7 @@ class Cells:
         Args:
             source: name at the start of messages.
             order: words in ascending order.
-            positive: the positive one of two words.
+            positive: the positive word, or several, separated by commas; all others are negative.
             known: a scale whose words are used if the cells hold words.
 
         InputError: words that cannot be placed: a word for "none", more than `MAX_CATEGORIES`, numbers among words, or two
@@ -87,7 +87,8 @@ class Cells:
         numbers, codes = np.array(self._numbers), np.array(self._codes)
         where = f"{source}: {self.name}"
         distinct = np.unique(numbers[~np.isnan(numbers)])
-        if not (order or positive is not None or self._words):
+        are_known = known is not None and {f"{number:g}" for number in distinct} <= {*known.categories}
+        if not (order or self._words) and (positive is None or (known is not None and not are_known)):
             is_binary = len(distinct) and {*distinct} <= {0.0, 1.0}
             return numbers, Scale("binary", ("0", "1")) if is_binary else Scale("interval")
         if len(distinct) > MAX_CATEGORIES and self._words:
@@ -127,23 +128,26 @@ def _categories(
     if none := [word for word in words if word in MISSING]:
         raise InputError(
             f"{first.get(none[0], where)}: {none[0]!r} may be a label, or stand for none. "
-            "Leave the cell empty where there is none; to count it as a label, name all of them by --order."
+            "Leave the cell empty where there is none; if it is a label, write another word."
         )
     if known is not None and {*words} <= {*known.categories}:
         return {name: float(place) for place, name in enumerate(known.categories)}, known
-    if positive is not None:
-        if len(words) > 2 or _plain(positive) not in words:
-            raise InputError(f"--positive {positive}: the labels are {shown}. Name one of two, or give --order.")
-        names = sorted(words, key=_plain(positive).__eq__)
-        names = names if len(names) == 2 else [f"not {names[0]}", *names]
-        return {word: float(place) for place, word in enumerate(names)}, Scale("binary", tuple(names))
-    for pair in _BINARY:
-        if {*words} <= {*pair[0], *pair[1]}:
-            return {word: float(word in pair[1]) for word in words}, Scale("binary", (pair[0][0], pair[1][0]))
+    pair = next((pair for pair in _BINARY if {*words} <= {*pair[0], *pair[1]}), None)
+    if positive is not None and not (pair and known):  # a judge may have other words than people
+        good = [_plain(word) for word in ([positive] if _plain(positive) in words else positive.split(","))]
+        unknown = [word for word in good if word not in words]
+        if unknown if known is None else len(unknown) == len(good):  # a judge may lack some of the words of people
+            raise InputError(f"--positive {positive}: there is no label {unknown[0]!r}. The labels are {shown}.")
+        name, bad = " or ".join(good), [word for word in words if word not in good]
+        scale = Scale("binary", (bad[0] if len(bad) == 1 else f"not {name}", name))
+        return {word: float(word in good) for word in words}, scale
+    advice = "Name those that count as pass by --positive; for categories or ranks, certify takes all by --order"
+    if pair:
+        return {word: float(word in pair[1]) for word in words}, Scale("binary", (pair[0][0], pair[1][0]))
     if {*words} <= {word for pair in _BINARY for side in pair for word in side}:
-        raise InputError(f"{where}: the labels are {shown}, of several pairs of words. Use those of one, or give --order.")
+        raise InputError(f"{where}: the labels are {shown}, of several pairs of words. {advice}.")
     if any(is_number(word) for word in words):
-        raise InputError(f"{where}: holds numbers and words: {shown}. Mend the cells, or name all labels by --order.")
+        raise InputError(f"{where}: holds numbers and words: {shown}. Mend the cells. Or: {advice}.")
     if len(words) == 2:
         raise InputError(f"{where}: the labels are {shown}. Say which one is good by --positive {words[0]}.")
     names = sorted(words)

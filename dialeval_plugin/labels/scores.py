@@ -44,7 +44,7 @@ def read_scores(
         column: column of the scores; by default the main one of `dialeval score`, the one called `score`, or the only one.
         scale: scale of the human labels, whose words the evaluator may use.
         order: see `read_labels`.
-        positive: the positive one of two words.
+        positive: the positive word, or several, separated by commas.
         raters: columns of people's labels, which are no scores.
         evaluator: its name; by default that of the file, or of the column if the file has labels too.
 

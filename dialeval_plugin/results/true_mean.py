@@ -117,7 +117,8 @@ def read_labelled(
     scale = tables[0].scale if tables else None
     if scale is not None and scale.kind not in {"binary", "interval"}:
         raise InputError(
-            f"{tables[0].source}: has labels {', '.join(scale.categories)}, which have no mean. Give pass and fail, or numbers."
+            f"{tables[0].source}: has labels {', '.join(scale.categories)}, which have no mean. "
+            "Name those that count as pass by --positive, or give numbers."
         )
     of_scores = {name: label_options[name] for name in ("raters", "positive") if name in label_options}
     table = scores_from(scores, column=column, scale=scale, **of_scores)

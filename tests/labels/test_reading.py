@@ -82,6 +82,28 @@ def test_an_order_makes_words_or_numbers_ordinal(tmp_path: Path) -> None:
     same(numbers, [0], [2])
 
 
+def test_several_labels_count_as_pass_where_they_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,label\na,OK\nb,bad\nc,good\n")
+    found = read_labels(path, positive="ok,good")
+    assert found.scale == Scale("binary", ("bad", "ok or good"))
+    same(found, [1], [0], [1])
+    assert read_labels(path, positive="good").scale == Scale("binary", ("not good", "good"))
+    with refused("--positive ok,fine: there is no label 'fine'. The labels are 'ok', 'bad', 'good'."):
+        read_labels(path, positive="ok,fine")
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [("0.9,0.2,0.7", (0.9, 0.2, 0.7)), ("pass,fail,pass", (1, 0, 1)), ("ok,bad,ok", (1, 0, 1)), ("1,2,3", (1, 2, 3))],
+)
+def test_labels_that_count_as_pass_leave_a_judge_its_own_scale(tmp_path: Path, scores: str, expected: tuple[float]) -> None:
+    labels = read_labels(write(tmp_path, "id,label\na,ok\nb,bad\nc,good\n"), positive="ok,good")
+    path = write(
+        tmp_path, "id,judge\n" + "".join(f"{id},{score}\n" for id, score in zip("abc", scores.split(","), strict=True))
+    )
+    same(read_scores(path, scale=labels.scale, positive="ok,good"), *expected)
+
+
 def test_what_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "id,label\na,gut\nb,schlecht\n")
     assert refusal(read_labels, path) == (
@@ -89,16 +111,17 @@ def test_what_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
     )
     assert read_labels(path, positive="Gut").scale == Scale("binary", ("schlecht", "gut"))
     assert refusal(read_labels, path, positive="fein") == (
-        "--positive fein: the labels are 'gut', 'schlecht'. Name one of two, or give --order."
+        "--positive fein: there is no label 'fein'. The labels are 'gut', 'schlecht'."
     )
     path = write(tmp_path, "id,label\na,pass\nb,N/A\nc,fail\n")
     assert refusal(read_labels, path) == (
-        f"{path}:3: label: 'n/a' may be a label, or stand for none. Leave the cell empty where there is none; to count it as a "
-        "label, name all of them by --order."
+        f"{path}:3: label: 'n/a' may be a label, or stand for none. Leave the cell empty where there is none; if it is a "
+        "label, write another word."
     )
     path = write(tmp_path, "id,label\na,pass\nb,4\nc,fail\n")
+    way_out = "Name those that count as pass by --positive; for categories or ranks, certify takes all by --order."
     assert refusal(read_labels, path) == (
-        f"{path}: label: holds numbers and words: 'pass', 'fail', '4'. Mend the cells, or name all labels by --order."
+        f"{path}: label: holds numbers and words: 'pass', 'fail', '4'. Mend the cells. Or: {way_out}"
     )
     path = write(tmp_path, "id,tone,fact\na,pass,no\nb,fail,yes\nc,fail,yes\n")
     way_out = "Name one with --quality, or all people who labelled with --raters tone,fact."
@@ -159,7 +182,8 @@ def test_qualities_of_json_and_a_workbook(tmp_path: Path) -> None:
 def test_labels_and_scores_of_python() -> None:
     frame = pd.DataFrame({"id": ["a", "b"], "annotator_1": ["pass", None], "annotator_2": [True, False], "score": [0.5, NONE]})
     assert refusal(labels_from, frame) == (
-        "labels: rating: the labels are 'pass', 'true', 'false', of several pairs of words. Use those of one, or give --order."
+        "labels: rating: the labels are 'pass', 'true', 'false', of several pairs of words. Name those that count as pass by "
+        "--positive; for categories or ranks, certify takes all by --order."
     )
     same(labels_from(frame, raters=("annotator_1",)), [1], [NONE])
     same(labels_from({"a": "yes", "b": ["no", "yes"]}), [1, NONE], [0, 1])

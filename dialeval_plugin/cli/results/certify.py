@@ -35,7 +35,9 @@ def certify(
     quality: Annotated[str | None, typer.Option(help="Labelled quality, or column of the labels.")] = None,
     raters: Annotated[str | None, typer.Option(help="Columns of the raters.", metavar="COLUMN,COLUMN")] = None,
     order: Annotated[str | None, typer.Option(help="Labels in ascending order, as bad,ok,good.", metavar="WORD,WORD")] = None,
-    positive: Annotated[str | None, typer.Option(help="The positive one of two labels.", metavar="WORD")] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="Labels that count as pass, if they are not known.", metavar="WORD,WORD")
+    ] = None,
     rows: Annotated[
         Literal["turn", "dialogue"] | None, typer.Option(help="Level of the rows, if the labels have both.")
     ] = None,

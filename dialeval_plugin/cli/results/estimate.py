@@ -19,7 +19,7 @@ Labels = Annotated[
 Column = Annotated[str | None, typer.Option(help="Column of the scores. Default: the main one.")]
 Quality = Annotated[str | None, typer.Option(help="Column of the labels, if there are several.")]
 Raters = Annotated[str, typer.Option(help="Columns of the raters, as anna,ben.")]
-Positive = Annotated[str | None, typer.Option(help="The label that counts as pass, if it is not known.")]
+Positive = Annotated[str | None, typer.Option(help="Labels that count as pass, if they are not known.", metavar="WORD,WORD")]
 
 
 def estimate(
