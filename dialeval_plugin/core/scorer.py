@@ -119,6 +119,10 @@ class Scorer(ABC):
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return all settings that can change a number, the method's name first."""
 
+    def input_level(self, chosen: Level | None) -> Level | None:
+        """Return the level of the items to read, the chosen one if there are several; None if none was chosen."""
+        return chosen if self.levels else self.level
+
     @property
     def truncation_columns(self) -> Mapping[str, str]:
         """Columns that count truncated texts, each with a description of the loss; a run warns once per column."""

@@ -149,13 +149,13 @@ def rated_rows(rows: Sequence[Line], source: str, asked: Sequence[str] = (), rat
     return list(items.values())
 
 
-def of_level(items: Sequence[RatedItem], level: Level | None, source: str) -> list[RatedItem]:
+def of_level(
+    items: Sequence[RatedItem], level: Level | None, source: str, remedy: str = "Choose with --rows turn or --rows dialogue."
+) -> list[RatedItem]:
     """Return the items of a level, by default the only one; raises InputError if the level is missing or ambiguous."""
     there = sorted({item.level for item in items})
     if level is None and len(there) > 1:
-        raise InputError(
-            f"{source}: has ratings of responses and of whole dialogues. Choose with --rows turn or --rows dialogue."
-        )
+        raise InputError(f"{source}: has ratings of responses and of whole dialogues. {remedy}")
     chosen = [item for item in items if level in {None, item.level}]
     if not chosen:
         raise InputError(f"{source}: has no ratings at {level} level, only at {', '.join(there)} level. Change --rows.")

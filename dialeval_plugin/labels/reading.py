@@ -321,7 +321,9 @@ def _said(value: Any, where: str) -> str:
 
 
 def _of_items(items: Sequence[RatedItem], source: str, **options: Unpack[LabelOptions]) -> LabelTable:
-    items = of_level(items, options.get("level"), source)
+    # Commands whose rows are of one level by their scores have no option for it.
+    remedy = () if "level" in options else ("Give a file with the ratings of one of them.",)
+    items = of_level(items, options.get("level"), source, *remedy)
     if options.get("raters"):
         raise InputError(f"--raters: {source} is a published set, whose raters have no columns. Leave it out.")
     rows = []

@@ -88,8 +88,7 @@ class ScoreRun:
     def __post_init__(self) -> None:
         if self.shard is not None:
             refuse_parts(self.scorer)
-        if not self.scorer.levels:
-            self.source.level = self.scorer.level
+        self.source.level = self.scorer.input_level(self.source.level)
         if self.output is not None:
             check_suffix(self.output, self.shard)
         own = {PLACE, *ABOUT, *TEXT, *self.scorer.columns, PERCENTILE, IN_SCOPE, OUT_OF_SCOPE, *WHY_UNSCORED}

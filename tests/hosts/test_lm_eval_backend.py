@@ -148,7 +148,8 @@ def test_d10_what_just_fits_is_asked_and_counted(tiny_lm: Path, caplog: pytest.L
 
 @pytest.mark.long
 def test_a_model_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # Its variable is read when the hub's package is imported; without it a closed network is tried for 23 seconds.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused(
         "llm 'hf': the model 'nobody/nothing' is neither a folder, nor in the Hugging Face cache, nor can it be fetched "
         "from the hub. Check the name, or fetch it on a machine with a network (`hf download nobody/nothing`).",

@@ -15,6 +15,7 @@ from dialeval_plugin.labels.pairing import pair, pair_files
 from dialeval_plugin.labels.reading import labels_from, read_labels
 from dialeval_plugin.labels.scores import read_scores, scores_from
 from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
+from tests.layouts import fed_rows, write_fed
 from tests.refusals import refusal, refused
 
 PASS = Scale("binary", ("fail", "pass"))
@@ -254,3 +255,15 @@ def test_a_person_is_no_evaluator_of_the_own_labels(tmp_path: Path) -> None:
     message = f"{path}: 'annotator_1' is one of the people. Name the evaluator's column with --column."
     assert refusal(pair_files, [path], read_labels(path), columns=["annotator_1"]) == message
     assert [one.evaluator for one in pair_files([path], read_labels(path))] == ["judge"]
+
+
+def test_a_set_with_ratings_of_both_levels_needs_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal named an option of `meta-eval`, also to commands that do not have it."""
+    write_fed(tmp_path, fed_rows(2))
+    monkeypatch.setenv("DIALEVAL_DATA_DIR", str(tmp_path))
+    both = "fed: has ratings of responses and of whole dialogues. "
+    with refused(f"{both}Give a file with the ratings of one of them."):
+        read_labels("fed", quality="Overall")
+    with refused(f"{both}Choose with --rows turn or --rows dialogue."):
+        read_labels("fed", quality="Overall", level=None)
+    assert read_labels("fed", quality="Overall", level="dialogue").is_of_dialogues

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,19 +28,25 @@ INDEPENDENCE = ["independence", "--data", "causes.json", "--unlabelled", "talk.j
 LANGUAGE_MODEL = ["language-model", "--data", "talk.jsonl", "--layers", 1, "--width", 16, "--vocabulary", 300, "--block", 64]
 
 
-def launch(*arguments: object, n_processes: int) -> subprocess.CompletedProcess[str]:
-    """Run `dialeval` in processes that train together, as `accelerate launch` starts them on GPUs.
+def launch(*arguments: object, n_processes: int, is_torchrun: bool = False) -> list[subprocess.CompletedProcess[str]]:
+    """Run `dialeval` in processes that train together, as `accelerate launch` starts them on GPUs; return how each ended.
 
     On processors accelerate leaves the start to MPI; torchrun, which it uses itself for GPUs, sets the same environment.
     """
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_processes}", "--no-python"]
     command = [Path(sys.executable).with_name("dialeval"), *arguments]
-    return forked.run(
-        [sys.executable, *launcher, *command] if n_processes > 1 else command,
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
-        timeout=540,
-    )
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    start = partial(forked.run, cwd=ROOT, timeout=540)
+    if n_processes == 1:
+        return [start(command, env=env)]
+    if is_torchrun:
+        launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n_processes}", "--no-python"]
+        return [start([sys.executable, *launcher, *command], env=env)]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(n_processes)}
+    own = [{**env, **group, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(n_processes)]
+    with ThreadPoolExecutor(n_processes) as pool:
+        return list(pool.map(lambda variables: start(command, env=variables), own))
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +83,10 @@ def test_two_processes_end_with_the_folder_of_one(
         given += ["--backbone", tiny_encoder]
     for n_processes in (1, 2):
         output = tmp_path / str(n_processes)
-        done = launch("train", *given, "--precision", "float32", "--output", output, n_processes=n_processes)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count(f"{output}: trained on") == 1
+        words = ("train", *given, "--precision", "float32", "--output", output)
+        ended = launch(*words, n_processes=n_processes, is_torchrun="code" in arguments)
+        assert {done.returncode for done in ended} == {0}, [done.stderr for done in ended]
+        assert "".join(done.stdout for done in ended).count(f"{output}: trained on") == 1
     one, two = tmp_path / "1", tmp_path / "2"
     assert files_of(one).keys() == files_of(two).keys()
     for alone, together in zip(read_history(one), read_history(two), strict=True):
@@ -99,9 +109,10 @@ def test_where_one_process_takes_the_steps_two_end_with_the_files_of_one(
     found = []
     for n_processes in (1, 2):
         output = tmp_path / "model"
-        done = launch("train", command, *words, "--validation-fraction", 0.4, "--output", output, n_processes=n_processes)
-        assert done.returncode == 0, done.stderr
-        assert ("2 processes: this training takes its steps in the first one alone" in done.stderr) == (n_processes == 2)
+        ended = launch("train", command, *words, "--validation-fraction", 0.4, "--output", output, n_processes=n_processes)
+        stderr = "".join(done.stderr for done in ended)
+        assert {done.returncode for done in ended} == {0}, stderr
+        assert ("2 processes: this training takes its steps in the first one alone" in stderr) == (n_processes == 2)
         found.append(files_of(output))
         shutil.rmtree(output)
     assert found[0] == found[1]

@@ -52,7 +52,7 @@ def bias(
     options |= {key: value for key, value in (("rubric", rubric), ("scale", rubric_scale)) if value is not None}
     model = None if llm is None else load_cached_model(llm, llm_args, answers=answers, dry_run=dry_run)
     method = load_scorer_with_judge(name, options if model is None else {**options, "llm": model})
-    log = Source(source, reading.options(), level=options.get("level", None if method.levels else method.level))
+    log = Source(source, reading.options(), level=method.input_level(options.get("level")))
     items = log.read(method.level)
     typer.echo(
         log.reading.remarks() + (f"tested: the first {most} of {len(items)}\n" if len(items) > most else ""), nl=False, err=True

@@ -198,7 +198,7 @@ def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep
     from dialeval_plugin.results.comparison import scored_rows
 
     method = _scorer(scorer, option)
-    level = scorer_options(scorer, option).get("level", None if method.levels else method.level)
+    level = method.input_level(scorer_options(scorer, option).get("level"))
     log = Source(str(path), ReadingOptions(keep=keep), level=level)
     items = log.read(method.level)
     typer.echo(log.reading.remarks(), nl=False, err=True)

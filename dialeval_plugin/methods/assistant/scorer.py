@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from scipy.special import expit
@@ -22,11 +22,14 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
-from dialeval_plugin.models.runtimes.opening import open_with_head
+from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from . import judging
 from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 ASSISTANT_MODEL = DefaultModel("assistant", "DIALEVAL_ASSISTANT", packaged="assistant")
 
@@ -111,10 +114,15 @@ class AssistantScorer(Scorer):
         """Lowest probability by defect at which it is reported."""
         head = HeadFile(self.folder, judging.HEAD_FILE, "assistant")
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        runtime = open_with_head(__package__, self.folder, head, choice, mini.calibration_texts)
+        runtime = open_runtime(self.folder, choice, load=self._on_torch, calibration=mini.calibration_texts, head=head)
         self._model = judging.AssistantJudge(runtime, settings["config"])
         self.model_hash: str = model_identity(self.folder)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
+
+    def _on_torch(self, choice: RuntimeChoice) -> TorchRuntime:
+        from .model import load_runtime  # The first to import torch.
+
+        return load_runtime(self.folder, choice)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import expit, logit
@@ -27,7 +27,7 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import MAX_TURN_PARTS, EmbeddedTurns, longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
-from dialeval_plugin.models.runtimes.opening import open_with_head
+from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice, VectorArray
 
 from . import judging
@@ -43,6 +43,9 @@ from .qualities import (
     reference_log_odds,
 )
 from .signals import QUALITIES
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 GENERAL_MODEL = DefaultModel("general", "DIALEVAL_GENERAL", packaged="general")
 
@@ -172,7 +175,7 @@ class GeneralScorer(Scorer):
         self._coherence: CoherenceWeights = settings["coherence"]
         head = HeadFile(self.folder, judging.HEAD_FILE, "general")
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        runtime = open_with_head(__package__, self.folder, head, choice, mini.calibration_texts)
+        runtime = open_runtime(self.folder, choice, load=self._on_torch, calibration=mini.calibration_texts, head=head)
         self._model = judging.GeneralJudge(runtime, settings["config"], Acceptance.load(self.folder))
         self.model_hash: str = model_identity(self.folder)
         self._leave_out = leave_out
@@ -186,6 +189,11 @@ class GeneralScorer(Scorer):
         self._weights = None if self._rated is None else self._rated.weights_without(leave_out)
         self._seen = {} if self._rated is None or options.score_fitted else self._rated.seen(leave_out)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
+
+    def _on_torch(self, choice: RuntimeChoice) -> TorchRuntime:
+        from .model import load_runtime  # The first to import torch.
+
+        return load_runtime(self.folder, choice)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from annotated_types import Ge, Le
 
@@ -24,11 +24,14 @@ from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.context_texts import longest_response
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.exported import HeadFile
-from dialeval_plugin.models.runtimes.opening import open_with_head
+from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
 from .fusion import POSITIVE_FROM, SMALL_WEIGHT, DistanceRange, Fusion, FusionReading, slm_score
 from .judging import HEAD_FILE, SLM_FOLDER, SmallModelConfig, SmallModelJudge, distance_range
+
+if TYPE_CHECKING:
+    from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
 
 logger = logging.getLogger(__name__)
 
@@ -99,10 +102,15 @@ class SlmScorer(Scorer):
         config: SmallModelConfig = settings["config"]
         head = HeadFile(self.folder, HEAD_FILE, f"slide-{config.split}-{config.probability_from}")
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
-        runtime = open_with_head(__package__, self.folder, head, choice, mini.calibration_texts)
+        runtime = open_runtime(self.folder, choice, load=self._on_torch, calibration=mini.calibration_texts, head=head)
         self._model = SmallModelJudge(runtime, config)
         # Hashed once, when loaded: reading the weights again takes longer than scoring a hundred responses.
         self.model_hash = model_identity(self.folder)
+
+    def _on_torch(self, choice: RuntimeChoice) -> TorchRuntime:
+        from .model import load_runtime  # The first to import torch.
+
+        return load_runtime(self.folder, choice)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ for a single text. `reproduction/pretrained/graphs.py` writes them.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +56,7 @@ def open_runtime(
     Args:
         folder: folder of the model.
         choice: the user's choice.
-        load: opens the model with torch.
+        load: opens the model with torch, and is the first to import it.
         calibration: returns the calibration texts of `write_export`.
         head: location and kind of the head's tensors; None for a bare encoder.
 
@@ -86,19 +85,6 @@ def open_runtime(
         export = cached_export(folder, backend)
         write_export(load(RuntimeChoice(device="cpu")), folder, export, backend, calibration())
     return ExportedRuntime.read(export, head, choice.dtype)
-
-
-def open_with_head(
-    package: str | None, folder: Path, head: HeadFile, choice: RuntimeChoice, calibration: Callable[[], Sequence[Sequence[str]]]
-) -> Runtime:
-    """Open a runtime for a method's model with its head; the method's `package` has `load_runtime` in its module `model`."""
-
-    def load(loaded: RuntimeChoice) -> TorchRuntime:
-        # torch is imported only if it runs or exports the model.
-        runtime: TorchRuntime = importlib.import_module(f"{package}.model").load_runtime(folder, loaded)
-        return runtime
-
-    return open_runtime(folder, choice, load=load, calibration=calibration, head=head)
 
 
 GRAPHS = Path(__file__).with_name("graphs")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -37,6 +37,13 @@ __all__ = [
 ]
 
 
+@lru_cache(maxsize=4096)
+def _of_all(of_samples: Callable[..., Statistic], x: bytes, y: bytes) -> float:
+    """Return the value of all rows; a permutation test asks for that of a group with one metric's scores or the other's."""
+    columns = np.frombuffer(x), np.frombuffer(y)
+    return float(of_samples(*columns)(np.ones((1, len(columns[0]))))[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Coefficient:
     """Coefficient by name; an entry in `COEFFICIENTS` adds one."""
@@ -61,7 +68,7 @@ class Coefficient:
         if len(x) < 2:
             return math.nan
         if self.epsilon is None:
-            return float(self.of_samples(x, y)(np.ones((1, len(x))))[0])
+            return _of_all(self.of_samples, x.tobytes(), y.tobytes())
         # Groups with constant ratings count too.
         return accuracy_at(x, y, self.epsilon)
 

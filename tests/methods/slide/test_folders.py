@@ -95,7 +95,8 @@ def test_an_encoder_alone_is_no_slm(tiny_encoder: Path) -> None:
 
 
 def test_a_hub_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # Its variable is read when the hub's package is imported.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     message = refusal(resolve, "nobody/no-such-model", error=MissingPrerequisite)
     assert message.startswith("nobody/no-such-model: is no folder here, and the model hub did not give it (")
     assert message.endswith(f"bundled are {', '.join(pretrained_names())} and the encoder all-MiniLM-L6-v2.")
