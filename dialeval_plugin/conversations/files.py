@@ -171,6 +171,10 @@ def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
                 yield from _rows_of_text(inner, f"{name}/{member}", layout)
 
 
+_JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]]|$))")
+"""Start of an object or an array of objects; a text may also begin with a time in square brackets."""
+
+
 def _rows_of_text(of_bytes: IO[bytes], name: str, layout: str | None, *, is_log: bool = True) -> Iterator[Line]:
     file = io.TextIOWrapper(of_bytes, encoding="utf-8-sig", newline="\n")
     if (delimiter := _DELIMITERS.get(_bare(name).suffix)) is not None:
@@ -190,7 +194,7 @@ def _rows_of_text(of_bytes: IO[bytes], name: str, layout: str | None, *, is_log:
         layout_of_text.ask(name, layout)
         yield from _rows_of_lines(layout_of_text, itertools.chain([first], file), name, n_before)
         return
-    if first.lstrip()[:1] not in ("{", "["):
+    if not _JSON_START.match(first):
         raise InputError(
             f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
             """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, a table that is called .csv or .tsv, """

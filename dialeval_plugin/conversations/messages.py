@@ -47,11 +47,20 @@ TEXTLESS = "textless message"
 """Kind of a message without any text, such as a call of a tool or an image."""
 THOUGHT = "reasoning passage"
 
-_SPEAKER_FIELDS = ("role", "speaker", "from", "sender", "author", "sender_type", "sender_name", "type")
+_SPEAKER_FIELDS = (
+    "role", "speaker", "from", "sender", "author", "sender_type", "senderType", "sender_class", "sender_role", "author_type",
+    "author_role", "speaker_type", "speaker_role", "actor_type", "user_type", "participant_role", "sender_name", "type",
+)  # fmt: skip
+"""Fields of the speaker: one that holds a role comes before one that holds a name."""
 _TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "parts", "mes")
 _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozenset({"content", "value", "parts"})
 """Fields of a text that may stand without a speaker, and of one that may not."""
-_IS_USER = ("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user")
+_IS_USER = {
+    **dict.fromkeys(("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman"), True),
+    **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai"), False),
+}
+"""Fields that tell the user from the assistant, with their value for the user."""
+_BOOLEANS = {**dict.fromkeys(("true", "1", "yes"), True), **dict.fromkeys(("false", "0", "no"), False)}
 _NAMES_OF_PEOPLE = ("user", "username", "user_name", "name", "actor", "participant", "who", "author_name", "sender_id", "nick")
 """Fields that may name the speaker or mean something else: a message with no other such field is an error."""
 _OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer", "output", "sentence", "line", "caption")
@@ -254,24 +263,30 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str | None, bool]:
     """Return the speaker, and whether the message has a field for it."""
-    for name in _IS_USER:
-        if isinstance(value.get(name), bool):
-            return (USER if value[name] else ASSISTANT), True
-    for name in (fields.speaker,) if fields.speaker else _SPEAKER_FIELDS:
-        given = value.get(name)
+    for name, of_user in () if fields.speaker else _IS_USER.items():
+        if name in value and (is_so := _BOOLEANS.get(str(value[name]).strip().lower())) is not None:
+            return (USER if is_so is of_user else ASSISTANT), True
+    names = [name for name in ((fields.speaker,) if fields.speaker else _SPEAKER_FIELDS) if name in value]
+    names.sort(key=lambda name: not is_role(_name_in(value[name])))
+    for name in names:
+        given = _name_in(value[name])
         if name == "type" and not (isinstance(given, str) and is_role(given)):
             if isinstance(given, str) and (match := _LANGCHAIN.fullmatch(given)):
                 return match[1], True
             continue
-        if isinstance(given, Mapping):
-            given = next((given[one] for one in ("role", "name", "username", "type") if given.get(one) is not None), None)
-        if given is None and name in value and name != "speaker" and not fields.speaker:
-            if name != "role" and any(other in value for other in _SPEAKER_FIELDS if other != name):
+        if given is None and name != "speaker" and not fields.speaker:
+            if name != "role" and len(names) > 1:
                 continue
             raise InputError(f"{where}: has no {name!r}. Say who wrote it: user, assistant, system, or a speaker's name.")
-        if name in value:
-            return (None if given is None else check_text(given, f"{where}: {name}").strip() or None), True
+        return (None if given is None else check_text(given, f"{where}: {name}").strip() or None), True
     return None, False
+
+
+def _name_in(value: Any) -> Any:
+    """Return the role or the name in a speaker's object; other values unchanged."""
+    if not isinstance(value, Mapping):
+        return value
+    return next((value[one] for one in ("role", "name", "username", "type") if value.get(one) is not None), None)
 
 
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:

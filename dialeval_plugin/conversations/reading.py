@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value,
 from .messages import Fields, is_message, left_out_text, numbered_turns, parsed_cell
 from .order import Branches, Order, current_of, paths
 from .record import Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
-from .responses import OF_AN_EXAMPLE, response_of
+from .responses import OF_AN_EXAMPLE, QUESTIONS, response_of
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def read_rows(
     if unknown := [name for name in options.columns if name not in COLUMNS]:
         raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
     for given in rows.lines:
-        line = Line(given.where, _present(given.value)) if is_table else given
+        line = _of_table(given, options.columns) if is_table else given
         row = _renamed(line, options.columns, given.value if is_table or number == reading.first else None)
         is_one = _is_message_row(row.value)
         layout = find(row.value, options.layout, is_message=is_one)
@@ -130,6 +131,29 @@ def _renamed(line: Line, columns: Mapping[str, str], known: Mapping[str, Any] | 
     if not theirs and not columns.keys() - {"speaker", "text"}:
         return line
     return Line(line.where, {**own, **{ours: line.value.get(name, at(line.value, name)) for ours, name in theirs.items()}})
+
+
+def _of_table(line: Line, columns: Mapping[str, str]) -> Line:
+    """Return a table's row without its missing values; and with usual names next to its own, if it can be read by them.
+
+    "Conversation ID" is also `conversation_id`. A row that can be read under its own names is not given others.
+    """
+    row = _present(line.value)
+    aliases = () if columns else _aliases(tuple(row))
+    named = {**row, **{usual: row[name] for name, usual in aliases}}
+    return Line(line.where, named if aliases and not _is_readable(row) and _is_readable(named) else row)
+
+
+def _is_readable(value: Mapping[str, Any]) -> bool:
+    is_response = {"context", "response"} <= value.keys() and not value.keys() & set(QUESTIONS)
+    return is_response or is_conversation(value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _aliases(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the columns whose names are usual but for case, spaces and hyphens, each with its usual name."""
+    usual = ((name, re.sub(r"[\s-]+", "_", name.strip().lower())) for name in names if name != name.lower() or " " in name)
+    return tuple((name, one) for name, one in usual if one not in names)
 
 
 def _is_message_row(value: Mapping[str, Any]) -> bool:

@@ -17,7 +17,8 @@ from .record import Reading, ReadingOptions, id_text, kept_fields
 
 OF_AN_EXAMPLE = ("context", "response", "id", "references", "facts")
 """Fields of such a row."""
-_QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
+QUESTIONS = ("question", "query", "instruction", "prompt", "input", "user_input", "user", "request")
+"""Fields next to a response that may be what was said before it."""
 _TAG = re.compile(r"(User|System):(?: |$)")
 
 
@@ -83,7 +84,7 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
     value, is_renamed = row.value, row is not line
     if options.choice is not None:
         raise InputError(f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out.")
-    questions = [] if is_renamed else [name for name in _QUESTIONS if name in value]
+    questions = [] if is_renamed else [name for name in QUESTIONS if name in value]
     if questions and "response" in value:
         others = ",facts=context, or by --columns context=context,response=response" if "context" in value else ""
         raise InputError(

@@ -34,6 +34,20 @@ def said(role: str, text: str, **beside: Any) -> dict[str, Any]:
 ASKED = [said("user", TEA), said("assistant", LIKE), said("user", HOW)]
 READ: dict[str, tuple[list[Any], Talk]] = {
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
+    "who is a person as a truth value": (
+        [{"conversation": [{"message": TEA, "is_human": True}, {"message": LIKE, "is_human": False}]}], ONE,
+    ),
+    "the role next to the name of the speaker": (
+        [{"dialog": [{"sender": "participant1", "text": TEA, "sender_class": "Human"},
+                     {"sender": "participant2", "text": LIKE, "sender_class": "Bot"}]}],
+        ONE,
+    ),
+    "reasoning before the first message of an answer": (
+        [{"input": TEA, "output": [{"type": "reasoning", "summary": []}, said("assistant", LIKE, type="message")]}], ONE,
+    ),
+    "an answer next to the messages, by another name": (chat(said("user", TEA), output_message=said("assistant", LIKE)), ONE),
+    "chats under two names": ([{"data": {"chats": chat(said("user", TEA), said("assistant", LIKE)), "folders": []}}], ONE),
+    "simulations": ([{"simulations": chat(said("user", TEA), said("assistant", LIKE))}], ONE),
     "who wrote it as a truth value": (
         chat({"sender": "User", "text": TEA, "isCreatedByUser": True},
              {"sender": "m", "text": LIKE, "isCreatedByUser": False}),
@@ -131,11 +145,15 @@ def written(rows: list[Any], tmp_path: Path) -> Path:
     return path
 
 
+def talk(source: Source) -> Talk:
+    items = source.read("turn")
+    return [([turn.text for turn in one.context], one.response.text) for one in items if isinstance(one, Example)]
+
+
 @pytest.mark.parametrize("kind", READ)
 def test_what_was_misread_is_read(kind: str, tmp_path: Path) -> None:
     rows, expected = READ[kind]
-    items = Source(str(written(rows, tmp_path))).read("turn")
-    assert [([turn.text for turn in one.context], one.response.text) for one in items if isinstance(one, Example)] == expected
+    assert talk(Source(str(written(rows, tmp_path)))) == expected
 
 
 @pytest.mark.parametrize("kind", REFUSED)
@@ -153,6 +171,34 @@ def test_a_table_of_the_same_rows_is_read_alike(kind: str) -> None:
     rows, expected = READ[kind]
     found = examples_from(pandas.DataFrame(rows))
     assert [([turn.text for turn in one.context], one.response.text) for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Conversation ID,Role,Content",
+        "conversationId,role,content",
+        "Session-ID,Sender Type,Text",
+        "chat_id,is_bot,text",
+        "thread_id,from_user,message",
+    ],
+)
+def test_names_of_columns_may_have_capitals_spaces_and_hyphens(head: str, tmp_path: Path) -> None:
+    user, bot = {"is_bot": ("0", "1"), "from_user": ("True", "False")}.get(head.split(",")[1], ("User", "Bot"))
+    (path := tmp_path / "log.csv").write_text(f'{head}\nc,{user},{TEA}\nc,{bot},"{LIKE}"\n', encoding="utf-8")
+    assert talk(Source(str(path))) == ONE
+
+
+def test_usual_names_take_nothing_from_a_table_that_is_read_as_it_is(tmp_path: Path) -> None:
+    (path := tmp_path / "log.csv").write_text(f'ID,role,content\n7,user,{TEA}\n8,assistant,"{LIKE}"\n', encoding="utf-8")
+    assert [placed.item.id for placed in Source(str(path)).items("turn")] == ["log_00000:2"]
+    path.write_text(f'Question,Response,Context\n{TEA},"{LIKE}",none\n', encoding="utf-8")
+    assert "has the columns 'Question', 'Response', 'Context'" in refusal(Source(str(path)).read, "turn")
+
+
+def test_a_text_that_begins_with_a_time_in_brackets_is_no_broken_json(tmp_path: Path) -> None:
+    (path := tmp_path / "chat.txt").write_text(f"[10:00] <ann> {TEA}\n[10:01] <bot> {LIKE}\n", encoding="utf-8")
+    assert "begins with neither an object nor an array of JSON" in refusal(Source(str(path)).read, "turn")
 
 
 def test_json_in_cells_is_not_speech(tmp_path: Path) -> None:

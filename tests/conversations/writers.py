@@ -350,6 +350,9 @@ WRITERS: dict[str, Writer] = {
     "zendesk": lambda turns, id: {"ticket": {"id": id, "requester_id": 1}, "comments": [{"id": n,
         "author_id": 1 if role == "user" else 2, "body": text, "public": True}
         for n, (role, text) in enumerate(spoken(turns))]},
+    "chatwoot": lambda turns, id: {"id": id, "messages": [{"id": n, "message_type": kind, "content": text, "private": False,
+        "created_at": n, "sender": {"type": sender}} for n, (role, text) in enumerate(spoken(turns))
+        for kind, sender in [{"user": (0, "contact"), "assistant": (1, "user")}[role]]]},
     "zendesk-chat": lambda turns, id: {"id": id, "history": [{"type": "chat.msg", "channel": "#tea", "sender_type": kind,
         "msg": text} for kind, text in _by_role(turns, user="Visitor", assistant="Agent")]},
     "twilio": lambda turns, id: [{"sid": f"SM{n}", "body": text, **dict(zip(("from", "to", "direction"), {"user": ("+1", id,

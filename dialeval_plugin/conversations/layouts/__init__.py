@@ -98,7 +98,10 @@ LAYOUTS: list[Layout] = [
         "exchange", "a request with its answer, as traces and logs of APIs have it",
         lambda value: "context" not in value and _exchange_names(value) is not None, _read_exchange,
     ),
-    *map(_list_under, ("data", "conversations", "samples", "chats", "data.chats", "dialogues", "items", "rows", "results")),
+    *map(
+        _list_under,
+        ("data", "conversations", "samples", "chats", "data.chats", "dialogues", "items", "rows", "results", "simulations"),
+    ),
     Layout(
         "messages", "OpenAI, ShareGPT, LMSYS, WildChat, plain turns",
         lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None, _read_whole,

@@ -13,7 +13,7 @@ from typing import Any
 from dialeval_plugin.conversations.messages import alternating
 from dialeval_plugin.core.errors import InputError
 
-from .layout import Layout, Logged, Value, at, exchange, exchange_at, has, id_of, listed, messages_at, shape, texts
+from .layout import Layout, Logged, Value, at, exchange, exchange_at, has, id_of, listed, messages_at, plain, shape, texts
 
 
 def _lm_eval(value: Value) -> Iterator[Logged]:
@@ -103,6 +103,7 @@ LAYOUTS = [
         "question. Read it by --layout lm-eval-samples: the answer is scored after the prompt",
     ),
     Layout("inspect", "samples of inspect_ai", "epoch messages input", messages_at("messages")),
+    plain("tau-bench", "trajectories of tau-bench", "traj", id="task_id"),
     Layout("promptfoo", "results of promptfoo", 'results.results[] | prompt.raw"" response{}', _promptfoo),
     Layout(
         name="openai-evals", about="logs of OpenAI's evals", read=_openai_event,

@@ -191,7 +191,10 @@ def has(value: object, *names: str) -> bool:
     return isinstance(value, Mapping) and value.keys() >= set(names)
 
 
-ANSWERS = ("output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction", "message")
+ANSWERS = (
+    "output", "response", "completion", "answer", "choices", "generation", "outputs", "result", "prediction", "message",
+    "output_message", "model_output", "generated_text", "reply",
+)  # fmt: skip
 """Field names of the answer to a list of messages."""
 
 _FIELD = re.compile(r'([^\s\[{"]+)(?:(\[)([^\]]*)\]|(\{)([^}]*)\}|(""))?')

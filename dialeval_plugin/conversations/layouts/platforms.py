@@ -3,7 +3,7 @@
 Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. The others follow the documentation of each API,
 without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
 (conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere (chat
-v1).
+v1), Chatwoot (messages).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fiel
 from .layout import Layout, Logged, Value, as_message, at, has, id_of, list_at, plain, plain_text
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
+_CHATWOOT = {0: USER, 1: ASSISTANT, 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "template": ASSISTANT}
 _RELAYED = {"role": "event"}
 """A message of neither side: somebody joined, a wait, a change of state."""
 
@@ -118,6 +119,12 @@ def _zendesk_chat(message: Any) -> Any:
     return as_message(kind, message.get("msg"), timestamp=message.get("timestamp")) if is_said else _RELAYED
 
 
+def _chatwoot(message: Any) -> Any:
+    """Return a message; those of agents are of a sender of the type `user`."""
+    role = _CHATWOOT.get(message["message_type"], "event")
+    return as_message("note" if message.get("private") else role, message.get("content"), timestamp=message.get("created_at"))
+
+
 def _twilio(value: Value) -> Value:
     sides = sorted(str(value[name]) for name in ("from", "to"))
     role = USER if value["direction"] == "inbound" else ASSISTANT
@@ -165,6 +172,10 @@ LAYOUTS = [
     plain("vapi", "calls of Vapi", "artifact.messages"),
     Layout("intercom", "a conversation of Intercom", "source conversation_parts.conversation_parts[]", _intercom),
     Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
+    *(
+        plain("chatwoot", "a conversation of Chatwoot", name, "message_type", "content", "sender", each=_chatwoot)
+        for name in ("messages", "payload")
+    ),
     plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel", each=_zendesk_chat),
     Layout("twilio", "text messages of Twilio, one a row", "sid from to body direction", message=_twilio),
     plain(
