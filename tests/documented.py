@@ -58,7 +58,7 @@ class Block(NamedTuple):
 
     @property
     def script(self) -> str:
-        """What is to be typed: all of it, or of a session the lines with a prompt."""
+        """Text to be typed: all of it, or of a session the lines with a prompt."""
         typed = [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
         return "\n".join(typed) or self.text
 

@@ -23,7 +23,7 @@ class StandIn:
     created: list[dict[str, Any]] = field(default_factory=list)
     """Bodies of the requests to make a repository."""
     files: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    """Of each "<kinds>/<owner>/<name>" the files by name."""
+    """Files by name of each "<kinds>/<owner>/<name>"."""
     tokens: set[str] = field(default_factory=set)
     """Authorisation headers that came."""
     refuse: int = 0

@@ -17,7 +17,7 @@ Rows = list[dict[str, Any]]
 
 RESPONSE = {"dialogue_id": "a", "model": "m", "context": "Tea ?", "response": "Yes .", "reference": ["No ."],
             "annotations": {"Overall": [4, 5, 3]}}  # fmt: skip
-"""Of DSTC10, as `DIALOGUE`."""
+"""Row of DSTC10, as is `DIALOGUE`."""
 DIALOGUE = {"dialogue_id": "a", "model": "m", "dialog": [{"speaker": "A", "text": "Hi!"}], "annotations": {"Overall": [4]}}
 ANSWER = {"response": "me too", "model": "m", **{quality: [low, low] for quality, (low, _) in SCALES.items()}}
 USR = {"context": "tea ?", "fact": "", "annotators": ["a", "b"], "responses": [ANSWER, ANSWER]}
@@ -28,7 +28,7 @@ COMPARED = "human_response-vs-x_response"
 PREFERENCE = {"history": [SPOKEN], "human_response": SPOKEN, "x_response": SPOKEN,
               COMPARED: {"human_evaluation_1": dict.fromkeys(CRITERIA, "Both are good.")}}  # fmt: skip
 NOT_APPLICABLE = "N/A (no errors)"
-"""What a rater of FED may answer."""
+"""Answers that a rater of FED may give."""
 
 WORDS = ("tea", "rain", "cats", "music", "trains", "bread", "snow", "books")
 _TEXTS = ("Hi there.", "Hello, do you like tea?", "I do.", "And cake?", "Cake is fine.", "Bye.")

@@ -22,7 +22,7 @@ HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window
 GUPTA, ZHAO = Column("dailydialog-gupta", "turn", "overall"), Column("dailydialog-zhao", "turn", "appropriateness")
 LM_EVAL_FILES = Path(__file__).parent / "lm_eval_files"
 DATE = "2026-11-27T09-30-23.516637"
-"""Of the run of a judge in `LM_EVAL_FILES`."""
+"""Date of the run of a judge in `LM_EVAL_FILES`."""
 JUDGE = "<b>judge</b>, dstc10_dialog"
 """The evaluator of `write_runs` that is a language model."""
 
@@ -115,7 +115,7 @@ def write_run(
 
 @functools.cache
 def metadata_of(task: str) -> dict[str, Any]:
-    """What the file of a task of this package says of it."""
+    """Return the metadata in the file of a task of this package."""
     (path,) = tasks_path().rglob(f"{task}.yaml")
     found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))["metadata"]
     return found

@@ -1,4 +1,4 @@
-"""What an installed dialeval-core does, where neither torch nor a host nor anything else is that an extra brings.
+"""Commands of an installed dialeval-core, without torch, a host or any package of an extra.
 
     python tests/light.py   # after pip install dialeval-core
 
@@ -122,7 +122,7 @@ def refused(folder: Path, extra: str, words: list[str]) -> None:
 
 
 def needs(extra: str) -> str:
-    """What is to be typed, at the end of a line."""
+    """Return the command to be typed, at the end of a line."""
     return f"Run `pip install 'dialeval-core[{extra}]'`.\n"
 
 

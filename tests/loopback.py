@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Reply:
-    """What one request is answered.
+    """Answer to one request.
 
     Attributes:
         body: JSON, or text or bytes as they are.
@@ -48,7 +48,7 @@ class Loopback:
         return f"{self.url}/v1/chat/completions"
 
     def prompts(self) -> list[str]:
-        """What was asked, as one text a request."""
+        """Return the texts of the requests."""
         return [prompt_of(body) for body in self.asked]
 
 

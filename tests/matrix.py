@@ -55,7 +55,7 @@ print(f"{load_scorer('general').score([item]).values[0]:.4f}")
 
 
 class Environment(NamedTuple):
-    """What is installed, and beside what."""
+    """Distribution to install, and the packages next to it."""
 
     distribution: str
     """full or light."""
@@ -65,7 +65,7 @@ class Environment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the command line calls it."""
+        """Name on the command line."""
         return "-".join([self.distribution, self.python, self.versions.replace("==", "-")])
 
 
@@ -81,7 +81,7 @@ ENVIRONMENTS = [
 
 @dataclass(frozen=True)
 class Row:
-    """What was found in one environment."""
+    """Results in one environment."""
 
     environment: str
     date: str
@@ -90,7 +90,7 @@ class Row:
     versions: Mapping[str, str] | None = None
     pip_check: str = ""
     score: str = ""
-    """Of `general`."""
+    """Score of `general`."""
     smoke: str = ""
     tests: str = ""
 

@@ -14,7 +14,7 @@ from tests.documented import ROOT, Block
 
 
 class Printed(NamedTuple):
-    """What a block printed, and the last command's exit status."""
+    """Output of a block, and the last command's exit status."""
 
     status: int
     stdout: str

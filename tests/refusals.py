@@ -1,4 +1,4 @@
-"""What a refusal says, pinned whole, and the pickle that has to be refused."""
+"""Checks of whole refusals, and the pickle that has to be refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installed dialeval-plugin does where nothing of the developers' is installed.
+"""Commands, scorers and metrics of an installed dialeval-plugin, without the developers' packages.
 
     python tests/smoke.py   # after pip install dialeval-plugin
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 DEVELOPERS = ("pytest", "hypothesis", "mypy", "bert_score", "matplotlib")
-"""What only an extra brings that is not installed here: beside these packages the checks would prove nothing."""
+"""Packages of extras, which are not installed here: next to them the checks would prove nothing."""
 
 NO_MODEL = {
     "bartscore": "facebook/bart-large-cnn: is no folder here",
@@ -42,7 +42,7 @@ NO_MODEL = {
     "replay_judge": "replay_judge: no judge is named.",
     "unieval": "MingZhong/unieval-dialog: is no folder here",
 }
-"""What a scorer says that is made without options and needs one; the others give a score."""
+"""Refusals of scorers that are made without options and need one; the others give a score."""
 
 DIALEVAL = str(Path(sys.executable).parent / "dialeval")
 """The command that the installation brings."""

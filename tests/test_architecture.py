@@ -122,7 +122,7 @@ def test_what_the_light_installation_promises_imports_nothing_that_an_extra_brin
 
 
 def packages_imported(module: str) -> set[str]:
-    """What a module imports of others as soon as it is imported."""
+    """Return the modules that a module imports as soon as it is imported."""
     names = set()
     for node in ast.parse(MODULES[module].read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):

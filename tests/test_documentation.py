@@ -26,7 +26,7 @@ SHAPES = {"json", "toml", "csv", "tree"}
 
 
 def shown(notebook: Any) -> list[list[str]]:
-    """What each cell shows on a page."""
+    """Return the texts that each cell shows on a page."""
     cells = []
     for cell in notebook.cells:
         if cell.cell_type == "code":

@@ -1,4 +1,4 @@
-"""What an import costs and offers: `import dialeval_plugin` and `dialeval --help` load neither torch nor a host."""
+"""Cost and names of an import: `import dialeval_plugin` and `dialeval --help` load neither torch nor a host."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHOW_LOADED = f"; import json, sys; print(json.dumps([name for name in {HEAVY!r}
 
 
 HEADINGS = ("Metric Description", "How to Use", "Limitations and Bias", "Citation")
-"""Of the host's own cards."""
+"""Headings of the host's own cards."""
 ROOT = Path(__file__).resolve().parents[1]
 # Of the repository, not of the project.
 ONLY_IN_GIT = (".devcontainer/", ".dockerignore", ".github/", ".gitignore", "Dockerfile", "conda/", "upstream/")

@@ -45,7 +45,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Provenance(TypedDict):
-    """What is said of where a model comes from."""
+    """Record of where a model comes from."""
 
     licence: str
     commercial_use: bool

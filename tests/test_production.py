@@ -1,4 +1,4 @@
-"""What docs/production.md shows of a running program: the scorer in its processes, and its web service, started for real."""
+"""Programs of docs/production.md: the scorer in its processes, and its web service, started for real."""
 
 from __future__ import annotations
 

@@ -47,5 +47,5 @@ def write_rows(path: Path, rows: Iterable[object]) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder."""
+    """Return the names in a folder."""
     return sorted(path.name for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""What the command line says of itself. TRIAL §1: help swallowed `[offline]`, `--version` and `python -m` were unknown."""
+"""Help and version of the command line. TRIAL §1: help swallowed `[offline]`, `--version` and `python -m` were unknown."""
 
 from __future__ import annotations
 

@@ -486,7 +486,7 @@ AUROC = 0.0625
 
 @pytest.mark.long
 def test_an_evaluator_that_decides_few_contexts_does_not_win(dialeval: Run, tmp_path: Path) -> None:
-    """Who ties everywhere but in two contexts of twenty was first with 1.000, and the table did not say so."""
+    """An evaluator that ties everywhere but in two contexts of twenty was first with 1.000, and the table did not say so."""
     lines = ["id,dialogue,item,ties,fine,rating"]
     for context in range(20):
         fine = [1, 2, 4, 3] if context % 2 else [1, 2, 3, 4]

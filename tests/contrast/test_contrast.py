@@ -40,7 +40,7 @@ ENDINGS = ("ends_insulting", "ends_contradicting", "ends_garbled")
 N_GARBLED = 12
 """Words of a response that garbage is made of."""
 FEWEST_WORDS, MOST_WORDS = 65, 110
-"""Of a long response: what follows it stands after word 60, where scorers that read a part of it have stopped."""
+"""Length in words of a long response: its ending stands after word 60, where scorers that read a part of it have stopped."""
 REPETITIONS = ("word", "phrase", "twice", "thrice", "context")
 TWO = [
     ContrastSet("tea", ("Tea or coffee?",), "Tea, please.", {"generic": "Hm.", "scrambled": "please. Tea,"}),

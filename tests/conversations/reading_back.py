@@ -1,4 +1,4 @@
-"""What the tests of layouts share: a conversation about tea, and how what was read is compared with it."""
+"""Parts of the tests of layouts: a conversation about tea, and how it is compared with what was read."""
 
 from hypothesis import strategies as st
 
@@ -16,7 +16,7 @@ TEXTS = (
     .map(str.strip)
     .filter(lambda text: text and not text.startswith("analysis"))
 )
-"""What people say: without marks of reasoning, which are no speech."""
+"""Texts that people say, without marks of reasoning, which are no speech."""
 CHAT = [{"role": role, "content": text} for role, text in TEA]
 
 

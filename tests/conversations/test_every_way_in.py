@@ -105,7 +105,7 @@ def saved(rows: Rows) -> Callable[[Path], str]:
 
 
 def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
-    """What a user hands over, by the door's name: a name to be read, or an object."""
+    """Return a user's input, by the door's name: a name to be read, or an object."""
     lines = json_lines(rows).encode()
     return {
         "JSON lines": written("x.jsonl", lines),

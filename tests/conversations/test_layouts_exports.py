@@ -1,4 +1,4 @@
-"""What is particular to exports, messengers and platforms: branches, tools, thinking, notes, what nobody said."""
+"""Peculiarities of exports, messengers and platforms: branches, tools, thinking, notes, texts that nobody said."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TALK = [("user", TEA), ("assistant", DO)]
 
 
 class Case(NamedTuple):
-    """What a product wrote, and what of it was said; each conversation as its id and its turns."""
+    """File of a product, and its conversations, each as its id and its turns."""
 
     written: Any
     expected: dict[str, list[tuple[str, str]]]

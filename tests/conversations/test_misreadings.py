@@ -1,4 +1,4 @@
-"""What was once misread in silence, by kind, is read as a person would, or refused with the option that settles it."""
+"""Inputs that were once misread in silence are read as a person would, or refused with the option that settles it."""
 
 from __future__ import annotations
 

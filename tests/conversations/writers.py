@@ -21,7 +21,7 @@ _TIME = "2025-01-02T10:{:02d}:00+00:00"
 
 
 def spoken(turns: Turns) -> Turns:
-    """What was said, without a prompt, thoughts and tools."""
+    """Return the turns without a prompt, thoughts and tools."""
     return [(role, text) for role, text in turns if role in SPOKEN]
 
 

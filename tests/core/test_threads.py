@@ -109,7 +109,7 @@ def restless() -> Iterator[None]:
 
 
 def in_threads(call: Callable[[int], Any]) -> list[Any]:
-    """What `call` returns for each number of a thread, all begun at once, three times each."""
+    """Return the results of `call` for each number of a thread, all begun at once, three times each."""
     barrier = threading.Barrier(N_THREADS)
 
     def work(number: int) -> Any:

@@ -83,7 +83,7 @@ SIZES = {
     **{f"empathetic_dialogues/{name}.csv": n for name, n in (("apprehensive", 608), ("ashamed", 628), ("caring", 683))},
 }
 DISTINCT = {"train": 10549, "validation": 995, "test": 996}
-"""Of DailyDialog, which has some dialogues twice."""
+"""Sizes of DailyDialog, which has some dialogues twice."""
 
 
 @pytest.mark.real_data

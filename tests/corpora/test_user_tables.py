@@ -16,7 +16,7 @@ from tests.refusals import refused
 
 IDS = "abcde"
 RATINGS = ((5, 4), (2, 2), (4, 3), (3, 3), (1, 1))
-"""Of two people, by id."""
+"""Ratings of two people, by id."""
 BY_ID = {id: tuple(map(float, values)) for id, values in zip(IDS, RATINGS, strict=True)}
 
 

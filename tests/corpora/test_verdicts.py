@@ -205,7 +205,7 @@ def agreement(scores: Sequence[float | None], ratings: Sequence[float | None]) -
 
 @pytest.mark.real_data
 def test_the_published_coefficients_come_out_on_every_set(data_dir: Path) -> None:
-    """Of each column the figure that its collectors computed, against the set's mean rating, and that of `replay_judge`.
+    """Compare each column's figure by its collectors, against the set's mean rating, with that of `replay_judge`.
 
     A text that was judged twice has the mean of both verdicts there; blank responses and verdicts off the scale are left out.
     """

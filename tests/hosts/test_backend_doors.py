@@ -19,6 +19,7 @@ ROWS = [{"context": [turn.text for turn in one.context], "response": one.respons
 EXPECTED = [pytest.approx(value, abs=1e-5) for value in load_scorer("general", device="cpu").score(EXAMPLES).values]
 
 
+@pytest.mark.any_lm_eval
 def test_the_metric() -> None:
     found = load_metric("general").compute(
         predictions=[row["response"] for row in ROWS], contexts=[row["context"] for row in ROWS], backend="onnx"
@@ -27,6 +28,7 @@ def test_the_metric() -> None:
     assert "|backend:onnx|" in found["signature"]
 
 
+@pytest.mark.any_lm_eval
 def test_the_command_whole_and_by_shards(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "rows.jsonl", ROWS)
     for words, name in (([], "whole"), (["--shard", "1/2"], "one"), (["--shard", "2/2"], "two")):
@@ -42,6 +44,7 @@ def test_the_command_whole_and_by_shards(tmp_path: Path) -> None:
         assert [row["general"] for row in rows] == EXPECTED
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.parametrize("words", [["--explain"], ["--llm", "hf"], ["--record", "v.jsonl"], ["--by-conversation", "c.csv"]])
 def test_what_looks_at_the_whole_input_is_refused_where_processes_share_it(
     tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
@@ -55,6 +58,7 @@ def test_what_looks_at_the_whole_input_is_refused_where_processes_share_it(
         dialeval("score", source)
 
 
+@pytest.mark.any_lm_eval
 def test_a_model_is_exported_by_the_command(tmp_path: Path, tiny_general: Path) -> None:
     done = dialeval("models", "export", tiny_general, tmp_path / "mine", "--backend", "onnx")
     assert done.exit_code == 0, done.output

@@ -141,7 +141,7 @@ def started(app: Path) -> Iterator[str]:
 
 
 def asked(address: str, *values: object) -> list[Any]:
-    """What the page's function answers through gradio's own API."""
+    """Return the answer of the page's function through gradio's own API."""
     event = requests.post(f"{address}/gradio_api/call/score", json={"data": values}, timeout=60).json()["event_id"]
     lines = requests.get(f"{address}/gradio_api/call/score/{event}", timeout=120).content.decode().splitlines()
     assert "event: complete" in lines, lines

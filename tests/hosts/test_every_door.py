@@ -187,6 +187,7 @@ def test_every_scorer_of_the_package_is_here() -> None:
     assert {name.partition(" ")[0] for name in SCORERS} == ours
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.parametrize("name", list(SCORERS))
 def test_every_door_gives_the_scores_and_the_signature(
     name: str, request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -244,6 +245,7 @@ MISSING: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.parametrize(("name", "options", "text"), MISSING)
 def test_a_metric_without_its_model_says_how_to_name_one(
     name: str, options: dict[str, Any], text: str, tiny_slm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -258,7 +260,7 @@ def test_a_metric_without_its_model_says_how_to_name_one(
 
 
 def rows_without_names() -> list[Example]:
-    """What `evaluate` and a file of responses can say of the responses: no speaker, no system, no rating."""
+    """Items with what `evaluate` and a file of responses can say of them: no speaker, no system, no rating."""
     return [
         Example(str(number), tuple(Turn(turn.text) for turn in one.context), Turn(one.response.text), one.references, one.facts)
         for number, one in enumerate(dstc10.read("tu")[:9])

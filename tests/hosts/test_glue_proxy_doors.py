@@ -18,6 +18,8 @@ from dialeval_plugin.methods.proxy_indicators.tasks import FEATURES, TASKS
 from tests.layouts import WORDS
 from tests.tiny.classifiers import write_classifier
 
+pytestmark = pytest.mark.any_lm_eval
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:

@@ -30,7 +30,7 @@ def other_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scores(model: Any, model_args: Any = None, *, cache: Path | None = None) -> list[float | None]:
-    """Of the first responses."""
+    """Return the scores of the first responses."""
     use_cache = None if cache is None else str(cache)
     found = evaluate(model, TASK, model_args=model_args, limit=6, device="cpu", use_cache=use_cache)
     return [sample["spearman"].score for sample in found["samples"][TASK]]

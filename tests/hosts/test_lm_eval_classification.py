@@ -41,7 +41,7 @@ ROW = {
 
 
 class Recorder(Length):
-    """Of a range in whose middle responses begin to be positive."""
+    """Scorer with a range in whose middle responses begin to be positive."""
 
     range = (0.0, 80.0)
 

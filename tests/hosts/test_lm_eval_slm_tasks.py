@@ -53,7 +53,7 @@ def scripted_answer(prompt: str) -> str | Unscored:
 
 
 def run(task: str, slm: Path, **metadata: Any) -> tuple[dict[str, Any], ScriptedJudgeLM]:
-    """What the host found, and the model that it asked."""
+    """Return the host's results, and the model that it asked."""
     lm = ScriptedJudgeLM(scripted_answer)
     return evaluate(lm, task, metadata={"slm": str(slm), **metadata}, log_samples=True), lm
 

@@ -21,7 +21,7 @@ TASK = "dstc10_dialog_mini"
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the scripted judge says of the embedded corpus, but of its first response."""
+    """Verdicts of the scripted judge on the embedded corpus, without its first response."""
     items = mini.read_examples(split="test")[1:]
     judge = load_scorer_with_judge("llm_judge", {"llm": "scripted-judge", "answers": False})
     recorder = Recorder.of(judge, tmp_path_factory.mktemp("kept") / "kept.jsonl")

@@ -48,7 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[TaskRun]:
-    """What the host's own writer leaves behind, read again."""
+    """Files of the host's own writer, read again."""
     output = tmp_path_factory.mktemp("output")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("DIALEVAL_DATA_DIR", str(data))

@@ -11,7 +11,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import Count
 
 
 def results(**tasks: dict[str, Any]) -> dict[str, Any]:
-    """What the host hands to its table."""
+    """Results as the host hands them to its table."""
     kinds = {name: figures.pop("kind", "rating") for name, figures in tasks.items()}
     return {
         "results": {name: {f"{one},none": value for one, value in figures.items()} for name, figures in tasks.items()},

@@ -43,7 +43,7 @@ def number(kind: str, low: float, high: float) -> Body:
 
 
 def response_format(**properties: Body) -> Body:
-    """What OpenAI's API documents for an object with these keys and no other."""
+    """Schema that OpenAI's API documents for an object with these keys and no other."""
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
 

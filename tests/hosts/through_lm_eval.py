@@ -145,7 +145,7 @@ class Everywhere(NamedTuple):
 
     runs: list[TaskRun]
     findings: list[list[AgreementResult]]
-    """Of each run."""
+    """Findings of each run."""
     board: Leaderboard
     page: str
     exported: dict[str, set[str]]

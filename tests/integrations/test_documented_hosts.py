@@ -1,4 +1,4 @@
-"""What docs/integrations.md shows is run as it stands, with the host's real package; Langfuse and Phoenix have a stand-in."""
+"""Examples of docs/integrations.md are run as they stand, with the host's package; Langfuse and Phoenix have a stand-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all adapters share, without any host."""
+"""Code that all adapters share, without any host."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ CHATS = [
 
 
 def expected(scorer: str, said: Messages, host: str) -> Record:
-    """What is recorded of a conversation, by the public names alone."""
+    """Return the record of a conversation, by the public names alone."""
     opened = load_scorer(scorer)
     examples = examples_from([said], "last" if host in LAST else None)
     scores = opened.score(examples)

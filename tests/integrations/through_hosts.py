@@ -27,7 +27,7 @@ Messages = Sequence[Mapping[str, str]]
 
 
 class Record(NamedTuple):
-    """What a host has of one conversation."""
+    """Record that a host has of one conversation."""
 
     name: str
     value: float | None
@@ -218,7 +218,7 @@ OBSERVATIONS, SCORES = "/api/public/v2/observations", "/api/public/scores"
 
 
 def observations(conversations: Sequence[Messages]) -> dict[str, Any]:
-    """What Langfuse answers: a generation a conversation, and a span without input and output."""
+    """Answers of Langfuse: a generation a conversation, and a span without input and output."""
     core = {"startTime": "2026-11-01T10:00:00Z", "projectId": "chat", "traceId": "0" * 31 + "1"}
     found = [
         {**core, "id": f"{place:016x}", "type": "GENERATION", "input": json.dumps(said[:-1]), "output": json.dumps(said[-1])}
@@ -250,7 +250,7 @@ SPANS, ANNOTATIONS = "/v1/projects/default/spans", "/v1/span_annotations"
 
 
 def phoenix_spans(conversations: Sequence[Messages]) -> dict[str, Any]:
-    """What Phoenix answers: a span of a model a conversation, and one of a tool."""
+    """Answers of Phoenix: a span of a model a conversation, and one of a tool."""
     about = {"span_kind": "LLM", "start_time": "2026-11-01T10:00:00Z", "end_time": "2026-11-01T10:00:01Z", "status_code": "OK"}
     found = []
     for place, said in enumerate(conversations):

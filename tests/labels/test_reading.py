@@ -250,7 +250,7 @@ def test_an_evaluator_is_called_after_its_file_or_its_column(tmp_path: Path) -> 
 
 
 def test_a_person_is_no_evaluator_of_the_own_labels(tmp_path: Path) -> None:
-    """Who is compared with all people agrees at least with one of them."""
+    """A person who is compared with all people agrees at least with one of them."""
     path = write(tmp_path, JUDGED)
     message = f"{path}: 'annotator_1' is one of the people. Name the evaluator's column with --column."
     assert refusal(pair_files, [path], read_labels(path), columns=["annotator_1"]) == message

@@ -1,4 +1,4 @@
-"""What the tests of the leaderboard share: result files of lm-eval to damage, and a leaderboard of three evaluators."""
+"""Fixtures of the leaderboard's tests: result files of lm-eval to damage, and a leaderboard of three evaluators."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def built(runs_folder: Path) -> BuildResult:
-    """What is made of them, without ranks."""
+    """Build their leaderboard, without ranks."""
     return build([runs_folder], rank_rounds=0)

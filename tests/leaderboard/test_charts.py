@@ -20,7 +20,7 @@ def parts(picture: str, kind: str) -> list[ElementTree.Element]:
 
 
 def numbers(picture: str) -> list[str]:
-    """What stands below the boxes."""
+    """Return the texts below the boxes."""
     tree = ElementTree.fromstring(picture)  # noqa: S314
     return [text.text or "" for text in tree.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
 

@@ -1,4 +1,4 @@
-"""What rows say beside figures: cases, how far people agree, and rank clusters from the rows of several runs."""
+"""Rows next to figures: cases, how far people agree, and rank clusters from the rows of several runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_where_nothing_can_be_told_apart_there_are_no_ranks_but_the_number_of_te
 
 
 def test_many_evaluators_can_still_be_told_apart(tmp_path: Path) -> None:
-    """Of 66 pairs none survives Holm's correction with 1000 permutations of each."""
+    """None of 66 pairs survives Holm's correction with 1000 permutations of each."""
     noise = {f"{number:02}": 0.01 if number < 6 else 9.0 for number in range(12)}
     assert list(ranks(tmp_path, {**noise}).values()).count(1) == 6
 

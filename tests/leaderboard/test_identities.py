@@ -1,4 +1,4 @@
-"""What an evaluator is: taken from files and package, and unknown where neither says it."""
+"""Identity of an evaluator: taken from files and package, and unknown where neither says it."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_folder_without_a_leaderboard_says_what_to_type(tmp_path: Path) -> Non
 
 
 def board_of(folder: Path, task: str, metrics: dict[str, float]) -> Leaderboard:
-    """What is made of one run that printed these metrics of a task, without samples."""
+    """Build a leaderboard from one run that printed these metrics of a task, without samples."""
     rows = documents(6)
     path = write_run(folder, scorer_config("one"), {task: (rows, noisy_scores(rows, 0.1))}, samples=False)
     values = {f"{name},none": value for name, value in {**metrics, "n_scored": 6, "n_unscored": 0}.items()}

@@ -25,7 +25,7 @@ QUESTION = ReportOptions(bootstrap=Bootstrap(0), permutations=0)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Of everything in a JSON value but itself."""
+    """Yield everything in a JSON value but itself."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in entries:
         yield (*path, name)

@@ -1,4 +1,4 @@
-"""What one paper brings is one folder of `methods`: without it and its lines in setup.cfg the rest works."""
+"""Each paper's method is one folder of `methods`: without it and its lines in setup.cfg the rest works."""
 
 from __future__ import annotations
 

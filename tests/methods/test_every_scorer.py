@@ -1,4 +1,4 @@
-"""What every scorer owes, at each level and with each kind of model: tiny models, one table, the same properties for all."""
+"""Duties of every scorer, at each level and with each kind of model: tiny models, one table, the same properties for all."""
 
 from __future__ import annotations
 

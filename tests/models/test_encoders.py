@@ -1,4 +1,4 @@
-"""What training leaves as it is, and what it keeps in memory for the gradients."""
+"""Weights that training leaves as they are, and the memory that it keeps for the gradients."""
 
 from __future__ import annotations
 

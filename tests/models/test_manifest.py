@@ -394,7 +394,7 @@ def test_weights_that_the_manifest_does_not_name_are_refused_but_hidden_ones_are
 
 @pytest.mark.parametrize("name", ["../evil.json", "/evil.json", "sub/../../evil.json", ".env.json", "notes.txt", "evil.py"])
 def test_a_manifest_of_a_stranger_names_nothing_but_files_of_a_model(name: str, copied: Path) -> None:
-    """What it names is copied by pull, and uploaded by push."""
+    """Files that it names are copied by pull, and uploaded by push."""
     change(copied / MANIFEST_FILE, lambda said: said["files"].update({name: "0" * 64}))
     with refused(
         f"{copied / MANIFEST_FILE}: names {name!r}, which is no file of a model. Copy the folder again.", ModelLoadError

@@ -34,7 +34,7 @@ from tests.refusals import refusal
 EXACT = ("onnx", "openvino")
 EXAMPLES = mini.read_examples("test")
 LONG = Example.from_texts(["Where to?", "Home. " * 60], "I would walk. The bus is late, as always. " * 20, facts=["I walk."])
-"""Of many parts, after a context that is cut."""
+"""Example of many parts, after a context that is cut."""
 
 
 def values(scorer_name: str, *, examples: list[Example] = EXAMPLES, **options: object) -> np.ndarray:

@@ -29,7 +29,7 @@ def data_of(page: Path) -> dict[str, Any]:
 
 
 def shown_text(page: Path) -> str:
-    """What a person reads above the conversations, one blank between words."""
+    """Return the text above the conversations, one blank between words."""
     body = page.read_text(encoding="utf-8").partition("<main>")[2].partition("<form")[0]
     return " ".join(re.sub("<[^>]*>", " ", body).split())
 

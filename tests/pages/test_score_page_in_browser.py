@@ -39,7 +39,7 @@ def wait_for(page: Page, is_so: Callable[[], bool]) -> None:
 
 
 def count(page: Page) -> str:
-    """What is said of how many match, once the page has followed what was typed."""
+    """Return the page's count of matches, once the page has followed what was typed."""
     time.sleep(0.3)
     return str(page.evaluate(COUNT))
 

@@ -244,7 +244,7 @@ def test_every_figure_has_a_title(made_up: MadeUp) -> None:
 
 
 CUT = -0.4
-"""Of the made-up quality: what is better passes."""
+"""Threshold of the made-up quality: what is better passes."""
 
 
 def words(is_good: object) -> str:

@@ -1,4 +1,4 @@
-"""What `--require` reads, and when an evaluator meets it."""
+"""Syntax of `--require`, and when an evaluator meets it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.refusals import refusal
 def write_table(
     path: Path, dataset: str, found: dict[str, tuple[float, float, float] | None], people: float | None = None
 ) -> Path:
-    """What `dialeval meta-eval --format json` writes, as far as it is read."""
+    """Output of `dialeval meta-eval --format json`, as far as it is read."""
     rows = [
         {
             **{"dataset": dataset, "quality": "overall", "level": "turn", "statistic": "spearman", "evaluator": name},

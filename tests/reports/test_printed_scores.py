@@ -1,4 +1,4 @@
-"""What `dialeval score` prints, to the letter."""
+"""Output of `dialeval score`, to the letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dialeval scorers` knows of a scorer: a kept list says what the classes say, and a broken scorer hurts itself only."""
+"""Cards of `dialeval scorers`: a kept list says what the classes say, and a broken scorer hurts itself only."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Polite(Scorer):
 
 
 def kept() -> dict[str, Any]:
-    """What `scorers.json` has to say; `python -m tests.reports.test_scorer_cards` writes it."""
+    """Return the contents of `scorers.json`; `python -m tests.reports.test_scorer_cards` writes it."""
     found: dict[str, Any] = json.loads(to_json({name: cards.of_class(scorer_factory(name)) for name in NAMES}))
     return found
 

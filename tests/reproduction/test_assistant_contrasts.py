@@ -190,7 +190,7 @@ def pair_answer(id: str) -> Example:
 
 
 def pairs_and_scores() -> tuple[list[ContrastPair], ScoredAnswers]:
-    """Of refusals the main score misses one of two, of end tokens none; the column sees every refusal, and no end token."""
+    """The main score misses one refusal of two, and no end token; the column sees every refusal, and no end token."""
     pairs = [
         ContrastPair(
             str(n),

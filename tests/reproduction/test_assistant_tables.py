@@ -30,7 +30,7 @@ def evaluator(scores: Values, out_of_fold: Values | None = None, **others: Value
 
 
 def pairs_of(n: int) -> list[AnswerPair]:
-    """Of twelve prompts; the first half have answers of one length, the others have a longer preferred one of 150 words."""
+    """Pairs of twelve prompts; the first half have answers of one length, the others a longer preferred one of 150 words."""
     return [
         AnswerPair(
             str(k),

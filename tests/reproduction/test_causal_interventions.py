@@ -17,7 +17,7 @@ OTHERS = ["Snow!", "How cold.", "Very."]
 
 @pytest.fixture
 def found(tmp_path: Path) -> dict[str, ContrastPair]:
-    """Of a response with the second and the last turn as its causes, beside another dialogue."""
+    """Causes of a response, its second and last turn, next to another dialogue."""
     path = tmp_path / "causes.json"
     rows = [
         {"history": HISTORY, "response": "Green tea, and I see rain.", "entities": ["like tea?", "I see."]},

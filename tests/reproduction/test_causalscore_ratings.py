@@ -1,4 +1,4 @@
-"""What the preferences say by themselves: the tables, by hand on a few made ones, and as published. Issue J."""
+"""Statements of the preferences by themselves: the tables, by hand on a few made ones, and as published. Issue J."""
 
 from __future__ import annotations
 

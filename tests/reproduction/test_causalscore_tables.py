@@ -155,7 +155,7 @@ def test_circular_triads_are_counted_with_their_interval(data: Path) -> None:
 
 
 def circles(dialogue: PreferenceDialogue, criterion: str) -> list[bool]:
-    """Of three systems with every two decided: whether nobody wins twice. The fixture has three systems, so one triad."""
+    """Whether nobody wins twice, if three systems have every two decided. The fixture has three systems, so one triad."""
     wins = dict.fromkeys(SYSTEMS, 0)
     for row in dialogue.comparisons:
         votes = row.votes[criterion]

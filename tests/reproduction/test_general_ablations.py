@@ -1,4 +1,4 @@
-"""What corpora and heads add to the general evaluator: the figures against a count of pairs, and the script on tiny models."""
+"""Gains by corpora and heads of the general evaluator: figures against a count of pairs, the script on tiny models."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_script_trains_one_model_without_each_corpus_and_keeps_them(
     for item in conversations():
         by_name.setdefault(item.corpus, []).append(json.dumps({"turns": item.turns}))
     words = ["--work", str(tmp_path / "work"), "--backbone", str(tiny_encoder)]
-    words += ["--max-pairs", "60", "--validation-fraction", "0.4"]
+    words += ["--max-pairs", "60", "--max-validation-pairs", "60", "--validation-fraction", "0.4"]
     for name, lines in by_name.items():
         path = tmp_path / f"{name}.jsonl"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the general evaluator is developed on: reading the rated responses, and the figures of what could be its main score."""
+"""Development data of the general evaluator: reading the rated responses, and the figures of candidates for its main score."""
 
 from __future__ import annotations
 

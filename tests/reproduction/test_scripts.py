@@ -1,4 +1,4 @@
-"""What the scripts share: each starts, its README says how, it writes between its markers, and what it has scored is kept."""
+"""Parts of all scripts: each starts, its README says how, it writes between its markers, and what it has scored is kept."""
 
 from __future__ import annotations
 

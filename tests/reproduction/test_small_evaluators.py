@@ -67,7 +67,7 @@ def test_other_trainings_are_named_by_their_seed_and_their_spread_is_said(tiny_g
 
 @pytest.fixture(scope="module")
 def table(tiny_general: Path, tiny_slm: Path, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Of two small models on nine sets, all of one size but FD."""
+    """Figures of two small models on nine sets, all of one size but FD."""
     sets = [EvaluationSet(code, mini.QUALITY, mini.read_examples("test")) for code in NINE if code != "fd"]
     evaluators = [
         SmallEvaluator("general", "general", {"model": str(tiny_general)}),

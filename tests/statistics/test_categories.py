@@ -22,7 +22,7 @@ def scale_of(kind: ScaleKind, n: int) -> Scale:
 
 
 def with_evaluator(labels: Numbers, kind: ScaleKind, n: int) -> dict[str, float]:
-    """Of the first column beside the others."""
+    """Agreement of the first column with the others."""
     cells = evaluator_cells(labels[:, 0], label_counts(labels[:, 1:], n), np.arange(len(labels)) // 2)
     whole = cells.sum(axis=0, keepdims=True)
     return {name: float(statistic(whole)[0]) for name, statistic in label_statistics(scale_of(kind, n)).items()}

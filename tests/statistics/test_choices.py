@@ -1,4 +1,4 @@
-"""What choosing by scores is worth: filtering beside scikit-learn's precision and recall, the best of several by hand."""
+"""Worth of choosing by scores: filtering against scikit-learn's precision and recall, the best of several by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_of_binary_ratings_they_are_precision_and_recall_at_the_cut(share: float
 
 
 def test_of_equal_scores_as_large_a_part_is_kept_as_fits() -> None:
-    """Of four rows the best one is kept, and one third of the three that tie: the mean of half is (5 + 2) / 2."""
+    """The best of four rows is kept, and one third of the three that tie: the mean of half is (5 + 2) / 2."""
     found = quality_of_kept(ScoredRatings(scores=[9, 1, 1, 1], ratings=[5, 1, 2, 3]), [0.5], bootstrap=NO_RESAMPLES)
     assert {name: one.value for name, one in found.items()} == {"mean_of_all": 2.75, "mean_of_best_50%": 3.5}
 

@@ -33,7 +33,7 @@ def test_mean_over_sets(figures: list[ValueInterval | None], expected: ValueInte
 
 
 def test_standard_errors_of_a_mean_over_sets_add_up() -> None:
-    """Of independent estimates, the variance of the mean is the mean of the variances over their number."""
+    """The variance of the mean of independent estimates is the mean of the variances over their number."""
     z = stats.norm.ppf(0.975)
     deviations = [0.1, 0.2, 0.05]
     found = mean_over_sets([ValueInterval(0.3, 0.3 - z * one, 0.3 + z * one) for one in deviations])

@@ -1,4 +1,4 @@
-"""What ratings can judge: the textbook's table, loops over the analysis of variance, unbalanced rows, undefined cases."""
+"""Reliability of ratings: the textbook's table, loops over the analysis of variance, unbalanced rows, undefined cases."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_wrong_input() -> None:
 
 
 def test_qualities_agree_on_pairs_that_both_tell_apart() -> None:
-    """Of a's pairs kind and clear agree on one of two, of b's kind ties; brief agrees with clear alone, on b."""
+    """Kind and clear agree on one of a's two pairs, on b's kind ties; brief agrees with clear alone, on b."""
     ratings = {"kind": [1, 2, 3, 5, 5, 4], "clear": [1, 3, 2, 1, 2, None], "brief": [2, 2, 2, 3, 4, 4]}
     found = quality_agreement(ratings, list("aaabbc"), bootstrap=NO_RESAMPLES)
     assert {name: (one.value, one.n_scored) for name, one in found.items()} == {

@@ -44,7 +44,7 @@ def test_soft_pairwise_accuracy_is_that_of_mt_metrics_eval(shape: tuple[int, int
 
 
 def test_systems_without_common_clusters_are_compared_by_an_unpaired_test() -> None:
-    """Of two systems on other dialogues each, p is that of the pooled test of two samples."""
+    """With two systems on other dialogues each, p is that of the pooled test of two samples."""
     ratings, scores = (values[[0, -1]] for values in made_up(5, 60, 0))
     systems = np.repeat([0, 1], 60)
     found = soft_pairwise_accuracy(scores.reshape(-1), ratings.reshape(-1), np.arange(120), systems)

@@ -1,4 +1,4 @@
-"""What stands in the place of an output is never lost, and a command that was killed is finished by the same command."""
+"""A file in the place of an output is never lost, and a command that was killed is finished by the same command."""
 
 from __future__ import annotations
 

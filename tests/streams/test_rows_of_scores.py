@@ -1,4 +1,4 @@
-"""What a row of scores has, at every door; the kinds of files; and that every option works on every input."""
+"""Fields of a row of scores, at every door; the kinds of files; and that every option works on every input."""
 
 from __future__ import annotations
 

@@ -557,7 +557,7 @@ class Relative(Scorer):
 
 
 class Lower(Scorer):
-    """Of its numbers lower is better."""
+    """Scorer whose lower numbers are better."""
 
     name = "lower"
     columns = ("x",)

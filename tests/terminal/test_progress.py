@@ -27,7 +27,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def screen(stream: Terminal) -> str:
-    """What stands in the terminal: after a carriage return the line is written over."""
+    """Return the text in the terminal: after a carriage return the line is written over."""
     written = stream.getvalue()
     lines = []
     for line in written.split("\n"):

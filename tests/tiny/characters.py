@@ -1,4 +1,4 @@
-"""What most tiny models have in common: a tokenizer over single characters, and weights whose answers differ."""
+"""Parts of most tiny models: a tokenizer over single characters, and weights whose answers differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every trainer: kills, full disks, second processes, corrected commands (FAULTS D1, D9, D22, D28; R47, R62)."""
+"""Properties of every trainer: kills, full disks, second processes, corrected commands (FAULTS D1, D9, D22, D28; R47, R62)."""
 
 from __future__ import annotations
 

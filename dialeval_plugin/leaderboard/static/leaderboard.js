@@ -1,6 +1,6 @@
 (() => {
   "use strict";
-  const { all, draw, fixed, make, one } = page;
+  const { address, all, draw, fixed, make, one } = page;
 
   const data = JSON.parse(one("#data").textContent);
   const cases = one("#case-data") && JSON.parse(one("#case-data").textContent);
@@ -317,17 +317,12 @@
     }
     if (state.pair) words.set("compare", state.pair.map((i) => evaluators[i].name).join("~"));
     if (!state.intervals) words.set("intervals", "no");
-    const text = words.toString();
-    try {
-      history.replaceState(null, "", text ? `#?${text}` : location.pathname + location.search);
-    } catch {
-      // Inside a frame without an address of its own there is nothing to share.
-    }
+    address.write(words);
   }
   function fromAddress() {
     state = initial();
-    if (!location.hash.startsWith("#?")) return;
-    const words = new URLSearchParams(location.hash.slice(2));
+    const words = address.read();
+    if (!words) return;
     const known = data.coefficients.find(({ id }) => id === words.get("coefficient"));
     if (known) state.coefficient = known.id;
     if (words.has("sets")) state.sets = words.get("sets").split("~").map((key) => data.sets.findIndex((set) => set.key === key)).filter((set) => set >= 0);

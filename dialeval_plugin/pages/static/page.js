@@ -39,5 +39,18 @@ const page = (() => {
     }
   });
 
-  return { all, draw, fixed, make, one };
+  // What is shown stands in the address after #?, so that a link to it can be sent.
+  const address = {
+    read: () => (location.hash.startsWith("#?") ? new URLSearchParams(location.hash.slice(2)) : null),
+    write: (words) => {
+      const text = words.toString();
+      try {
+        history.replaceState(null, "", text ? `#?${text}` : location.pathname + location.search);
+      } catch {
+        // Inside a frame without an address of its own there is nothing to share.
+      }
+    },
+  };
+
+  return { address, all, draw, fixed, make, one };
 })();

@@ -1,6 +1,6 @@
 (() => {
   "use strict";
-  const { all, fixed, make, one } = page;
+  const { address, all, fixed, make, one } = page;
   const data = JSON.parse(one("#data").textContent);
   const BATCH = 50;
   const WINDOW = 30;
@@ -271,17 +271,12 @@
     const usual = initial();
     for (const name of Object.keys(usual)) if (name !== "kept" && state[name] !== usual[name]) words.set(name, state[name]);
     state.kept.forEach((value, field) => { if (value) words.set(`kept.${data.kept[field].name}`, value); });
-    const text = words.toString();
-    try {
-      history.replaceState(null, "", text ? `#?${text}` : location.pathname + location.search);
-    } catch {
-      // Inside a frame without an address of its own there is nothing to share.
-    }
+    address.write(words);
   }
   function fromAddress() {
     state = initial();
-    if (!location.hash.startsWith("#?")) return;
-    const words = new URLSearchParams(location.hash.slice(2));
+    const words = address.read();
+    if (!words) return;
     for (const name of ["find", "from", "to", "conversation"]) state[name] = words.get(name) ?? "";
     for (const name of ["sort", "measure", "role", "scored"]) {
       if ([...one(`#${name}`).options].some(({ value }) => value === words.get(name))) state[name] = words.get(name);

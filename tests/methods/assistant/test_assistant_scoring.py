@@ -182,7 +182,7 @@ def test_a_dialogue_is_the_mean_of_the_assistants_turns_and_names_the_worst(
 
 
 def explained(scorer: AssistantScorer, monkeypatch: pytest.MonkeyPatch, **probabilities: float) -> str:
-    """What is said of an answer of which the model finds these probabilities, 0.01 of each head that is not named."""
+    """Explain an answer of which the model finds these probabilities, 0.01 of each head that is not named."""
     found = {name: np.array([logit(probabilities.get(name, 0.01))]) for name in HEADS}
     judgement = AssistantJudgement(found, dict.fromkeys(TOKENS_CUT, np.zeros(1)))
     monkeypatch.setattr(AssistantJudge, "judge", lambda self, answers: judgement)

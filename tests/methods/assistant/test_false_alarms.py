@@ -48,7 +48,7 @@ BOUNDS = {
 
 @pytest.fixture(scope="module")
 def features(data_dir: Path) -> FloatArray:
-    """Of 600 answers of strong models, people's choices and rated texts, drawn evenly from their sources."""
+    """Features of 600 answers of strong models, people's choices and rated texts, drawn evenly from their sources."""
     if not (data_dir / "assistant").is_dir():
         pytest.skip("the data folder has no folder 'assistant'")
     from reproduction.assistant import data

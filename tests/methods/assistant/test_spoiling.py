@@ -47,7 +47,7 @@ SEEN_BY = {
     "gibberish": ("odd_letters", "odd_order", "odd_order_part", "other_language"),
     "insult": ("insult",),
 }
-"""What of each defect's features shows it. Whether an answer is off topic no rule tells."""
+"""Features that show each defect. No rule tells whether an answer is off topic."""
 
 
 def drawn(n: int = 60) -> dict[str, list[str]]:

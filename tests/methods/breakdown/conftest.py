@@ -1,4 +1,4 @@
-"""What the user's own models are stays out of the tests."""
+"""Isolation of the tests from the user's own models."""
 
 from __future__ import annotations
 

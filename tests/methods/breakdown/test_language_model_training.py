@@ -1,4 +1,4 @@
-"""What a language model is trained on, and training for a moment: what a folder holds, limits, and what is refused."""
+"""Data of a language model, and training for a moment: the folder's files, limits, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the classifiers are trained on, and training with a tiny encoder: recipes, rounds, leaks, and what is refused."""
+"""Data of the classifiers, and training with a tiny encoder: recipes, rounds, leaks, and refusals."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Oracle:
 
 
 def pseudo_labels(chances: list[float], oracle: Oracle, filter: Filter) -> list[LabelledRow]:
-    """Of the response r after turns a, b, … with these unconditional probabilities."""
+    """Return the pseudo-labels of the response r after turns a, b, … with these unconditional probabilities."""
     pool = Pool([UnlabelledResponse("hash", tuple("abcdefgh"[: len(chances)]), "r")], [np.array(chances)])
     return choose(pool, oracle, OtherUtterances(PAIRS), filter=filter, seed=0)  # type: ignore[arg-type]
 

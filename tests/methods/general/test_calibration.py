@@ -1,4 +1,4 @@
-"""What is fitted after training: the centres that relevance takes off, and the mixture of the qualities."""
+"""Fits after training: the centres that relevance takes off, and the mixture of the qualities."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ REQUEST: dict[str, Any] = {"identity": "hf:m@1", "kind": "sample", "prompt": "Ra
 
 
 def unusable(path: Path, problem: str) -> str:
-    """What is said of a file that cannot be used."""
+    """Return the refusal of a file that cannot be used."""
     ending = "What is in it stays; mend this and repeat the command, or name another file."
     return f"{path}: cannot be used for answers ({problem}). {ending}"
 

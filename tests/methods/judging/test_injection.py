@@ -1,4 +1,4 @@
-"""What a turn, a response or a fact says never changes a verdict or how it is read (R52, R53), in every prompt of the package.
+"""Texts of turns, responses and facts never change a verdict or how it is read (R52, R53), in every prompt of the package.
 
 A naive judge does what the structure of its prompt says, wherever the structure comes from: it repeats a verdict that it finds
 filled in, follows what stands behind a special token, and answers on the scale that it reads last. Where content can forge no
@@ -88,7 +88,7 @@ class Prompt(NamedTuple):
     """One prompt of the package, with an answer and its verdict."""
 
     render: Callable[[str], str]
-    """Of a text that every turn, the response and every fact says."""
+    """Makes the prompt of a text that every turn, the response and every fact says."""
     read: Callable[[str, str, Example], object]
     """The verdict of an answer to a prompt about an example."""
     answers: tuple[str, ...]
@@ -177,7 +177,7 @@ TOKEN = re.compile(r"(?:<[|｜][^<>]*[|｜]>|</?\w+>|\[/?[A-Zg]+\]|<<SYS>>)(.*)"
 
 
 def naive(prompt: str) -> tuple[list[str], list[str]]:
-    """What a naive judge finds in a prompt: verdicts that are filled in, and texts behind special tokens."""
+    """Return the finds of a naive judge in a prompt: verdicts that are filled in, and texts behind special tokens."""
     return VERDICT.findall(prompt), TOKEN.findall(prompt)
 
 

@@ -1,4 +1,4 @@
-"""What a model says, without the reasoning before it (F2, F3 and F9 of the second attack): every markup, closed and cut."""
+"""Answers without the reasoning before them (F2, F3 and F9 of the second attack): every markup, closed and cut."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from tests.refusals import refused
 from tests.tiny.likelihood import N_TOKENS, WINDOW, write_likelihood_model
 
 Folder: TypeAlias = Callable[[str], Path]
-"""Of the model of an architecture."""
+"""Makes the folder of the model of an architecture."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("gpt2", "bert", "roberta_decoder", "xlnet")},
@@ -51,7 +51,7 @@ def scorer_of(folder: Folder, architecture: str, **options: Any) -> DialogueLike
 
 
 def turns_of(evaluator: Evaluator, texts: Sequence[str]) -> list[TurnProbabilities]:
-    """What an evaluator says of a dialogue that it can judge."""
+    """Return an evaluator's probabilities of the turns of a dialogue that it can judge."""
     (judged,) = evaluator.judge([texts], last_only=False)
     assert isinstance(judged, list)
     return judged
