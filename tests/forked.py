@@ -29,7 +29,7 @@ PRELOADED = (
     *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
 )
 READ_LATE = {"COLUMNS", "HOME", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH", "XDG_DATA_HOME"}
-READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"}
+READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE"}
 """Variables that no import reads, as none reads dialeval's own. Commands that differ in another one, or in the folder of
 PYTHONPATH that has the host, do not share a server."""
 HOME = 900

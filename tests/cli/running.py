@@ -24,7 +24,8 @@ def run(*words: object) -> Result:
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:
     """Variables of a process for which `folder` is home, and to which nothing of the user's is known."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DIALEVAL_")}
+    # The same as for the commands of pages, so that all of them are forked from one server.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DIALEVAL_", "HF_", "XDG_"))}
     own = {
         "HOME": str(folder),
         "XDG_DATA_HOME": str(folder / "data"),

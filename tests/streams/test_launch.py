@@ -23,6 +23,7 @@ from dialeval_plugin.streams.launch import ScoreShard, ShardedRun
 from dialeval_plugin.streams.output import read_rows
 from dialeval_plugin.version import __version__
 from tests import forked
+from tests.cli.running import environment
 from tests.refusals import refusal
 from tests.streams.scored import score_file
 
@@ -77,7 +78,7 @@ def whole(tmp_path: Path, source: Path) -> bytes:
 
 def launch(folder: Path, *words: object, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [BIN / "dialeval", "launch", "rows.jsonl", "--scorer", "response_length", "--output", "scores.jsonl", *words]
-    return forked.run(command, cwd=folder, env={**os.environ, **variables})
+    return forked.run(command, cwd=folder, env=environment(Path.home(), **variables))
 
 
 def left(folder: Path) -> list[str]:
@@ -130,13 +131,13 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
     """As `accelerate launch` starts them, by torchrun; one that is killed ends all, and the same command goes on."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
     words = ["score", str(source), "--scorer", "response_length", "--output", "scores.jsonl"]
 
     def start() -> subprocess.CompletedProcess[str]:
         command = [*torchrun, str(BIN / "dialeval"), *words]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300, check=False)
 
     assert start().returncode
     assert (tmp_path / "killed").exists()

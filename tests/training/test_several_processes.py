@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from dialeval_plugin.core.files import write_json_lines
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.training.history import read_history
 from tests import forked
+from tests.cli.running import environment
 from tests.training_processes import ROOT, files_of
 
 SETS = mini.read_response_sets("train")[:12]
@@ -34,7 +34,7 @@ def launch(*arguments: object, n_processes: int, is_torchrun: bool = False) -> l
     On processors accelerate leaves the start to MPI; torchrun, which it uses itself for GPUs, sets the same environment.
     """
     command = [Path(sys.executable).with_name("dialeval"), *arguments]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    env = environment(Path.home(), OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
     start = partial(forked.run, cwd=ROOT, timeout=540)
     if n_processes == 1:
         return [start(command, env=env)]
