@@ -20,6 +20,7 @@ from dialeval_plugin.corpora.rated_items import RatedItem
 from dialeval_plugin.corpora.readers import dstc10
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.correlation import correlate
+from reproduction.intervals import percentile_bootstrap
 
 SETS = ("tu", "pu", "ft")
 CONTEXTS = ("Hello, how are you today?", "What did you do last weekend?", "Can you tell me something about your job?")
@@ -70,7 +71,11 @@ def main() -> None:
         for name, made in SHOWN.items():
             shown = [changed for one in examples for changed in made(one)]
             found = correlate(
-                scores(scorer, shown, len(shown) // len(examples)), ratings, coefficient="spearman", clusters=clusters
+                scores(scorer, shown, len(shown) // len(examples)),
+                ratings,
+                coefficient="spearman",
+                clusters=clusters,
+                bootstrap=percentile_bootstrap(),
             )
             rows.append({"set": code, "shown": name, "spearman": found.text(), "scored": found.n_scored})
     columns = [named_column(name, is_number=False) for name in ("set", "shown", "spearman")]

@@ -39,6 +39,11 @@ def interval_by_loop(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> Any:
-    """The percentile interval of a statistic of row numbers, one resample after the other."""
+    """The expanded interval of a statistic of row numbers, one resample after the other."""
     values = [statistic(rows) for rows in drawn_rows(clusters, *stages, rounds=rounds, seed=seed)]
-    return pytest.approx(tuple(np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])), abs=1e-12)
+    return pytest.approx(tuple(np.quantile(values, expanded_ends(len(set(clusters)), confidence))), abs=1e-12)
+
+
+def expanded_ends(n: int, confidence: float = 0.95) -> np.ndarray:
+    """The quantiles at the ends of an expanded interval of n clusters (Hesterberg 2015)."""
+    return np.asarray(stats.norm.cdf(np.sqrt(n / (n - 1)) * stats.t.ppf([(1 - confidence) / 2, (1 + confidence) / 2], n - 1)))

@@ -22,7 +22,7 @@ from dialeval_plugin.llm.language_model import judge_of
 from dialeval_plugin.methods.assistant.rules import language_of
 from dialeval_plugin.methods.judging.rubric import RubricJudge, rubric_prompt
 from dialeval_plugin.reports.tables import Table, TableRow, figure, interval_column, named_column
-from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
 from dialeval_plugin.statistics.means import difference_of_means_interval
 from dialeval_plugin.statistics.reliability import intraclass_correlation
 
@@ -121,7 +121,7 @@ def run(
     labels: LabelTable | None = None,
     own: str | None = None,
     repeats: int = 3,
-    bootstrap: Bootstrap = EXPANDED,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> BiasReport:
     """Test a scorer on answers or dialogues; a language model gets about twelve times as many prompts as for scoring them.
 

@@ -52,11 +52,9 @@ class AgreementOptions:
     confidence: Annotated[float, typer.Option(help="Level of the confidence intervals.")] = 0.95
     rounds: Annotated[int, typer.Option(help="Number of resamples for the intervals; 0 for no intervals.")] = 1000
     interval: Annotated[
-        Literal["percentile", "expanded", "bca"] | None,
-        typer.Option(
-            help="Method of the intervals. Default: percentile; for labels in words expanded, which suits few dialogues."
-        ),
-    ] = None
+        Literal["percentile", "expanded", "bca"],
+        typer.Option(help="Method of the intervals; percentile and bca are too narrow with few dialogues."),
+    ] = "expanded"
     seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0
     permutations: Annotated[
         int, typer.Option(help="Permutations for each two evaluators, for p-values and ranks; 0 for neither.")
@@ -85,7 +83,7 @@ class AgreementOptions:
             tied_groups=self.tied_groups,
             within_range=self.within,
             choices=self.choices,
-            bootstrap=Bootstrap(self.rounds, self.confidence, self.seed, self.interval or "percentile"),
+            bootstrap=Bootstrap(self.rounds, self.confidence, self.seed, self.interval),
             min_coverage=self.min_coverage,
             permutations=self.permutations,
             alpha=self.alpha,
@@ -300,7 +298,7 @@ def _compare_labels(
     from dialeval_plugin.statistics.categories.threshold import Costs
 
     human: Human = "majority" if options.human == "majority" else "each"
-    bootstrap = Bootstrap(options.rounds, options.confidence, options.seed, options.interval or "expanded")
+    bootstrap = Bootstrap(options.rounds, options.confidence, options.seed, options.interval)
     results = [agreement_of(one, human=human, costs=Costs(*costs), bootstrap=bootstrap) for one in judged]
     tests = []
     if test is not None:

@@ -15,7 +15,7 @@ from dialeval_plugin.labels.scores import scores_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
-from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
 
 from .evaluated import Evaluated, read_bias
 from .findings import QUESTIONS, Finding, Verdict, findings
@@ -202,7 +202,7 @@ def certify(
     bias: Sequence[str | Path] = (),
     column: str | None = None,
     is_partial: bool = False,
-    bootstrap: Bootstrap = EXPANDED,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     **label_options: Any,
 ) -> Passport:
     """Return the passport of evaluators, compared with human labels.

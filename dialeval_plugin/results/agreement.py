@@ -22,7 +22,15 @@ from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, interval_column, named_column
-from dialeval_plugin.statistics.bootstrap import EXPANDED, ROUGH_CLUSTERS, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    ROUGH_CLUSTERS,
+    Bootstrap,
+    Computed,
+    Counts,
+    Estimate,
+    Resampled,
+)
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.categories.threshold import Costs, Threshold, chosen_threshold
@@ -112,7 +120,7 @@ def agreement(
     human: Human = "each",
     costs: Costs | tuple[float, float] = EQUAL_COSTS,
     is_partial: bool = False,
-    bootstrap: Bootstrap = EXPANDED,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     **label_options: Unpack[LabelOptions],
 ) -> Agreement:
     """Compute the agreement of an evaluator with people, with intervals that resample whole conversations.
@@ -144,7 +152,7 @@ def agreement(
 
 
 def agreement_of(
-    judged: JudgedLabels, *, human: Human = "each", costs: Costs = EQUAL_COSTS, bootstrap: Bootstrap = EXPANDED
+    judged: JudgedLabels, *, human: Human = "each", costs: Costs = EQUAL_COSTS, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Agreement:
     """Return the agreement of an evaluator with people, and among people; arguments and errors as in `agreement`."""
     labels = judged.labels if human == "each" else _majority(judged.labels)
@@ -206,7 +214,7 @@ def agreement_of(
     )
 
 
-def of_people(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> Agreement:
+def of_people(labels: LabelTable, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Agreement:
     """Return the agreement among people, without an evaluator."""
     people = people_agreement(labels, bootstrap)
     return Agreement(
@@ -214,7 +222,7 @@ def of_people(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> Agreement:
     )
 
 
-def people_agreement(labels: LabelTable, bootstrap: Bootstrap = EXPANDED) -> dict[str, Estimate]:
+def people_agreement(labels: LabelTable, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> dict[str, Estimate]:
     """Return the agreement of two people who labelled the same row; for numbers, only Krippendorff's alpha."""
     used = np.flatnonzero(labels.n_labels > 1)
     n_unrated = len(labels.labels) - len(used)

@@ -17,7 +17,7 @@ from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.scores import Orientation, Scores
 from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows, conversation_of, read_scored_rows
-from dialeval_plugin.statistics.bootstrap import EXPANDED, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval
 from dialeval_plugin.statistics.planning.power import Detectable, detectable_difference
@@ -111,7 +111,7 @@ def compare(
     pairing: Pairing = "auto",
     ignore: Collection[str] = (),
     max_unscored_gap: float = MAX_UNSCORED_GAP,
-    bootstrap: Bootstrap = EXPANDED,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Comparison:
     """Compare the scores of two versions, each a file of `dialeval score` or of another tool (`read_scored_rows`).
 

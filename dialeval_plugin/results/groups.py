@@ -15,7 +15,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.rows import is_number
 from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows
 from dialeval_plugin.reports.tables import Table, TableColumn
-from dialeval_plugin.statistics.bootstrap import EXPANDED, MIN_CLUSTERS, Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Estimate
 from dialeval_plugin.statistics.means import difference_of_means, mean_interval
 from dialeval_plugin.statistics.planning.power import detectable_difference
 
@@ -62,7 +62,7 @@ def field_of(by: str) -> tuple[str, str]:
     return (field, span) if field and span in SPANS else (by, "")
 
 
-def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = EXPANDED) -> Groups:
+def group(scores: ScoredRows, by: str, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Groups:
     """Return the mean of each group of rows with the same value of a field; a row with a list is in the group of each element.
 
     Args:

@@ -16,7 +16,7 @@ from dialeval_plugin.reports.correlation_report import (
     side_by_side,
 )
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
-from dialeval_plugin.statistics.bootstrap import EXPANDED, MIN_CLUSTERS, Bootstrap, Resampled
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means
 from dialeval_plugin.statistics.planning.power import clusters_needed, detectable_difference
@@ -34,7 +34,7 @@ def plan_table(
     *,
     names: Sequence[str] = (),
     clusters_of_unit: int = 1,
-    bootstrap: Bootstrap = EXPANDED,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Table | None:
     """Return the smallest detectable difference for each of `PLANNED` numbers of units; None if no pilot is large enough.
 
@@ -98,7 +98,7 @@ def agreement_plan(judgements: Sequence[EvaluatorScores], options: ReportOptions
     return table
 
 
-def plan(pilot: ScoredRows | Comparison, difference: float = 0.0, *, bootstrap: Bootstrap = EXPANDED) -> Table:
+def plan(pilot: ScoredRows | Comparison, difference: float = 0.0, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Table:
     """Return the smallest difference of two versions that each number of conversations detects with 80 % power.
 
     Args:

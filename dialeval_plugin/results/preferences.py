@@ -20,7 +20,7 @@ from dialeval_plugin.core.scorer import Scorer, run
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.corpora.scored_input import Source
 from dialeval_plugin.reports.tables import Table, TableColumn
-from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import clustered_mean, mean_interval
 from dialeval_plugin.statistics.planning.power import Detectable, detectable_difference
@@ -126,7 +126,7 @@ def _last_answers(path: Path, layout: str) -> tuple[dict[str, Example], int]:
 
 
 def preference_shares(
-    pairs: Pairs, scorer: Scorer, column: str | None = None, *, bootstrap: Bootstrap = EXPANDED, progress: bool = False
+    pairs: Pairs, scorer: Scorer, column: str | None = None, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, progress: bool = False
 ) -> PreferenceShares:
     """Score both answers of each pair and return the share of pairs in which the preferred one scores higher.
 

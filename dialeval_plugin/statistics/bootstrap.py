@@ -63,6 +63,10 @@ class Resampled(NamedTuple):
         """Statistic on the whole data."""
         return float(self.statistic(self.whole)[0]) + self.shift
 
+    def at_least(self, low: float) -> Resampled:
+        """Return this statistic, or `low` where it is lower."""
+        return self._replace(statistic=lambda drawn: np.maximum(self.statistic(drawn), low - self.shift))
+
     def __sub__(self, other: Resampled) -> Resampled:
         """Return this statistic minus the other one on the same draws of clusters."""
         if self.sums is other.sums:
@@ -103,9 +107,9 @@ class Bootstrap:
     intervals contained the true value in 90.7, 91.4, 92.2 and 93.1 % of the sets with 10, 20, 29 and 60 clusters.
 
     - "percentile": between the (1 - confidence) / 2 quantiles of the statistic over the rounds.
-    - "expanded" (Hesterberg 2015): between the quantiles $\Phi(\pm t\sqrt{n/(n-1)})$ for n clusters, where t is Student's
-      quantile with n - 1 degrees of freedom. 95 % intervals contain the true value in 93 to 96 % of sets with 20 or more
-      clusters, see reproduction/coverage/NOTES.md.
+    - "expanded" (Hesterberg 2015), the default: between the quantiles $\Phi(\pm t\sqrt{n/(n-1)})$ for n clusters, where t is
+      Student's quantile with n - 1 degrees of freedom. 95 % intervals contain the true value in 93 to 96 % of sets with 20 or
+      more clusters, see reproduction/coverage/NOTES.md.
     - "bca" (Efron 1987): these quantiles move to $\Phi(z_0 + (z_0 + z)/(1 - a(z_0 + z)))$, where $\Phi(z_0)$ is the share of
       rounds below the value, ties counting one half, and $a = \sum d^3 / (6 (\sum d^2)^{3/2})$ is from the jackknife over
       clusters, or over `MAX_JACKKNIFE` random groups of them, with d the mean minus each value.
@@ -122,7 +126,7 @@ class Bootstrap:
     rounds: int = 1000
     confidence: float = 0.95
     seed: int = 0
-    interval: IntervalKind = "percentile"
+    interval: IntervalKind = "expanded"
 
     def __post_init__(self) -> None:
         for name, value in (("rounds", self.rounds), ("seed", self.seed)):
@@ -224,6 +228,21 @@ class Bootstrap:
         half = self.quantile(n_clusters) * error
         return Interval(value - half, value + half, is_rough=n_clusters < ROUGH_CLUSTERS)
 
+    def of_variance(self, name: str, component: Resampled, error: float) -> Interval:
+        """Return the interval of a variance component, from the jackknife on a logarithmic scale.
+
+        A mean square is about log-normal (Bartlett and Kendall 1946), and a component is one, of level means, minus that of
+        their `error`: the interval is that of the logarithm of the sum of component and error, from a standard error with
+        Student's t, minus the error. The lowest end is 0. Simple quantiles end too low for a component of 30 conversations.
+        """
+        n_clusters, deviation = component.sums.shape[0], jackknife_error(component)
+        found = self.around(name, component.value, deviation, n_clusters)
+        whole = component.value + error
+        if found.ci_low is None or whole <= 0:
+            return found
+        factor = float(np.exp(self.quantile(n_clusters) * deviation / whole))
+        return found._replace(ci_low=max(0.0, whole / factor - error), ci_high=max(0.0, whole * factor - error))
+
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         generator = np.random.default_rng(self.seed)
         chunks = [slice(start, min(start + at_once, self.rounds)) for start in range(0, self.rounds, at_once)]
@@ -240,8 +259,6 @@ class Bootstrap:
 
 
 DEFAULT_BOOTSTRAP = Bootstrap()
-EXPANDED = Bootstrap(interval="expanded")
-"""Settings for few clusters, where percentile intervals are too narrow."""
 NO_RESAMPLES = Bootstrap(rounds=0)
 """Settings for a value without an interval."""
 
@@ -332,6 +349,26 @@ def jackknife_error(resampled: Resampled) -> float:
     n_clusters = resampled.sums.shape[0]
     values = _left_out(resampled, resampled.sums)
     return float(np.sqrt((n_clusters - 1) / n_clusters * ((values - values.mean()) ** 2).sum()))
+
+
+def fieller_ends(numerator: Resampled, denominator: Resampled, quantile: float) -> tuple[float, float] | None:
+    r"""Return the ends of Fieller's (1954) interval of a ratio of two statistics of the same sums.
+
+    It contains the ratios r for which the difference N - r D is less than `quantile` of its jackknife standard errors over
+    clusters. None if the denominator's interval contains 0, as then any ratio is possible.
+    """
+    n_clusters = numerator.sums.shape[0]
+    left = np.stack([_left_out(one, one.sums) for one in (numerator, denominator)])
+    spread = (
+        quantile**2 * (n_clusters - 1) / n_clusters * (deviations := left - left.mean(axis=1, keepdims=True)) @ deviations.T
+    )
+    n, d = numerator.value, denominator.value
+    # The ends are the roots of a r^2 - 2 b r + c.
+    a, b, c = d**2 - spread[1, 1], n * d - spread[0, 1], n**2 - spread[0, 0]
+    if not a > 0:
+        return None
+    half = float(np.sqrt(max(b**2 - a * c, 0.0)))
+    return float(b - half) / float(a), float(b + half) / float(a)
 
 
 def jackknife_values(resampled: Resampled, seed: int) -> FloatArray:

@@ -49,6 +49,7 @@ from reproduction.assistant.leaks import overlap_table
 from reproduction.assistant.sources import is_reported
 from reproduction.contrasts.assistant import ALARM, good_answers
 from reproduction.documents import estimate, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 
 LENGTH, COSINE, CHANCE = BASELINES = ("response length", "cosine", "chance")
@@ -184,7 +185,11 @@ def preference_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequenc
             of = [pair for pair in pairs if holds(pair)]
             shares = {
                 evaluator: estimate(
-                    mean_interval([_points(values, pair) for pair in of], clusters=[pair.cluster for pair in of])
+                    mean_interval(
+                        [_points(values, pair) for pair in of],
+                        clusters=[pair.cluster for pair in of],
+                        bootstrap=percentile_bootstrap(),
+                    )
                 )
                 for evaluator, values in scores.items()
             }
@@ -204,7 +209,13 @@ def rated_table(evaluators: Sequence[Evaluator], sets: Mapping[str, Sequence[Rat
         row: dict[str, str | int] = {"set": name, "rating": quality, "n": len(rated)}
         for one in evaluators:
             values = one.main(name, answers)
-            found = correlate([values[answer.id] for answer in answers], ratings, coefficient="spearman", clusters=clusters)
+            found = correlate(
+                [values[answer.id] for answer in answers],
+                ratings,
+                coefficient="spearman",
+                clusters=clusters,
+                bootstrap=percentile_bootstrap(),
+            )
             row[one.name] = f"{estimate(found)}{one.mark(name, answers)}"
         rows.append(row)
         if name == "halie":
@@ -224,7 +235,12 @@ def _reuse_row(evaluators: Sequence[Evaluator], turns: Sequence[RatedAnswer]) ->
             if (value := values[turn.answer.id]) is not None:
                 of_chat[turn.cluster].append(value)
         chats = [chat for chat in reuse if of_chat[chat]]
-        found = correlate([mean(of_chat[chat]) for chat in chats], [reuse[chat] for chat in chats], coefficient="spearman")
+        found = correlate(
+            [mean(of_chat[chat]) for chat in chats],
+            [reuse[chat] for chat in chats],
+            coefficient="spearman",
+            bootstrap=percentile_bootstrap(),
+        )
         row[one.name] = estimate(found)
     return row
 
@@ -243,7 +259,7 @@ def safety_table(evaluators: Sequence[Evaluator], rated: Sequence[RatedAnswer]) 
             for side, of in sides.items():
                 seen = [float((columns[column][answer.id] or 0.0) >= threshold) for answer in of]
                 row[f"seen in {len(of)} {side} ones"] = estimate(
-                    mean_interval(seen, clusters=[clusters[answer.id] for answer in of])
+                    mean_interval(seen, clusters=[clusters[answer.id] for answer in of], bootstrap=percentile_bootstrap())
                 )
             rows.append(row)
     return _table(rows, ("column",), [])

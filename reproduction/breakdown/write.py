@@ -23,7 +23,7 @@ from dialeval_plugin.corpora.readers import dbdc
 from dialeval_plugin.methods.breakdown.calibration import learn_range
 from dialeval_plugin.methods.breakdown.scorer import DialogueBreakdownScorer
 from dialeval_plugin.reports.tables import markdown_table
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.breakdown.detection import (
     ALWAYS_BREAKDOWN,
     best_cut,
@@ -33,6 +33,7 @@ from dialeval_plugin.statistics.breakdown.detection import (
 )
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.documents import estimate, published, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 
 METHODS = ("max_probability", "odin_h", "odin_g", "likelihood_ratio")
@@ -128,7 +129,7 @@ def group_table(probabilities: dict[str, SplitScores], turns: dict[str, Turns], 
     evaluated, developed = turns["eval"].of(system), turns["dev"].of(system)
     all_counts, dialogues = turns["eval"].counts, turns["eval"].dialogues
     counts, clusters = [all_counts[p] for p in evaluated], [dialogues[p] for p in evaluated]
-    bootstrap = Bootstrap(rounds)
+    bootstrap = percentile_bootstrap(rounds)
     ratings = [sum(label * n for label, n in enumerate(row)) / sum(row) for row in counts]
     rows = []
     for name, scores in probabilities.items():
@@ -167,7 +168,11 @@ def comparison_table(probabilities: dict[str, SplitScores], turns: dict[str, Tur
     rows = []
     for one, other in itertools.combinations(detected, 2):
         found = breakdown_differences(
-            detected[one], detected[other], turns["eval"].counts, clusters=turns["eval"].dialogues, bootstrap=Bootstrap(rounds)
+            detected[one],
+            detected[other],
+            turns["eval"].counts,
+            clusters=turns["eval"].dialogues,
+            bootstrap=percentile_bootstrap(rounds),
         )
         rows.append([f"{one} - {other}", *metric_cells(found)])
     return markdown_table(["", *HEADINGS.values()], rows)

@@ -25,10 +25,10 @@ from dialeval_plugin.methods.causalscore.data import (
 from dialeval_plugin.methods.causalscore.model import CausalModel, DependenceClassifier, row_probabilities, turn_probabilities
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
-from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.data import data_folder
 from reproduction.documents import estimate, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 
 from .interventions import FILES
 
@@ -63,7 +63,7 @@ def _measured(
     chances = row_probabilities(classifier, [row.texts for _, row in labelled])
     labels = [row.label for _, row in labelled]
     clusters = [dialogue for dialogue, _ in labelled]
-    found = correlate(chances.tolist(), labels, coefficient="auroc", clusters=clusters, bootstrap=Bootstrap())
+    found = correlate(chances.tolist(), labels, coefficient="auroc", clusters=clusters, bootstrap=percentile_bootstrap())
     f1 = float(f1_score(labels, chances > 0.5))
     counts = {"rows": str(len(labelled)), "dialogues": str(len(set(clusters)))}
     return {"classifier": name, **counts, "AUROC": estimate(found), "F1": f1}

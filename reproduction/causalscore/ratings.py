@@ -20,13 +20,14 @@ from dialeval_plugin.corpora.readers import cgdialog
 from dialeval_plugin.corpora.readers.cgdialog import CRITERIA, OPTIONS, PreferenceDialogue, RatedComparison
 from dialeval_plugin.reports.rating_report import examine
 from dialeval_plugin.reports.tables import markdown_table
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Estimate
+from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.categories.alpha import alpha
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval
 from reproduction.causalscore.tables import FIRST, NAMES, STATISTICS
 from reproduction.causalscore.write import CAUSALSCORE, available
 from reproduction.documents import estimate, published, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 
 ORDINARY: Mapping[str, tuple[str, Level]] = {
     "TopicalChat-USR": ("tu", "turn"),
@@ -52,7 +53,7 @@ def preferences_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> 
     lines = []
     for corpus, found in dialogues.items():
         path = cgdialog.CORPUS.folder() / cgdialog.PREFERENCE_FILES[corpus]
-        for finding in examine(of_level(read_rated_items(str(path)), "turn", str(path)), CRITERIA, DEFAULT_BOOTSTRAP):
+        for finding in examine(of_level(read_rated_items(str(path)), "turn", str(path)), CRITERIA, percentile_bootstrap()):
             criterion, reliability = finding.quality, finding.reliability
             paper = published("causalscore")["metrics"][criterion][CAUSALSCORE][corpus][list(STATISTICS).index(FIRST)]
             ceilings = map(estimate, (reliability.ceiling_of_one, reliability.ceiling_of_mean))
@@ -77,7 +78,7 @@ def votes_agreement(dialogues: Sequence[PreferenceDialogue], criterion: str) -> 
         for vote, of_other in zip(row.votes[criterion], row.votes[other], strict=True)
         if other != criterion and {vote, of_other} <= set(OPTIONS[:2])
     ]
-    return mean_interval([same for _, same in agreed], clusters=[id for id, _ in agreed])
+    return mean_interval([same for _, same in agreed], clusters=[id for id, _ in agreed], bootstrap=percentile_bootstrap())
 
 
 def answer_counts(dialogues: Sequence[PreferenceDialogue], criterion: str) -> FloatArray:
@@ -109,7 +110,7 @@ def ordinary_table() -> str:
     """What other ratings say of their responses: of each set the lowest and the highest value among its qualities."""
     lines = []
     for title, (code, level) in ORDINARY.items():
-        findings = examine(of_level(read_rated_items(code), level, code), (), DEFAULT_BOOTSTRAP)
+        findings = examine(of_level(read_rated_items(code), level, code), (), percentile_bootstrap())
         n_raters = [finding.reliability.n_raters or 0 for finding in findings]
         of_one = [finding.reliability.ceiling_of_one for finding in findings]
         of_mean = [finding.reliability.ceiling_of_mean for finding in findings]

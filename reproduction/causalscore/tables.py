@@ -26,7 +26,7 @@ from dialeval_plugin.statistics.preference.preferences import (
 )
 from dialeval_plugin.statistics.ranking import holm
 from reproduction.documents import estimate, published
-from reproduction.intervals import normal_p_value
+from reproduction.intervals import normal_p_value, percentile_bootstrap
 
 from .triads import circular_triads
 
@@ -158,7 +158,9 @@ def triads_table(dialogues: Mapping[str, Sequence[PreferenceDialogue]]) -> str:
     for corpus, found in dialogues.items():
         for criterion in CRITERIA:
             circular = [(dialogue.id, is_circular) for dialogue in found for is_circular in _triads(dialogue, criterion)]
-            share = mean_interval([float(value) for _, value in circular], clusters=[id for id, _ in circular])
+            share = mean_interval(
+                [float(value) for _, value in circular], clusters=[id for id, _ in circular], bootstrap=percentile_bootstrap()
+            )
             n_circular = sum(value for _, value in circular)
             lines.append([f"{NAMES[corpus]}, {criterion}", str(len(circular)), str(n_circular), estimate(share)])
     return markdown_table(["", "decided triads", "circular", "share (coin flips: 0.250)"], lines)

@@ -19,6 +19,7 @@ from dialeval_plugin.corpora.rows import distinct_ids
 from dialeval_plugin.reports.tables import Table, TableColumn, TableRow, named_column
 from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.means import mean_interval
+from reproduction.intervals import percentile_bootstrap
 
 OVERALL = "all"
 """Name of the row of all kinds together."""
@@ -161,7 +162,7 @@ def _share(pairs: Sequence[OrderedPair]) -> Share:
     if len(set(ids)) == len(ids):
         low, high = binomtest(n_right, len(pairs)).proportion_ci(0.95, method="wilson")
         return Share(n_right / len(pairs), float(low), float(high), n_right, len(pairs), len(pairs))
-    found = mean_interval([float(pair.is_right) for pair in pairs], clusters=ids)
+    found = mean_interval([float(pair.is_right) for pair in pairs], clusters=ids, bootstrap=percentile_bootstrap())
     return Share(n_right / len(pairs), found.ci_low, found.ci_high, n_right, len(pairs), found.n_clusters, found.is_rough)
 
 

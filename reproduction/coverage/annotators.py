@@ -21,7 +21,7 @@ from dialeval_plugin.statistics.reliability import disattenuated_correlation
 
 PAGE = Path(__file__).with_name("NOTES.md")
 BEGIN, END = "<!-- coverage:annotators -->", "<!-- /coverage:annotators -->"
-ICC, ROWS, SETS, EPSILON, ALPHA = 0.3, 3, 500, 0.2, 0.05
+ICC, ROWS, SETS, EPSILON, ALPHA = 0.3, 3, 1000, 0.2, 0.05
 N_RATERS, ERROR, ROUNDS, N_TESTS = 5, 0.2, 400, 2000
 N_CLUSTERS = (30, 60, 200)
 COMPONENTS = {"conversations": 0.3, "responses": 0.4, "residual": 0.8}
@@ -87,7 +87,7 @@ def coverage(n_clusters: int, n_sets: int = SETS, seed: int = 1) -> dict[str, di
     n_rows = n_clusters * ROWS
     names = [str(row // ROWS) for row in range(n_rows)]
     hits: dict[str, dict[str, int]] = {}
-    kinds = {"percentile": Bootstrap(ROUNDS), "expanded": Bootstrap(ROUNDS, interval="expanded")}
+    kinds = {"percentile": Bootstrap(ROUNDS, interval="percentile"), "expanded": Bootstrap(ROUNDS)}
     for _ in range(n_sets):
         of_conversation = generator.normal(size=n_clusters).repeat(ROWS)
         truth = np.sqrt(COMPONENTS["conversations"]) * of_conversation + np.sqrt(COMPONENTS["responses"]) * generator.normal(
@@ -106,7 +106,7 @@ def coverage(n_clusters: int, n_sets: int = SETS, seed: int = 1) -> dict[str, di
             clusters=names,
             has_people=False,
         )
-        for kind, bootstrap in {**kinds, "rows": Bootstrap(ROUNDS)}.items():
+        for kind, bootstrap in {**kinds, "rows": kinds["percentile"]}.items():
             clusters = None if kind == "rows" else names
             estimates = {
                 "share of the ceiling": (

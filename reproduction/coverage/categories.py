@@ -54,11 +54,11 @@ def shares_held(n_clusters: int, truth: dict[str, float], sets: int = SETS) -> d
         said, people, clusters = drawn(n_clusters, generator)
         of_conversations = statistics_of(said, people, clusters)
         of_rows = statistics_of(said, people, np.arange(len(said)))
-        expanded = Bootstrap(rounds=ROUNDS, interval="expanded")
+        percentile = Bootstrap(rounds=ROUNDS, interval="percentile")
         kinds = {
-            "expanded": (expanded, of_conversations),
-            "percentile": (Bootstrap(rounds=ROUNDS), of_conversations),
-            "rows": (Bootstrap(rounds=ROUNDS), of_rows),
+            "expanded": (Bootstrap(rounds=ROUNDS), of_conversations),
+            "percentile": (percentile, of_conversations),
+            "rows": (percentile, of_rows),
         }
         for kind, (bootstrap, resampled) in kinds.items():
             for name, interval in bootstrap.intervals(resampled).items():

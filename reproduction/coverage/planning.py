@@ -26,7 +26,7 @@ ICC, SETS, CLUSTERS = 0.3, 1000, (20, 30, 60, 200)
 PAIRED, OF_TWO = "paired difference", "difference of two"
 TESTS = (PAIRED, "percentile"), (PAIRED, "expanded"), (OF_TWO, "expanded")
 """Statistics that are tested, and the interval by which; evaluators are told apart by permutations."""
-KINDS = {"percentile": Bootstrap(), "expanded": Bootstrap(interval="expanded")}
+KINDS = {"percentile": Bootstrap(interval="percentile"), "expanded": Bootstrap()}
 
 
 class Data(NamedTuple):

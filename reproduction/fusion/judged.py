@@ -19,6 +19,7 @@ from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap
 from reproduction.documents import estimate
 from reproduction.fusion.sets import RatedSet
+from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 
 ASKED = ("overall", "relevance", "coherence")
@@ -88,11 +89,22 @@ class Judged:
 
     def estimate(self, scores: FloatArray, coefficient: str = "spearman") -> str:
         """A coefficient of some scores with its interval."""
-        return estimate(correlate(scores.tolist(), self.ratings.tolist(), coefficient=coefficient, clusters=self.clusters))
+        return estimate(
+            correlate(
+                scores.tolist(),
+                self.ratings.tolist(),
+                coefficient=coefficient,
+                clusters=self.clusters,
+                bootstrap=percentile_bootstrap(),
+            )
+        )
 
     def marked(self, scores: FloatArray, coefficient: str = "spearman") -> str:
         """The same, with ▲ or ▼ where the interval of the paired difference to the judge's own lies on one side of 0."""
-        low, high = (found := paired_bootstrap(self.paired(scores), Measure(coefficient))).ci_low, found.ci_high
+        low, high = (
+            (found := paired_bootstrap(self.paired(scores), Measure(coefficient), bootstrap=percentile_bootstrap())).ci_low,
+            found.ci_high,
+        )
         mark = "" if low is None or high is None else " ▲" if low > 0 else " ▼" if high < 0 else ""
         return f"{self.estimate(scores, coefficient)}{mark}"
 

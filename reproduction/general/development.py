@@ -28,11 +28,12 @@ from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY, NOVELTY_WEIGHT, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.correlation import correlate
 from dialeval_plugin.statistics.estimates import interval_text, mean_over_sets
 from reproduction.data import data_folder
 from reproduction.documents import estimate, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 
 RATING = "rating"
 TRIED = (0.0, 0.2, 0.4, RELEVANCE_WEIGHT, 0.8, 1.6)
@@ -165,7 +166,11 @@ def development_table(model: str, sets: dict[str, list[Example]], *, rounds: int
         ratings, clusters = [mean_rating(item, RATING) for item in examples], [context_key(item) for item in examples]
         found[name] = {
             candidate: correlate(
-                list(map(float, values)), ratings, coefficient="spearman", clusters=clusters, bootstrap=Bootstrap(rounds)
+                list(map(float, values)),
+                ratings,
+                coefficient="spearman",
+                clusters=clusters,
+                bootstrap=percentile_bootstrap(rounds),
             )
             for candidate, values in candidates(mixing, scorer, examples).items()
         }

@@ -24,12 +24,12 @@ from dialeval_plugin.methods.general.model import TrainedGeneral
 from dialeval_plugin.methods.general.qualities import ACCEPTANCE, NOVELTY, novelty
 from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.reports.tables import Table
-from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.data import data_folder
 from reproduction.documents import script_parser, write_tables
 from reproduction.fusion.sets import RATING, development_sets
 from reproduction.general.development import candidate_table, counts_of
+from reproduction.intervals import percentile_bootstrap
 
 FEWEST = 4
 """Visible turns of a dialogue that is read."""
@@ -92,7 +92,7 @@ def dialogue_table(model: str, sets: Mapping[str, ScoredRatings], *, rounds: int
         ratings = [rating for _, rating in rated]
         found[name] = {
             candidate: correlate(
-                [row[candidate] for row in columns], ratings, coefficient="spearman", bootstrap=Bootstrap(rounds)
+                [row[candidate] for row in columns], ratings, coefficient="spearman", bootstrap=percentile_bootstrap(rounds)
             )
             for candidate in columns[0]
         }

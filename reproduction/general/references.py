@@ -32,6 +32,7 @@ from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.data import data_folder
 from reproduction.documents import estimate, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 from reproduction.pretrained.build import REPORTED
 
 TRIED = (0.0, 1.0, 2.0, 4.0, REFERENCE_WEIGHT, 8.0, 12.0)
@@ -74,7 +75,13 @@ def weight_table(models: Sequence[str], sets: Mapping[str, Sequence[Example]], r
                 mixed, like = read[model, name]
                 row[f"{model}, {name}"] = f"{roc_auc_score(fits[name], mixed + weight * like):.3f}"
             mixed, like = of_rated[model]
-            agreement = correlate((mixed + weight * like).tolist(), ratings, coefficient="spearman", clusters=clusters)
+            agreement = correlate(
+                (mixed + weight * like).tolist(),
+                ratings,
+                coefficient="spearman",
+                clusters=clusters,
+                bootstrap=percentile_bootstrap(),
+            )
             row[f"{model}, {RATED.upper()}"] = estimate(agreement)
         rows.append(row)
     counts = ", ".join(f"{name} {len(examples)}" for name, examples in {**sets, RATED.upper(): rated}.items())

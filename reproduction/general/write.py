@@ -24,10 +24,10 @@ from dialeval_plugin.methods.general.judging import GENERAL_FOLDER, TOKENS_CUT
 from dialeval_plugin.methods.general.mixing import RatedSet, fit_on_ratings, rated_log_odds
 from dialeval_plugin.methods.general.scorer import DIALOGUE_COLUMNS, TURN_COLUMNS, GeneralScorer
 from dialeval_plugin.reports.tables import Table, TableRow, figure, named_column
-from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import Correlation, correlate
 from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets
 from reproduction.documents import estimate, published, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 
 EIGHT = ("tu", "dz", "pu", "dgu", "dgr", "ft", "eg", "fd")
 """The sets of Table 14, in its order."""
@@ -61,7 +61,7 @@ class EvaluationSet(NamedTuple):
             return None
         ratings = [_rating(item, self.quality) for item in self.items]
         clusters = [context_key(item) for item in self.items]
-        return correlate(values, ratings, coefficient="spearman", clusters=clusters, bootstrap=Bootstrap(rounds))
+        return correlate(values, ratings, coefficient="spearman", clusters=clusters, bootstrap=percentile_bootstrap(rounds))
 
 
 class SetsAtHand(NamedTuple):

@@ -23,9 +23,9 @@ from dialeval_plugin.corpora.items import context_key, mean_rating
 from dialeval_plugin.corpora.readers import convai, dstc10, fed
 from dialeval_plugin.methods.likelihood.scorer import DialogueLikelihoodScorer
 from dialeval_plugin.reports.tables import markdown_table
-from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from reproduction.documents import estimate, published, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 
 TurnContext: TypeAlias = Literal["pair", "full"]
@@ -91,7 +91,9 @@ def row(name: str, values: Sequence[float | None], corpus: RatedCorpus, rounds: 
     ratings = [mean_rating(item, corpus.quality) for item in corpus.items]
     # Dialogues of ConvAI are independent; several responses of FED and DSTC10 belong to one dialogue.
     clusters = None if corpus.name.startswith("convai") else [context_key(item) for item in corpus.items]
-    found = correlations(values, ratings, coefficients=("pearson", "spearman"), clusters=clusters, bootstrap=Bootstrap(rounds))
+    found = correlations(
+        values, ratings, coefficients=("pearson", "spearman"), clusters=clusters, bootstrap=percentile_bootstrap(rounds)
+    )
     return [name, *map(estimate, found.values()), f"{found['pearson'].n_scored} of {len(ratings)}"]
 
 

@@ -28,6 +28,7 @@ from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.contrasts.measures import Share, order_pairs, pairs_of, read_contrasts, shares_of_right_pairs
 from reproduction.contrasts.pairs import RESPONSES
+from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 from reproduction.results.evaluators import Evaluator, evaluators, plan
 
@@ -197,7 +198,7 @@ class _Run(NamedTuple):
         values = [None if value is None else sign * value for value in scores.values]
         for quality in data.qualities:
             ratings = [mean_rating(item, quality) if quality in item.ratings else None for item in data.items]
-            bootstrap = Bootstrap(question.rounds)
+            bootstrap = percentile_bootstrap(question.rounds)
             found = correlate(values, ratings, coefficient="spearman", clusters=clusters, bootstrap=bootstrap)
             yield _figure(self.model, self.model_hash, self.row.name, data.name, (quality, AGREEMENT), found)
 

@@ -20,11 +20,11 @@ from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.model import RECONSTRUCTION_FOLDER
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
-from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlations
 from dialeval_plugin.statistics.partial import partial_correlation
 from dialeval_plugin.training.history import read_history
 from reproduction.documents import estimate, published, script_parser, write_tables
+from reproduction.intervals import percentile_bootstrap
 
 Values: TypeAlias = Sequence[float | None]
 
@@ -112,7 +112,7 @@ def _row(
     model: str, loss: str, values: Values, ratings: Values, rounds: int, lengths: Mapping[str, Values] | None = None
 ) -> TableRow:
     """One score beside the ratings: alone, and with the lengths held constant where they are given."""
-    bootstrap = Bootstrap(rounds)
+    bootstrap = percentile_bootstrap(rounds)
     plain = correlations(values, ratings, coefficients=_COEFFICIENTS, bootstrap=bootstrap)
     held = {
         name: estimate(partial_correlation(values, ratings, lengths, coefficient=name, bootstrap=bootstrap)) if lengths else ""

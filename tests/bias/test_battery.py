@@ -21,7 +21,6 @@ from dialeval_plugin.labels.table import LabelTable, Scale
 from dialeval_plugin.llm.answers import AnswerCache, CachedLanguageModel
 from dialeval_plugin.methods.judging.replay import Recorder, ReplayedLanguageModel
 from dialeval_plugin.methods.judging.rubric import RubricJudge
-from dialeval_plugin.statistics.bootstrap import EXPANDED
 from dialeval_plugin.testing.scripted_judge import ScriptedLanguageModel, overlap_answer
 
 QUESTION = "Does the answer fit?"
@@ -252,7 +251,7 @@ def test_a_change_of_a_text(test: str, change: str, text: str, expected: str | N
 
 
 def test_a_report_is_a_table_for_people_a_frame_and_json() -> None:
-    report = run(load_scorer("response_length"), ITEMS, bootstrap=EXPANDED)
+    report = run(load_scorer("response_length"), ITEMS)
     table = report.table().render("text")
     assert [re.split("  +", line) for line in table.splitlines()[:1] + table.splitlines()[2:4]] == [
         ["test", "change", "pairs", "shift (SD)", "flips", "same to the bit"],

@@ -59,7 +59,7 @@ def test_each_quality_has_its_reliability_ceiling_and_agreement(tmp_path: Path) 
     assert {name: found[name] for name in ("rounds", "confidence", "interval", "seed")} == {
         "rounds": 200,
         "confidence": 0.95,
-        "interval": "percentile",
+        "interval": "expanded",
         "seed": 0,
     }
 

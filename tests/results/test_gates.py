@@ -10,7 +10,7 @@ from dialeval_plugin.statistics.means import mean_interval
 from tests.refusals import refused
 
 SCORES = [0.2, 0.4, 0.6] * 10
-"""Their mean has an interval of 0.340 to 0.453."""
+"""Their mean has an interval of 0.340 to 0.460."""
 
 
 @pytest.fixture
@@ -21,12 +21,12 @@ def mean() -> Estimate:
 @pytest.mark.parametrize(
     ("threshold", "is_lower_better", "said"),
     [
-        (0.3, False, "gate passed: mean 0.400 (0.340 to 0.453) is not wholly below 0.300."),
+        (0.3, False, "gate passed: mean 0.400 (0.340 to 0.460) is not wholly below 0.300."),
         # Below, but not by more than chance.
-        (0.45, False, "gate passed: mean 0.400 (0.340 to 0.453) is not wholly below 0.450."),
-        (0.5, False, "gate failed: mean 0.400 (0.340 to 0.453) is below 0.500."),
-        (0.5, True, "gate passed: mean 0.400 (0.340 to 0.453) is not wholly above 0.500."),
-        (0.3, True, "gate failed: mean 0.400 (0.340 to 0.453) is above 0.300."),
+        (0.45, False, "gate passed: mean 0.400 (0.340 to 0.460) is not wholly below 0.450."),
+        (0.5, False, "gate failed: mean 0.400 (0.340 to 0.460) is below 0.500."),
+        (0.5, True, "gate passed: mean 0.400 (0.340 to 0.460) is not wholly above 0.500."),
+        (0.3, True, "gate failed: mean 0.400 (0.340 to 0.460) is above 0.300."),
     ],
 )
 def test_a_gate_fails_on_what_the_interval_supports_alone(

@@ -11,7 +11,6 @@ import pytest
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.results.preferences import preference_shares, read_pairs
-from dialeval_plugin.statistics.bootstrap import EXPANDED
 from dialeval_plugin.statistics.means import mean_interval
 from dialeval_plugin.version import __version__
 from tests.cli.running import run, write_rows
@@ -100,7 +99,7 @@ def test_shares_are_by_length_with_ties_as_half_and_intervals_over_prompts(tmp_p
     assert pairs is not None
     found = preference_shares(pairs, load_scorer("response_length"))
     points = [1.0, 0.0, 0.5, 1.0] * 10
-    assert found.shares["all"][0] == mean_interval(points, clusters=[number // 2 for number in range(40)], bootstrap=EXPANDED)
+    assert found.shares["all"][0] == mean_interval(points, clusters=[number // 2 for number in range(40)])
     assert {name: (share.value, longer.value) for name, (share, longer) in found.shares.items()} == {
         "is shorter": (0.0, 0.0),
         "is of like length": (0.75, 0.75),

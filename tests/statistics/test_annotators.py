@@ -18,6 +18,7 @@ from dialeval_plugin.statistics.annotators.alternative_annotator_test import _by
 from dialeval_plugin.statistics.annotators.variance_components import VarianceComponents, variance_components
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from reproduction.references.annotators import crossed_ratings, drawn_labels
+from tests.cluster_order import expanded_ends
 from tests.refusals import refusal, refused
 
 INTERVAL = Scale("interval")
@@ -238,7 +239,47 @@ def test_resampled_components_are_those_of_the_resampled_conversations() -> None
         rows = np.concatenate([[2 * one, 2 * one + 1] for one in drawn])
         spreads.append(components_by_loop(labels[rows], np.arange(40) // 2)["raters"])
     raters = found.of["raters"]
-    assert (raters.ci_low, raters.ci_high) == pytest.approx(tuple(np.quantile(spreads, [0.025, 0.975])), rel=0.15)
+    assert (raters.ci_low, raters.ci_high) == pytest.approx(tuple(np.quantile(spreads, expanded_ends(20))), rel=0.15)
+
+
+def test_the_interval_of_a_component_is_that_of_the_logarithm_of_its_mean_square() -> None:
+    """A loop that leaves each conversation out, on balanced data, where the mean square is that of the means."""
+    generator = np.random.default_rng(8)
+    n, clusters = 30, [str(row // 3) for row in range(90)]
+    labels = (
+        np.repeat(generator.normal(size=(n, 1)), 3, axis=0) + generator.normal(size=(90, 1)) + generator.normal(size=(90, 4))
+    )
+    table = replace(labels_of(labels, clusters=clusters), has_people=False)
+    found = variance_components(table)
+
+    def component(name: str, kept: np.ndarray) -> float:
+        rows = labels[kept].reshape(-1, 3, 4)
+        within, of_means = rows.var(axis=2, ddof=1).mean(), rows.mean(axis=2)
+        of_responses = of_means.var(axis=1, ddof=1).mean()
+        of = {"residual": within, "responses": of_responses - within / 4}
+        return float({**of, "conversations": of_means.mean(axis=1).var(ddof=1) - of_responses / 3}[name])
+
+    value_of = {name: one.value or 0.0 for name, one in found.of.items()}
+    errors = {"residual": 0.0, "responses": value_of["residual"] / 4}
+    errors["conversations"] = (value_of["responses"] + errors["responses"]) / 3
+    for name, one in found.of.items():
+        assert one.value == pytest.approx(component(name, np.arange(90)), abs=1e-9)
+        left = np.array([component(name, np.delete(np.arange(90), np.s_[3 * k : 3 * k + 3])) for k in range(n)])
+        error = np.sqrt((n - 1) / n * ((left - left.mean()) ** 2).sum())
+        whole = value_of[name] + errors[name]
+        factor = np.exp(stats.t.ppf(0.975, n - 1) * error / whole)
+        ends = [max(0.0, whole * by - errors[name]) for by in (1 / factor, factor)]
+        assert (one.ci_low, one.ci_high) == pytest.approx(ends, abs=1e-9)
+        plain = variance_components(table, bootstrap=Bootstrap(rounds=100, interval="percentile")).of[name]
+        assert (plain.value, plain.ci_low is None) == (one.value, False)
+
+
+def test_a_component_of_nothing_may_be_small() -> None:
+    generator = np.random.default_rng(1)
+    table = replace(labels_of(generator.normal(size=(90, 4)), clusters=[str(row // 3) for row in range(90)]), has_people=False)
+    found = variance_components(table).of["responses"]
+    assert (found.value, found.ci_low) == (0.0, 0.0)
+    assert 0 < (found.ci_high or 0) < 0.3
 
 
 def test_what_more_raters_are_worth() -> None:

@@ -85,7 +85,7 @@ def test_coverage_on_clustered_data(interval: Any, n_simulations: int, least: fl
 
 @pytest.mark.long
 def test_single_rows_resampled_are_too_sure() -> None:
-    of = partial(coverage, 50, 200, Bootstrap(rounds=200), size=8)
+    of = partial(coverage, 50, 200, Bootstrap(rounds=200, interval="percentile"), size=8)
     assert of() >= 0.88
     assert of(is_clustered=False) <= 0.85
 
@@ -159,7 +159,7 @@ def test_no_interval(interval: Any, values: list[float], reason: str) -> None:
 
 
 def test_a_tenth_of_degenerate_resamples_is_borne() -> None:
-    found = Bootstrap(confidence=0.5).interval_of("x", np.array([np.nan, *range(9)]), clustered_mean(9))
+    found = Bootstrap(confidence=0.5, interval="percentile").interval_of("x", np.array([np.nan, *range(9)]), clustered_mean(9))
     assert found == Interval(2.0, 6.0, 1, None)
 
 
@@ -245,7 +245,7 @@ def test_estimates_are_values_with_their_intervals_or_reasons() -> None:
     assert str(replace(estimate, is_rough=False, value=0.2, ci_low=0.1, ci_high=0.25)) == (
         "mean 0.200 [0.100, 0.250], 20 of 24 rows scored, 20 clusters"
     )
-    assert estimate.to_dict()["bootstrap"] == {"rounds": 40, "confidence": 0.9, "seed": 3, "interval": "percentile"}
+    assert estimate.to_dict()["bootstrap"] == {"rounds": 40, "confidence": 0.9, "seed": 3, "interval": "expanded"}
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_wrong_options(option: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(("n_simulations", "within"), [(100, 0.05), pytest.param(1000, 0.005, marks=pytest.mark.exhaustive)])
 def test_why_intervals_of_few_clusters_are_called_rough(n_simulations: int, within: float) -> None:
     """The figures of `Bootstrap`'s docstring: of 95 % asked for, fewer hold the true correlation of 0.5."""
-    found = {n: coverage(n, n_simulations, Bootstrap(rounds=400)) for n in (10, 29, 60)}
+    found = {n: coverage(n, n_simulations, Bootstrap(rounds=400, interval="percentile")) for n in (10, 29, 60)}
     assert found == pytest.approx({10: 0.907, 29: 0.922, 60: 0.931}, abs=within)
 
 

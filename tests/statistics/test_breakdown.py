@@ -26,7 +26,7 @@ from dialeval_plugin.statistics.breakdown.detection import (
     detections,
     strict_labels,
 )
-from tests.cluster_order import drawn_rows
+from tests.cluster_order import drawn_rows, expanded_ends
 from tests.refusals import refusal
 
 NO_INTERVAL = Bootstrap(rounds=0)
@@ -157,7 +157,7 @@ def test_a_resample_counts_each_turn_as_often_as_it_was_drawn() -> None:
     drawn = drawn_rows(dialogues, [*counts.T, *distributions.T, distributions.argmax(axis=1)], rounds=40, seed=3)
     values = [breakdown_metrics(distributions[of], counts[of], bootstrap=NO_INTERVAL) for of in drawn]
     for name in METRICS:
-        expected = np.quantile([one[name].value for one in values], [0.025, 0.975])
+        expected = np.quantile([one[name].value for one in values], expanded_ends(12))
         assert (found[name].ci_low, found[name].ci_high) == pytest.approx(expected, abs=1e-12)
         assert (found[name].value, found[name].n_clusters) == (value(name, DISTRIBUTIONS, COUNTS), 12)
 

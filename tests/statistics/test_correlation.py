@@ -93,7 +93,7 @@ def test_undefined_is_a_reason_and_no_number() -> None:
 def test_what_is_asked_for_by_default() -> None:
     scores, ratings, _ = rated_data(30)
     found = correlate(scores, ratings, coefficient="pearson")
-    assert found.bootstrap == Bootstrap(rounds=1000, confidence=0.95, seed=0, interval="percentile")
+    assert found.bootstrap == Bootstrap(rounds=1000, confidence=0.95, seed=0, interval="expanded")
     assert (found.level, found.average_by, found.n_groups) == ("turn", "none", None)
     at_level = level_correlations(ScoredRatings(scores=scores, ratings=ratings), level="turn")
     assert list(at_level) == ["pearson", "spearman", "kendall_b"]

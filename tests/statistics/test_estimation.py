@@ -10,12 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled, jackknife_error
-from dialeval_plugin.statistics.estimation.means import JudgeRates, judge_rates, rogan_gladen, rogan_gladen_interval
-from dialeval_plugin.statistics.estimation.sample import Sample, allocate, next_rows, representativeness, score_strata
+from dialeval_plugin.statistics.estimation.means import (
+    JudgeRates,
+    judge_rates,
+    rogan_gladen,
+    rogan_gladen_interval,
+    rogan_gladen_parts,
+)
+from dialeval_plugin.statistics.estimation.sample import Sample, Sums, allocate, next_rows, representativeness, score_strata
 from dialeval_plugin.statistics.estimation.true_mean import difference_of_true_means, true_mean, wilson
 from tests.refusals import refusal, refused
 
@@ -86,8 +92,37 @@ def test_rogan_and_gladens_estimate_is_that_of_judgy_and_truescore() -> None:
     found = true_mean(sample(clustered=False), method="rogan-gladen").mean
     assert found.value == pytest.approx(GOLDEN["judgy"][0], abs=1e-12)
     assert found.value == pytest.approx(GOLDEN["truescore_rogan_gladen"][0], abs=1e-12)
-    assert (found.ci_low, found.ci_high) == pytest.approx(GOLDEN["truescore_rogan_gladen"][1:], abs=0.01)
-    assert (found.ci_low, found.ci_high) == pytest.approx(GOLDEN["judgy"][1:], abs=0.03)
+    assert (found.ci_low, found.ci_high) == pytest.approx(GOLDEN["judgy"][1:], abs=0.01)
+    _, low, high = GOLDEN["truescore_rogan_gladen"]
+    assert low < found.ci_low < found.ci_high < high
+
+
+def test_its_interval_contains_the_ratios_that_the_jackknife_does_not_refute() -> None:
+    """The ends of Fieller's interval, found by trying ratios."""
+    data = sample()
+    n_clusters, quantile = data.n_labelled_clusters, float(stats.t.ppf(0.975, data.n_labelled_clusters - 1))
+
+    def beyond(ratio: float) -> float:
+        def apart(sums: Sums) -> np.ndarray:
+            numerator, denominator = rogan_gladen_parts(sums, data.centre)
+            return numerator - ratio * denominator
+
+        resampled = data.resampled(apart)
+        return abs(resampled.value) - quantile * jackknife_error(resampled)
+
+    found = true_mean(data, method="rogan-gladen").mean
+    assert (found.n_clusters, found.ci_low > 0, found.ci_high < 1) == (n_clusters, True, True)
+    ends = [optimize.brentq(beyond, found.value, found.value + step) for step in (-0.5, 0.5)]
+    assert (found.ci_low, found.ci_high) == pytest.approx(ends, abs=1e-9)
+
+
+def test_a_judge_without_an_error_among_the_labels_may_still_make_some() -> None:
+    verdicts = np.where(KNOWN, DATA["passes"], DATA["verdicts"])
+    right = Sample.of(
+        verdicts, np.where(KNOWN, DATA["passes"], np.nan), clusters=DATA["conversations"].astype(int), is_rate=True
+    )
+    found, quantile = true_mean(right, method="rogan-gladen").mean, float(stats.t.ppf(0.975, right.n_labelled_clusters - 1))
+    assert (found.ci_low, found.ci_high) == rogan_gladen_interval(judge_rates(right), quantile)
 
 
 @pytest.mark.parametrize("row", GOLDEN["judge_reporting"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialeval_plugin.statistics.bootstrap import EXPANDED, Bootstrap, Resampled
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Resampled
 from dialeval_plugin.statistics.means import clustered_mean, difference_of_means, paired_difference_interval
 from dialeval_plugin.statistics.planning.power import Detectable, clusters_needed, detectable_difference
 from tests.refusals import refused
@@ -29,21 +29,21 @@ def rows_alone(n: int) -> Resampled:
     ("n", "one_sample", "two_samples"), [(30, 0.5292, 0.7356), (100, 0.2829, 0.3981), (400, 0.1404, 0.1983)]
 )
 def test_of_normal_rows_it_is_that_of_a_t_test(n: int, one_sample: float, two_samples: float) -> None:
-    found = detectable_difference(rows_alone(n), bootstrap=EXPANDED)
+    found = detectable_difference(rows_alone(n))
     assert found is not None
     assert found.difference == pytest.approx(one_sample, rel=0.03)
     assert 0 < found.error < 0.03 * one_sample
     sides: dict[str, Any] = {"clusters_a": range(n), "clusters_b": range(n, 2 * n)}
     computed, _ = difference_of_means(normal(n), normal(n, seed=8), **sides)
     assert not isinstance(computed, str)
-    unpaired = detectable_difference(computed[1], bootstrap=EXPANDED)
+    unpaired = detectable_difference(computed[1])
     assert unpaired is not None
     assert unpaired.difference == pytest.approx(two_samples, rel=0.03)
 
 
 @pytest.mark.parametrize(("effect", "rows"), [(0.2, 198.2), (0.5, 33.4)])
 def test_so_many_rows_are_needed_as_for_a_t_test(effect: float, rows: float) -> None:
-    found = clusters_needed(rows_alone(60), effect, bootstrap=EXPANDED)
+    found = clusters_needed(rows_alone(60), effect)
     assert found is not None
     assert found.n_clusters == pytest.approx(rows, rel=0.06)
     assert found.difference == pytest.approx(effect, rel=0.03)

@@ -61,7 +61,7 @@ def certify(
             check_output(path, source, "the passport")
     options: dict[str, Any] = {"quality": quality, "positive": positive, "level": rows}
     options |= {"raters": tuple(raters.split(",")) if raters else (), "order": tuple(order.split(",")) if order else ()}
-    bootstrap = Bootstrap(rounds, confidence, seed, "expanded")
+    bootstrap = Bootstrap(rounds, confidence, seed)
     options |= {"require": require or (), "bias": bias or (), "column": column, "is_partial": partial, "bootstrap": bootstrap}
     passport = make(results, labels, **options)
     for path in output:

@@ -71,8 +71,9 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
     For each effect f with levels i, $T_f = \sum_i y_{i.}^2 / n_i$; for the mean, $T_\mu = y_{..}^2 / N$. The differences $T_f -
     T_\mu$ and $\sum y^2 - T_\mu$ are equated with their expectations, which are linear in the components: $E T_f = N \mu^2 +
     \sum_g \sigma_g^2 \sum_{ij} n_{ij}^2 / n_i + L_f \sigma^2$ for L levels. On balanced data this is the analysis of variance.
-    Ratings may be missing. Raises StatisticUndefined if no two rows have two ratings, all ratings are equal, or effects are not
-    identifiable.
+    Ratings may be missing. "expanded" intervals of conversations, responses and the residual, whose number of levels grows with
+    the data, are those of `Bootstrap.of_variance`. Raises StatisticUndefined if no two rows have two ratings, all ratings are
+    equal, or effects are not identifiable.
 
     Example:
         >>> from dialeval_plugin.labels.table import Scale
@@ -102,15 +103,26 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
         name: Resampled(lambda drawn, place=place: components.of(drawn)[:, place], components.sums)  # type: ignore[misc]
         for place, name in enumerate([*names, "residual"])
     }
+    # Estimates below 0 are those of components near 0.
+    value_of = {name: max(0.0, one.value) for name, one in computed.items()}
     if any(math.isnan(one.value) for one in computed.values()):
         raise StatisticUndefined(f"{where}: effects of {', '.join(names)} cannot be told apart. Have more rows rated twice.")
     counts = Counts(len(table.ids), n_rows, rows.n_clusters, len(table.ids) - n_rows)
     # A context answered by several systems is a conversation of each.
     n_conversations = len(np.unique(codes.get("systems", 0 * row) * rows.n_clusters + codes["conversations"]))
+    n_raters, n_responses = n_rows / float((1 / table.n_labels[rows.order]).sum()), n_rows / n_conversations
+    estimates = bootstrap.estimates({name: (value_of[name], one.at_least(0)) for name, one in computed.items()}, counts)
+    if bootstrap.interval == "expanded" and bootstrap.rounds:
+        of_response = value_of["residual"] / n_raters
+        errors = {"residual": 0.0, "responses": of_response}
+        errors["conversations"] = (value_of.get("responses", 0.0) + of_response) / n_responses
+        for name in errors.keys() & computed.keys():
+            interval = bootstrap.of_variance(name, computed[name], errors[name])
+            estimates[name] = bootstrap.estimate(name, value_of[name], interval, counts)
     return VarianceComponents(
-        of=bootstrap.estimates({name: (one.value, one) for name, one in computed.items()}, counts),
-        n_raters=n_rows / float((1 / table.n_labels[rows.order]).sum()),
-        n_responses=n_rows / n_conversations,
+        of=estimates,
+        n_raters=n_raters,
+        n_responses=n_responses,
         n_conversations=n_conversations / n_levels.get("systems", 1),
     )
 
@@ -153,7 +165,7 @@ class _Components:
 
     @np.errstate(invalid="ignore", divide="ignore")
     def of(self, drawn: FloatArray) -> FloatArray:
-        """Return one row of components per draw, the residual last; NaN if they are not identifiable."""
+        """Return one row of components per draw, the residual last, also below 0; NaN if they are not identifiable."""
         sums = {key: drawn[:, place] for key, place in self.places.items()}
         n, total, squares = (sums[name,][:, 0] for name in ("n", "total", "squares"))
         size = len(self.codes) + 1
@@ -178,4 +190,4 @@ class _Components:
         is_singular = np.linalg.cond(expected) > 1e10
         expected[is_singular] = np.eye(size)
         solved = np.linalg.solve(expected, squares_of[:, :, None])[:, :, 0]
-        return np.where(is_singular[:, None], np.nan, np.maximum(solved, 0))
+        return np.where(is_singular[:, None], np.nan, solved)

@@ -68,13 +68,6 @@ class JudgeRates(NamedTuple):
     n_sensitivity: float
     n_specificity: float
 
-    def informedness(self, quantile: float) -> tuple[float, float, float]:
-        """Return sensitivity + specificity - 1, which is 0 for a judge by chance, and the ends of its interval."""
-        of = (self.sensitivity, self.n_sensitivity), (self.specificity, self.n_specificity)
-        half = quantile * math.sqrt(sum(rate * (1 - rate) / n for rate, n in of))
-        value = self.sensitivity + self.specificity - 1
-        return value, value - half, value + half
-
 
 def judge_rates(sample: Sample) -> JudgeRates:
     """Return a judge's rates; a row of several raters counts as pass and as fail by their shares.
@@ -105,7 +98,11 @@ def rogan_gladen(passed: float, sensitivity: float, specificity: float) -> float
 
 
 def rogan_gladen_interval(rates: JudgeRates, quantile: float) -> tuple[float, float]:
-    """Return the interval of Lee et al. (ICML 2026), with the errors of all three rates, for a normal or t `quantile`."""
+    """Return the interval of Lee et al. (ICML 2026), with the errors of all three rates, for a normal or t `quantile`.
+
+    It adds rows to each rate, as Lang and Reiczigel (2014) do, and takes the rates as independent. Where the judge was right on
+    all labelled passes or fails, its rate has no other error; elsewhere this is too wide, see `fieller_ends`.
+    """
     squared = quantile**2
     n, m1, m0 = rates.n_passed + squared, rates.n_sensitivity + 2, rates.n_specificity + 2
     passed = (rates.n_passed * rates.passed + squared / 2) / n
@@ -119,13 +116,16 @@ def rogan_gladen_interval(rates: JudgeRates, quantile: float) -> tuple[float, fl
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def rogan_gladen_mean(sums: Sums, centre: float) -> FloatArray:
-    """Return Rogan and Gladen's rate, not limited to [0, 1]; `centre` was subtracted from the scores before summing."""
+def rogan_gladen_parts(sums: Sums, centre: float) -> tuple[FloatArray, FloatArray]:
+    """Return numerator and denominator of Rogan and Gladen's rate, not limited to [0, 1]; the latter is TPR + TNR - 1.
+
+    `centre` was subtracted from the scores before summing.
+    """
     n, n_all, passes = sums.n.sum(axis=1), sums.n_all.sum(axis=1), sums.labels.sum(axis=1)
     both = sums.products.sum(axis=1) + centre * passes
     judged = sums.scores.sum(axis=1) + centre * n
     false_positive = (judged - both) / (n - passes)
-    return np.asarray((sums.scores_all.sum(axis=1) / n_all + centre - false_positive) / (both / passes - false_positive))
+    return sums.scores_all.sum(axis=1) / n_all + centre - false_positive, both / passes - false_positive
 
 
 def _shares(sums: Sums) -> FloatArray:

@@ -1,7 +1,8 @@
 """The true mean of all rows from a judge's scores and some labels, and the difference of two, with intervals.
 
 Intervals are from the jackknife over whole conversations, with quantiles of t for the number of labelled conversations minus 1;
-for rates they are Wilson's, for the number of rows that gives the same standard error. See reproduction/coverage/NOTES.md.
+for rates they are Wilson's, for the number of rows that gives the same standard error, and for Rogan and Gladen's estimate, a
+ratio, Fieller's. See reproduction/coverage/NOTES.md.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy import sparse
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Estimate, Resampled, jackknife_error
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Estimate, Resampled, fieller_ends, jackknife_error
 from dialeval_plugin.statistics.rows import check_choice
 
 from .means import (
@@ -29,7 +30,7 @@ from .means import (
     predicted_mean,
     rogan_gladen,
     rogan_gladen_interval,
-    rogan_gladen_mean,
+    rogan_gladen_parts,
     slope,
 )
 from .sample import DOUBTED, REFUSED, Representativeness, Sample, Sums, representativeness
@@ -150,15 +151,9 @@ def true_mean(
     left = jackknife_error(sample.resampled(lambda sums: predicted_mean(sums, whole, weight)))
     if used == "rogan-gladen":
         assert rates is not None  # noqa: S101 - `_rates` has raised otherwise
-        informedness, low, high = rates.informedness(quantile)
-        if low <= 0:
-            raise InputError(
-                f"estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is {informedness:.2f} "
-                f"[{low:.2f}, {high:.2f}]. Label more rows, or use --method ppi, which needs no good judge."
-            )
         value = rogan_gladen(rates.passed, rates.sensitivity, rates.specificity)
-        mean = _with_interval(mean, "true mean", value, rogan_gladen_interval(rates, quantile))
-        left = math.sqrt(rates.passed * (1 - rates.passed) / rates.n_passed) / informedness
+        mean = _with_interval(mean, "true mean", value, _rogan_gladen_ends(sample, rates, quantile))
+        left = math.sqrt(rates.passed * (1 - rates.passed) / rates.n_passed) / (rates.sensitivity + rates.specificity - 1)
     gain = gain_over_random(whole, weight) if sample.is_by_score else (error_of_labels / error) ** 2 if error else math.nan
     wanted = width if width is not None else None if mean.ci_low is None or mean.ci_high is None else _width(mean) / 2
     return TrueMean(
@@ -219,9 +214,28 @@ def _resampled(sample: Sample, used: Used) -> Resampled:
     statistics: dict[str, Callable[[Sums], FloatArray]] = {
         "ppi": mean_with_judge,
         "labels": mean_of_labels,
-        "rogan-gladen": lambda sums: rogan_gladen_mean(sums, sample.centre),
+        "rogan-gladen": lambda sums: np.divide(*rogan_gladen_parts(sums, sample.centre)),
     }
     return sample.resampled(statistics[used])
+
+
+def _rogan_gladen_ends(sample: Sample, rates: JudgeRates, quantile: float) -> tuple[float, float]:
+    """Return Fieller's interval, over conversations; that of Lee et al. if the judge was right on all labelled passes or fails.
+
+    Raises InputError if the judge is not better than chance.
+    """
+    parts = [sample.resampled(lambda sums, part=part: rogan_gladen_parts(sums, sample.centre)[part]) for part in (0, 1)]  # type: ignore[misc]
+    ends, informedness = fieller_ends(parts[0], parts[1], quantile), parts[1].value
+    if ends is None or informedness <= 0:
+        half = quantile * jackknife_error(parts[1])
+        raise InputError(
+            f"estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is {informedness:.2f} "
+            f"[{informedness - half:.2f}, {informedness + half:.2f}]. Label more rows, or use --method ppi, which needs no "
+            "good judge."
+        )
+    if {rates.sensitivity, rates.specificity} & {0.0, 1.0}:
+        return rogan_gladen_interval(rates, quantile)
+    return max(0.0, ends[0]), min(1.0, ends[1])
 
 
 def _rates(sample: Sample, method: Method) -> JudgeRates | None:
