@@ -169,7 +169,7 @@ class _Battery:
         self._places = np.arange(len(items))
         self.before = self.scores(items)
         scored = self.before[~np.isnan(self.before)]
-        self._centre, self.spread = (float(scored.mean()), float(scored.std())) if len(scored) else (0.0, 0.0)
+        self.spread = float(scored.std()) if len(scored) else 0.0
         sign = -1 if scorer.orientation == "lower" else 1
         line = sum(scorer.range) / 2 if scorer.positive_from is None else scorer.positive_from
         self._line = sign * line if np.isfinite(line) else float(np.median(scored)) if len(scored) else 0.0
@@ -240,21 +240,13 @@ class _Battery:
             why = ", ".join(f"{reason} {n}" for reason, n in self._unscored.items())
             self.untested[test] = f"no answer has a score as it is and changed ({why or 'the changes fit none'})"
             return
-        moved, pairs_of = (after - before)[known], self._codes[places[known]]
-        flipped = ((after < self._line) != (before < self._line))[known]
-        centred = np.where(np.isnan(self.before), 0, self.before - self._centre)
-        sums = np.zeros((len(set(self._codes)), 6))
-        np.add.at(sums[:, :3], pairs_of, np.column_stack([np.ones(len(moved)), moved, flipped]))
-        np.add.at(sums[:, 3:], self._codes, np.column_stack([~np.isnan(self.before), centred, centred**2]))
-        sums = sums[np.lexsort(sums.T)]  # so that the result does not depend on the numbering of conversations
-        computed: dict[str, Computed] = {"shift": "all answers have the same score. Test it on others."}
-        for name, statistic in (("shift", _shift), ("flips", _flips)):
-            resampled = Resampled(statistic, sums)
-            if name == "flips" or self.spread:
-                computed[name] = resampled.value, resampled
-        counts = Counts(len(places), len(moved), len(set(pairs_of)), len(places) - len(moved))
+        resampled = effects_of_change(self.before, after, places, self._codes, self._line)
+        computed: dict[str, Computed] = {name: (one.value, one) for name, one in resampled.items()}
+        if not self.spread:
+            computed["shift"] = "all answers have the same score. Test it on others."
+        counts = Counts(len(places), int(known.sum()), len(set(self._codes[places[known]])), int((~known).sum()))
         estimates = self._bootstrap.estimates(computed, counts)
-        self.effects.append(Effect(test=test, change=change, **estimates, n_equal=int((moved == 0).sum())))
+        self.effects.append(Effect(test=test, change=change, **estimates, n_equal=int((after == before)[known].sum())))
 
     def compare_groups(self, labels: LabelTable | None, own: str | None) -> None:
         """Add how much more than people the scorer prefers the judge's own system, and answers in other languages."""
@@ -289,6 +281,29 @@ class _Battery:
                 values[0], values[1], clusters_a=of[0], clusters_b=of[1], bootstrap=self._bootstrap
             )
             self.effects.append(Effect(test=test, change=change, shift=replace(shift, name="shift")))
+
+
+def effects_of_change(
+    before: FloatArray, after: FloatArray, places: IntArray, codes: IntArray, line: float
+) -> dict[str, Resampled]:
+    """Return `shift` and `flips` of a change, see `Effect`; NaN is no score.
+
+    Args:
+        before: scores of all answers.
+        after: scores of the changed answers.
+        places: numbers of the changed answers among all.
+        codes: number of the conversation of each answer, from 0.
+        line: score from which an answer counts as good.
+    """
+    known = ~np.isnan(before[places]) & ~np.isnan(after)
+    same, changed = before[places][known], after[known]
+    flipped = (changed < line) != (same < line)
+    centred = np.where(np.isnan(before), 0, before - np.nanmean(before))
+    sums = np.zeros((int(codes.max()) + 1, 6))
+    np.add.at(sums[:, :3], codes[places[known]], np.column_stack([np.ones(len(same)), changed - same, flipped]))
+    np.add.at(sums[:, 3:], codes, np.column_stack([~np.isnan(before), centred, centred**2]))
+    sums = sums[np.lexsort(sums.T)]  # so that the result does not depend on the numbering of conversations
+    return {"shift": Resampled(_shift, sums), "flips": Resampled(_flips, sums)}
 
 
 @np.errstate(invalid="ignore", divide="ignore")

@@ -160,12 +160,13 @@ def _agreement(of: Evaluated) -> Answer:
         )
         statistics: Mapping[str, Estimate] = {name: of.counted(one) for name, one in every.items()}
         main, limit, measure = "spearman", 0.0, "Spearman's rho with the people's mean"
-    elif of.categories:
-        statistics = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
-        main, limit, measure = of.kappa, 0.0, f"{of.kappa.replace('_', ' ')} with one person"
     else:
-        statistics = agreement_of(of.judged, bootstrap=of.bootstrap).statistics
+        found = agreement_of(of.judged, bootstrap=of.bootstrap)
+        of_people = {"person_jsd": _named("person_jsd", found.people["jsd"])} if "jsd" in found.people else {}
+        statistics = {**found.statistics, **of_people}
         main, limit, measure = "auroc", 0.5, "AUROC"
+        if of.categories:
+            main, limit, measure = of.kappa, 0.0, f"{of.kappa.replace('_', ' ')} with one person"
     figures = statistics[main], *(one for name, one in statistics.items() if name != main)
     if (figure := figures[0]).value is None:
         return "cannot tell", str(figure.reason), figures
@@ -423,6 +424,9 @@ QUESTIONS: Mapping[str, Question] = {
             "mcc": "Matthews' correlation coefficient",
             "ac1": "Gwet's AC1 with one person",
             "constant_accuracy": "accuracy of always saying the commonest label",
+            "jsd": "Jensen-Shannon divergence from the labels of all but one person; coarse for fewer than five labels a row",
+            "person_jsd": "that of the person left out",
+            "cross_entropy": "cross-entropy of its scores with people's labels, in bits a row; lower is better",
         },
     ),
     "constant": Question(

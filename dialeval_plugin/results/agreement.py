@@ -33,11 +33,12 @@ from dialeval_plugin.statistics.bootstrap import (
 )
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
+from dialeval_plugin.statistics.categories.distribution import FEW_LABELS, MIN_LABELS, cross_entropy, divergence
 from dialeval_plugin.statistics.categories.threshold import Costs, Threshold, chosen_threshold
 from dialeval_plugin.statistics.coefficients.kendall import auroc_of_samples
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, correlations
 from dialeval_plugin.statistics.levels import binned
-from dialeval_plugin.statistics.raters import leave_one_rater_out
+from dialeval_plugin.statistics.raters import MIN_RATERS, leave_one_rater_out
 from dialeval_plugin.statistics.rows import canonical_rows, distinct_rows
 
 if TYPE_CHECKING:
@@ -80,10 +81,12 @@ class Agreement:
             `constant_accuracy`, the accuracy of always giving the most frequent label. For numeric scores and binary labels:
             `auroc`, and the same statistics at a threshold chosen on other conversations. For numeric scores and labels:
             correlations with the mean label.
+            For labels of two or more people, `jsd` and `cross_entropy` of `statistics.categories.distribution`.
         people: the same for one person with another, and Krippendorff's `alpha`; for numbers, each person with the mean of the
             others. Without values if no row has two labels.
         confusion: rows by people's label and the evaluator's, in the order of `scale.categories`; None for numbers.
         threshold: for numeric scores and binary labels.
+        labels_a_row: mean number of labels of a labelled row.
         disagreements: strongest first.
     """
 
@@ -95,6 +98,7 @@ class Agreement:
     people: Mapping[str, Estimate]
     confusion: tuple[tuple[float, ...], ...] | None = None
     threshold: Threshold | None = None
+    labels_a_row: float | None = None
     disagreements: Sequence[Disagreement] = ()
     unscored: Mapping[str, int] | None = None
     signature: str | None = None
@@ -200,6 +204,7 @@ def agreement_of(
         constant = Resampled(lambda drawn: drawn[:, often * n : (often + 1) * n].sum(axis=1) / drawn.sum(axis=1), cells)
         computed["constant_accuracy"] = constant.value, constant
         fields["statistics"] = bootstrap.estimates(computed, counts)
+        fields["statistics"] |= _with_distribution(judged.labels, judged, decided, bootstrap)
         fields["confusion"] = tuple(tuple(float(cell) for cell in row) for row in whole)
     return Agreement(
         evaluator=judged.evaluator,
@@ -207,6 +212,7 @@ def agreement_of(
         quality=labels.quality,
         scale=labels.scale,
         people=people,
+        labels_a_row=_labels_a_row(judged.labels),
         disagreements=disagreements(judged, used, decided),
         unscored=judged.unscored,
         signature=judged.signature,
@@ -218,7 +224,13 @@ def of_people(labels: LabelTable, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> A
     """Return the agreement among people, without an evaluator."""
     people = people_agreement(labels, bootstrap)
     return Agreement(
-        evaluator="", source=labels.source, quality=labels.quality, scale=labels.scale, statistics={}, people=people
+        evaluator="",
+        source=labels.source,
+        quality=labels.quality,
+        scale=labels.scale,
+        statistics={},
+        people=people,
+        labels_a_row=_labels_a_row(labels),
     )
 
 
@@ -239,7 +251,49 @@ def people_agreement(labels: LabelTable, bootstrap: Bootstrap = DEFAULT_BOOTSTRA
         computed |= _computed(cells, label_statistics(labels.scale), "people", len(used))
     alpha = resampled_alpha(given_labels, rows.clusters, labels.scale.kind, n_categories)
     computed["alpha"] = _defined("alpha", alpha, "people", len(used))
-    return bootstrap.estimates(computed, Counts(len(labels.labels), len(used), rows.n_clusters, 0, n_unrated))
+    found = bootstrap.estimates(computed, Counts(len(labels.labels), len(used), rows.n_clusters, 0, n_unrated))
+    return found | (_with_distribution(labels, None, None, bootstrap) if n_categories else {})
+
+
+def _with_distribution(
+    labels: LabelTable, judged: JudgedLabels | None, decided: FloatArray | None, bootstrap: Bootstrap
+) -> dict[str, Estimate]:
+    """Return the agreement with the distribution of people's labels; nothing if no row has two.
+
+    `decided` are the labels of `judged`. Its scores from 0 to 1 are the chances of a positive label. None for both: a person's.
+    """
+    if labels.n_labels.max(initial=0) < MIN_RATERS:
+        return {}
+    is_soft = (
+        judged is not None
+        and judged.scale is None
+        and bool(((judged.scores >= 0) & (judged.scores <= 1) | np.isnan(judged.scores)).all())
+    )
+    chances = None
+    if judged is not None and decided is not None:
+        of_label = np.eye(len(labels.scale.categories))[np.nan_to_num(decided).astype(np.int64)]
+        chances = np.stack([1 - judged.scores, judged.scores], axis=1) if is_soft else of_label
+    is_scored = np.True_ if judged is None else ~np.isnan(judged.scores)
+    is_rated = labels.n_labels >= MIN_LABELS
+    used = np.flatnonzero(is_rated & is_scored)
+    if not len(used):
+        why = f"no row has a score and {MIN_LABELS} labels, so people's distribution is not known. Have rows labelled by more."
+        counts = Counts(len(labels.ids), 0, 0, 0, len(labels.ids))
+        return bootstrap.estimates({"jsd": f"jsd: {why}"}, counts)
+    content = _columns(labels) if chances is None else [*np.nan_to_num(chances).T, *_columns(labels)]
+    rows = canonical_rows("distribution", content, used, labels.clusters)
+    people = label_counts(labels.labels[rows.order], len(labels.scale.categories))
+    own = None if chances is None else chances[rows.order]
+    computed = {"jsd": divergence(own, people, rows.clusters)}
+    if own is not None and is_soft:
+        computed["cross_entropy"] = cross_entropy(own, people, rows.clusters)
+    counts = Counts(len(labels.ids), len(used), rows.n_clusters, int((is_rated & ~is_scored).sum()), int((~is_rated).sum()))
+    return bootstrap.estimates(computed, counts)
+
+
+def _labels_a_row(labels: LabelTable) -> float | None:
+    n = labels.n_labels[labels.n_labels > 0]
+    return float(n.mean()) if len(n) else None
 
 
 def _columns(labels: LabelTable) -> list[FloatArray]:
@@ -328,7 +382,10 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
     for one in agreements:
         for name in dict.fromkeys([*one.statistics, *one.people]):
             row: dict[str, CellValue] = {"evaluator": one.evaluator, "quality": one.quality, "statistic": name}
-            for who, estimate in (("", one.statistics.get(name)), ("people_", one.people.get(name))):
+            sides = ("", one.statistics.get(name)), ("people_", one.people.get(name))
+            if name == "jsd" and not any(estimate and estimate.n_scored for _, estimate in sides):
+                continue  # a note says that it needs more people
+            for who, estimate in sides:
                 for field in ("value", "ci_low", "ci_high", "is_rough", "n_scored", "n_unscored", "n_clusters", "reason"):
                     row[who + field] = None if estimate is None else getattr(estimate, field)
             rows.append(row)
@@ -368,6 +425,9 @@ def _notes(one: Agreement) -> list[str]:
     for row in one.disagreements[:_SHOWN]:
         text = f": {row.response[:_SHOWN_TEXT]!r}" if row.response else ""
         notes.append(f"{row.id}: {one.evaluator} says {row.said}, people {', '.join(row.people)}{text}")
+    is_coarse = one.labels_a_row is not None and one.labels_a_row < FEW_LABELS
+    if is_coarse and (jsd := one.statistics.get("jsd", one.people.get("jsd"))) is not None and jsd.value is not None:
+        notes.append(f"jsd: {one.labels_a_row:.1f} labels a row are a coarse distribution; with more people it falls.")
     if any(estimate.is_rough for estimate in [*of_evaluator, *one.people.values()]):
         notes.append(f"rough: an interval from fewer than {ROUGH_CLUSTERS} conversations may be too narrow.")
     return notes + list(dict.fromkeys(e.reason for e in [*of_evaluator, *one.people.values()] if e.value is None and e.reason))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dialeval_plugin.core.files import read_text
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from reproduction.coverage.ratings import SOFT
 from reproduction.documents import script_parser, write_tables
 
 NOTES = Path(__file__).with_name("NOTES.md")
@@ -53,6 +54,7 @@ def table() -> Table:
     )
     tests = ("means, expanded", "two correlations, permutation")
     means = [name for name, of in planning.items() if "30: expanded" in of]
+    others = [name for name in ratings if not name.startswith(SOFT)]
     components = [name for name, of in annotators.items() if "30: expanded" in of]
 
     def spans(of: dict[str, dict[str, float]], names: Iterable[str], kind: str, larger: int) -> list[str]:
@@ -65,13 +67,15 @@ def table() -> Table:
     rows = [
         [f"{len(labels['30: rows'])} statistics of labels", *of_labels("30: expanded", "200: expanded", "200: rows")],
         [f"{len(means)} means and correlations", *spans(planning, means, "expanded", 200)],
-        [f"{len(ratings)} other statistics of ratings", *spans(ratings, ratings, "expanded", 100)],
+        [f"{len(others)} other statistics of ratings", *spans(ratings, others, "expanded", 100)],
         ["variance components, share of the ceiling", *spans(annotators, components, "expanded", 200)],
     ]
+    for soft in ratings.keys() - others:
+        rows.append(["soft pairwise accuracy", *(f"{ratings[soft][f'{n}: expanded']:.1f}" for n in (30, 100)), ""])
     of_rows = {"ppi": ("ppi-python", "truescore PPI"), "rogan-gladen": ("judgy", "truescore Rogan-Gladen")}
     few_labels, more_labels = estimation["30 conversations"], estimation["100 conversations"]
-    for method, others in of_rows.items():
-        shown = f"{few_labels[method]:.1f}", f"{more_labels[method]:.1f}", span(more_labels[other] for other in others)
+    for method, packages in of_rows.items():
+        shown = f"{few_labels[method]:.1f}", f"{more_labels[method]:.1f}", span(more_labels[other] for other in packages)
         rows.append([f"true rate, `{method}`", *shown])
     for test in tests:
         few, many = (planning[f"{test}: {n}"] for n in (30, 200))

@@ -13,9 +13,9 @@ from dialeval_plugin.core.dialogue import Dialogue, Example
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.items import context_key
 from dialeval_plugin.methods.general.scorer import GeneralScorer
-from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import correlate
 from reproduction.general.write import EvaluationSet, ModelCorrelations, overall_table, quality_table, validation_table
+from reproduction.intervals import percentile_bootstrap
 
 
 def dialogues() -> list[Dialogue]:
@@ -56,7 +56,7 @@ def test_every_head_stands_beside_the_main_score_controls_and_the_paper(
         [example.ratings[mini.QUALITY][0] for example in examples],
         coefficient="spearman",
         clusters=[context_key(example) for example in examples],
-        bootstrap=Bootstrap(rounds=50),
+        bootstrap=percentile_bootstrap(50),
     )
     assert rows["general"]["dz"] == f"{expected.value:.3f} [{expected.ci_low:.3f}, {expected.ci_high:.3f}, rough]"
     values = [float(str(rows["general"][name]).split()[0]) for name in ("tu", "dz")]

@@ -135,3 +135,56 @@ def test_what_cannot_be_compared_is_refused() -> None:
     assert refusal(agreement, {"a": 1.5, "b": 2}, {"a": 3, "b": 4}, human="majority") == (
         "labels: numbers have no majority. Leave out --human majority, or give their --order."
     )
+
+
+def several(n_people: int) -> tuple[dict[str, list[str]], dict[str, float]]:
+    """Labels of so many people, and the chance of a pass."""
+    generator = np.random.default_rng(3)
+    chances = {f"c{row // 2}:{row % 2}": float(generator.random()) for row in range(60)}
+    people = {
+        id: ["pass" if generator.random() < chance else "fail" for _ in range(n_people)] for id, chance in chances.items()
+    }
+    return people, chances
+
+
+def test_agreement_with_the_distribution_of_several_people() -> None:
+    people, chances = several(6)
+    soft = agreement(chances, people, bootstrap=Bootstrap(rounds=50))
+    hard = agreement({id: "pass" if chance > 0.5 else "fail" for id, chance in chances.items()}, people, bootstrap=NO_ROUNDS)
+    assert soft.statistics["jsd"].value < hard.statistics["jsd"].value < soft.people["jsd"].value
+    assert soft.statistics["jsd"].ci_low is not None
+    shares = np.array([one.count("pass") / 6 for one in people.values()])
+    q = np.array([*chances.values()])
+    assert soft.statistics["cross_entropy"].value == pytest.approx(
+        -np.mean(shares * np.log2(q) + (1 - shares) * np.log2(1 - q))
+    )
+    assert "cross_entropy" not in hard.statistics
+    beyond = agreement({id: 10 * chance for id, chance in chances.items()}, people, bootstrap=NO_ROUNDS)
+    assert "cross_entropy" not in beyond.statistics
+    assert soft.labels_a_row == 6
+    assert not any("coarse" in note for note in soft.table().notes)
+
+
+@pytest.mark.parametrize(
+    ("n_people", "said"),
+    [
+        (3, "jsd: 3.0 labels a row are a coarse distribution; with more people it falls."),
+        (2, "jsd: no row has a score and 3 labels, so people's distribution is not known. Have rows labelled by more."),
+    ],
+)
+def test_few_people_are_no_distribution_or_a_coarse_one(n_people: int, said: str) -> None:
+    people, chances = several(n_people)
+    assert said in agreement(chances, people, bootstrap=NO_ROUNDS).table().notes
+
+
+def test_one_person_has_no_distribution() -> None:
+    people, chances = several(1)
+    assert "jsd" not in agreement(chances, people, bootstrap=NO_ROUNDS).statistics
+
+
+def test_unscored_rows_and_rows_of_two_people_are_left_out_of_a_distribution() -> None:
+    people, chances = several(4)
+    first, second, *_ = people
+    people[first] = people[first][:2]
+    found = agreement({**chances, second: None}, people, bootstrap=NO_ROUNDS).statistics["jsd"]
+    assert (found.n_scored, found.n_unscored, found.n_unrated) == (58, 1, 1)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import krippendorff
 import numpy as np
 import pytest
+from scipy.spatial.distance import jensenshannon
 from sklearn import metrics
 
 from dialeval_plugin.labels.table import Scale, ScaleKind
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
+from dialeval_plugin.statistics.categories.distribution import cross_entropy, divergence
 from dialeval_plugin.statistics.categories.threshold import Costs, chosen_threshold
 from reproduction.coverage.categories import drawn, shares_held, statistics_of
 from reproduction.references.categories import Numbers, drawn_labels
@@ -146,3 +148,31 @@ def test_intervals_of_conversations_hold_what_those_of_single_rows_do_not() -> N
     for name in ("accuracy", "tpr", "kappa"):
         assert held["expanded"][name] > 0.91
         assert held["rows"][name] < 0.91
+
+
+@pytest.mark.parametrize(("seed", "n"), [(3, 2), (4, 4)])
+def test_agreement_with_a_distribution_is_that_of_scipy_and_scikit_learn(seed: int, n: int) -> None:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(n, size=(40, 5)).astype(float)
+    labels[generator.random(labels.shape) < 0.2] = np.nan
+    labels = labels[(~np.isnan(labels)).sum(axis=1) >= 3]
+    chances, clusters = generator.dirichlet(np.ones(n), len(labels)), np.arange(len(labels)) // 2
+    counts = label_counts(labels, n)
+    of_evaluator, of_person, entropies = [], [], []
+    for row, q in zip(labels, chances, strict=True):
+        given = row[~np.isnan(row)].astype(int)
+        others = [np.bincount(np.delete(given, place), minlength=n) / (len(given) - 1) for place in range(len(given))]
+        of_evaluator.append(np.mean([jensenshannon(q, p, base=2) ** 2 for p in others]))
+        of_person.append(np.mean([jensenshannon(np.eye(n)[own], p, base=2) ** 2 for own, p in zip(given, others, strict=True)]))
+        loss = metrics.log_loss(given, np.tile(q, (len(given), 1)), labels=range(n))
+        entropies.append(loss / np.log(2))
+    assert divergence(chances, counts, clusters)[0] == pytest.approx(np.mean(of_evaluator), abs=1e-9)
+    assert divergence(None, counts, clusters)[0] == pytest.approx(np.mean(of_person), abs=1e-9)
+    assert cross_entropy(chances, counts, clusters)[0] == pytest.approx(np.mean(entropies), abs=1e-9)
+
+
+def test_a_label_without_a_chance_that_a_person_gave_has_no_cross_entropy() -> None:
+    counts = np.array([[2.0, 1.0], [3.0, 0.0]])
+    assert cross_entropy(np.array([[1.0, 0.0], [1.0, 0.0]]), counts, np.array([0, 1])) == (
+        "cross_entropy: in 1 of 2 rows the evaluator gives no chance to a label of a person. Give it chances between 0 and 1."
+    )

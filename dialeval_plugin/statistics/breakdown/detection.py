@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
+from dialeval_plugin.statistics.categories.distribution import jensen_shannon
 from dialeval_plugin.statistics.rows import Canonical, CheckedColumn, canonical_rows, optional_numbers, same_length
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
@@ -204,7 +204,7 @@ def _metrics(
         p, q = (
             np.stack([values[:, list(members)].sum(axis=1) for members in classes], axis=1) for values in (shares, predicted)
         )
-        row_values |= {f"jsd_{merge}": _jensen_shannon(p, q), f"mse_{merge}": np.asarray(((p - q) ** 2).mean(axis=1))}
+        row_values |= {f"jsd_{merge}": jensen_shannon(p, q), f"mse_{merge}": np.asarray(((p - q) ** 2).mean(axis=1))}
     # Whether the detector and the annotators use the label.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
@@ -249,11 +249,6 @@ def _is_lenient_breakdown(shares: FloatArray, threshold: float) -> BoolArray:
 def _check_threshold(threshold: float, caller: str) -> None:
     if not 0 <= threshold <= 1:
         raise InputError(f"{caller}: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
-
-
-def _jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
-    divergences = special.rel_entr(p, (p + q) / 2) + special.rel_entr(q, (p + q) / 2)
-    return np.asarray(divergences.sum(axis=1) / (2 * math.log(2)))
 
 
 def _breakdown_scores(where: str, scores: OptionalNumbers) -> CheckedColumn:
