@@ -38,8 +38,8 @@ CARD = "README.md"
 MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
 """Patterns of the files that a manifest may name."""
 RECORDED: Mapping[str, str] = {
-    "assistant": "e39d2143465363bb9f25a0a1d0bcbac9397fb8413c77c6219331fea827767dc9",
-    "assistant-open": "9002d5a9b2fce4933de5457cc24a05197a608a95b4ea36aff85d25aa2060191a",
+    "assistant": "d35b091ff031062c09dd59eeaa5a43f013083c346869ceb077dd0a2a9a6edcc6",
+    "assistant-open": "e0ddcf20b3155c433fcca35db9d130966e8b4185bbc872f40720c1d4593931c2",
     "causalscore": "c0a7eb3b5aa946719e7749b9e7dd94830d62125ae08668b42e86dadbf1d4366f",
     "general": "fd414b29390fc6bc4f65c5b00d418dfda61045ef2e6e7f307e0300c36451ba68",
     "general-open": "f55c0fe5285e33c46755e42fb94d4a52f495fadc787cad0705154a60f67e4650",

@@ -12,7 +12,7 @@ import numpy as np
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.models.runtimes.runtime import VectorArray, unit
 
-from .rules import RULE_FEATURES, rule_features
+from .rules import ONLY_FULL_STOP, RULE_FEATURES, rule_features
 
 
 class Defect(NamedTuple):
@@ -91,6 +91,7 @@ _WORD = re.compile(r"\w+")
 _ITEM = re.compile(r"\s*(?:\d+[.)]|[-*•])\s")
 _SENTENCE_END = re.compile(r"[.!?]\s+")
 _HEADING = re.compile(r"^#", re.MULTILINE)
+_NO_END_MARK = RULE_FEATURES.index("no_end_mark")
 _LEAST_LETTERS = 4
 """Lowest number of letters of a question's word that an answer should contain."""
 
@@ -142,10 +143,11 @@ def pooled(context: VectorArray, question: VectorArray, parts: VectorArray, evid
 def text_features(before: Sequence[str], question: str, answer: str) -> FloatArray:
     """Return the style features and rule features of an answer, by `TEXT_FEATURES`."""
     context = (*before, question) if question else tuple(before)
-    return np.array([*_style(question, answer), *rule_features(context, answer)])
+    rules = rule_features(context, answer)
+    return np.array([*_style(question, answer, lacks_only_full_stop=rules[_NO_END_MARK] == ONLY_FULL_STOP), *rules])
 
 
-def _style(question: str, answer: str) -> list[float]:
+def _style(question: str, answer: str, *, lacks_only_full_stop: bool) -> list[float]:
     """Style of an answer, by `STYLE_FEATURES`: shares, logarithms of counts, and 0 or 1."""
     words = _WORD.findall(answer.lower())
     n = max(1, len(words))
@@ -171,7 +173,7 @@ def _style(question: str, answer: str) -> list[float]:
         10 * sum(word in ("you", "your") for word in words) / n,
         10 * sum(map(str.isdigit, answer)) / max(1, len(answer)),
         sum(map(len, words)) / n / 5,
-        float(answer.rstrip()[-1:] in tuple('.!?:)`"')),
+        float(answer.rstrip()[-1:] in tuple('.!?:)`"') or lacks_only_full_stop),
         math.log1p(len(question_words)),
         float("?" in answer[-150:]),
     ]

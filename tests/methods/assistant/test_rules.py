@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dialeval_plugin.methods.assistant.rules import RULE_FEATURES, rule_features
 
 ASKED = "How do I boil an egg?"
+COMPLETE = "Put the egg into boiling water. Then wait for about eight minutes and put it into cold water"
 SEEN = 0.45
 
 
@@ -88,6 +89,8 @@ def test_a_rule_sees_what_it_is_made_for(name: str, response: str) -> None:
         ("open_end", "Name a shop.", "Toys R Us"),
         ("open_end", ASKED, "You need:\n1. An egg\n2. Water"),
         ("prose_without_end", "Name a capital.", "Oslo"),
+        ("no_end_mark", ASKED, COMPLETE),
+        ("prose_without_end", ASKED, COMPLETE),
         ("prose_without_end", ASKED, "You need:\n- an egg\n- water\n- a pot"),
         (
             "prose_without_end",

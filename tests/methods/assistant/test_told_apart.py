@@ -35,3 +35,18 @@ def test_a_spoiled_answer_has_its_own_defect_and_no_other(model: str) -> None:
         for place, name in enumerate(SPOILED)
     }
     assert found == {name: {name} for name in SPOILED}
+
+
+@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
+def test_a_complete_answer_without_full_stop_is_not_cut_off(model: str) -> None:
+    """A good answer lost 0.14 of its score without its last full stop."""
+    complete = (
+        f"{ADVICE} The weather can change within two hours, so keep dry clothes in a bag and check the forecast every day"
+    )
+    texts = (f"{complete}.", complete, f"{complete} and the")
+    items = [Example.from_texts([QUESTION], text, id=str(place)) for place, text in enumerate(texts)]
+    columns = load_scorer("assistant", model=model, device="cpu").score(items).columns
+    whole, without_full_stop, truncated = (value or 0.0 for value in columns["assistant"])
+    assert without_full_stop == pytest.approx(whole, abs=0.02)
+    assert truncated < whole - 0.02
+    assert (columns["cut_off"][1] or 0) < 0.5 < (columns["cut_off"][2] or 0)
