@@ -30,10 +30,10 @@ def log(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("1",), 0, "gate passed: mean 1.950 (1.600 to 2.350) is not wholly below 1.000."),
+        (("1",), 0, "gate passed: mean 1.950 (1.550 to 2.350) is not wholly below 1.000."),
         # Below, but not by more than chance.
-        (("2.2",), 0, "gate passed: mean 1.950 (1.600 to 2.350) is not wholly below 2.200."),
-        (("2.5",), 1, "gate failed: mean 1.950 (1.600 to 2.350) is below 2.500."),
+        (("2.2",), 0, "gate passed: mean 1.950 (1.550 to 2.350) is not wholly below 2.200."),
+        (("2.5",), 1, "gate failed: mean 1.950 (1.550 to 2.350) is below 2.500."),
         (("1", "--min-conversations", "21"), 1, "gate undecided: 20 conversations, and 21 are needed. Score more of them."),
     ],
 )
