@@ -63,7 +63,7 @@ def correlate(
         >>> scores = [0.1, 0.4, None, 0.3, 0.9, 0.8, 0.2, 0.7, 0.5, 0.6, 0.4, 0.2, 0.1]
         >>> ratings = [1, 2, 5, 2, 4, 5, None, 3, 1, 4, 3, 2, 2]
         >>> print(correlate(scores, ratings, coefficient="spearman", clusters=list("aabbcdefghijk")))
-        spearman 0.744 [0.160, 0.938, rough], 11 of 12 rows scored, 10 clusters
+        spearman 0.744 [-0.036, 0.957, rough], 11 of 12 rows scored, 10 clusters
     """
     return correlations(scores, ratings, coefficients=(coefficient,), clusters=clusters, bootstrap=bootstrap)[coefficient]
 
