@@ -136,7 +136,7 @@ _OF_USERS, _OF_PARTNERS = ("user", "customer"), ("assistant", "bot", "ai", "chat
 """Field names of two speakers, which hold texts only where there is one of each."""
 
 
-def _exchange_names(value: Value) -> tuple[str, str | None] | None:
+def _fields_of_exchange(value: Value) -> tuple[str, str | None] | None:
     """Return the only field that may be a question, and the only one that may be its answer, None if that is missing."""
     questions, answers = (
         [name for name in (*of_chats, *of_tasks) if isinstance(value.get(name), str)]
@@ -151,7 +151,7 @@ def _exchange_names(value: Value) -> tuple[str, str | None] | None:
 
 
 def _has_names(value: Value) -> bool:
-    names = _exchange_names(value)
+    names = _fields_of_exchange(value)
     return names is not None and names[1] is not None
 
 
@@ -162,16 +162,16 @@ def _conversation_id(value: Value) -> object:
 def _is_row_of_chat(value: Value) -> bool:
     """Whether a row has a question, its answer if there is one, and their conversation's id."""
     is_message = bool(value.keys() & {"text", "content", "message"})
-    return not is_message and _exchange_names(value) is not None and _conversation_id(value) is not None
+    return not is_message and _fields_of_exchange(value) is not None and _conversation_id(value) is not None
 
 
 def _is_named_as_chat(value: Value) -> bool:
     """Whether the fields of the question and its answer are named as no task and solution are."""
-    return not any(map(set(_exchange_names(value) or ()).intersection, _OF_TASKS))
+    return not any(map(set(_fields_of_exchange(value) or ()).intersection, _OF_TASKS))
 
 
 def _question_answer(value: Value) -> list[Logged]:
-    names = _exchange_names(value)
+    names = _fields_of_exchange(value)
     if names is None:
         raise InputError(
             "has several texts that may be the question or the answer. Say so by --columns context=NAME,response=NAME"
@@ -183,7 +183,7 @@ def _question_answer(value: Value) -> list[Logged]:
 
 
 def _both_messages(value: Value) -> list[Value]:
-    names = _exchange_names(value)
+    names = _fields_of_exchange(value)
     if names is None:
         raise InputError("has several texts that may be the question or the answer. Keep one of each")
     place = {"conversation": _conversation_id(value), **place_of(value)}

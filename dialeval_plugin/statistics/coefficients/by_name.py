@@ -37,6 +37,10 @@ __all__ = [
 ]
 
 
+_MAX_REMEMBERED = 256
+"""Largest number of rows of a group whose value is remembered, so that all of them take at most 17 MB."""
+
+
 @lru_cache(maxsize=4096)
 def _of_all(of_samples: Callable[..., Statistic], x: bytes, y: bytes) -> float:
     """Return the value of all rows; a permutation test asks for that of a group with one metric's scores or the other's."""
@@ -68,7 +72,8 @@ class Coefficient:
         if len(x) < 2:
             return math.nan
         if self.epsilon is None:
-            return _of_all(self.of_samples, x.tobytes(), y.tobytes())
+            of_all = _of_all if len(x) <= _MAX_REMEMBERED else _of_all.__wrapped__
+            return of_all(self.of_samples, x.tobytes(), y.tobytes())
         # Groups with constant ratings count too.
         return accuracy_at(x, y, self.epsilon)
 
