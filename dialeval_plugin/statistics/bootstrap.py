@@ -52,6 +52,8 @@ class Resampled(NamedTuple):
     """Added to every value: the difference on the whole data from the statistic that this one approximates."""
     bins: tuple[int, int] | None = None
     """Numbers of bins of scores and ratings, if it uses fewer levels than the data have."""
+    limit: float | None = None
+    """Highest value, for a statistic that the noise of resamples lowers: its interval is moved by the value less their mean."""
 
     @property
     def whole(self) -> FloatArray:
@@ -70,14 +72,16 @@ class Resampled(NamedTuple):
     def __sub__(self, other: Resampled) -> Resampled:
         """Return this statistic minus the other one on the same draws of clusters."""
         if self.sums is other.sums:
-            return Resampled(lambda drawn: self.statistic(drawn) - other.statistic(drawn), self.sums, self.shift - other.shift)
+            return self._replace(
+                statistic=lambda drawn: self.statistic(drawn) - other.statistic(drawn), shift=self.shift - other.shift
+            )
         width = self.sums.shape[1]
         sums = sparse.hstack([sparse.csr_array(self.sums), sparse.csr_array(other.sums)], format="csr")
 
         def statistic(drawn: FloatArray) -> FloatArray:
             return self.statistic(drawn[:, :width]) - other.statistic(drawn[:, width:])
 
-        return Resampled(statistic, sums, self.shift - other.shift)
+        return Resampled(statistic, sums, self.shift - other.shift, limit=self.limit)
 
 
 Computed: TypeAlias = tuple[float, Resampled] | str
@@ -204,6 +208,8 @@ class Bootstrap:
             moved = bias + special.ndtri(ends)
             ends = special.ndtr(bias + moved / (1 - _acceleration(entry, self.seed) * moved))
         low, high = np.quantile(defined, ends)
+        if entry.limit is not None and self.interval != "bca":
+            low, high = np.minimum(np.array([low, high]) + (entry.value - defined.mean()), entry.limit)
         return Interval(float(low), float(high), n_degenerate)
 
     def ends(self, n_clusters: int) -> FloatArray:
@@ -228,20 +234,20 @@ class Bootstrap:
         half = self.quantile(n_clusters) * error
         return Interval(value - half, value + half, is_rough=n_clusters < ROUGH_CLUSTERS)
 
-    def of_variance(self, name: str, component: Resampled, error: float) -> Interval:
-        """Return the interval of a variance component, from the jackknife on a logarithmic scale.
+    def log_scale_interval(self, name: str, entry: Resampled, offset: float = 0.0) -> Interval:
+        """Return the interval of a positive statistic, from the jackknife on a logarithmic scale.
 
-        A mean square is about log-normal (Bartlett and Kendall 1946), and a component is one, of level means, minus that of
-        their `error`: the interval is that of the logarithm of the sum of component and error, from a standard error with
-        Student's t, minus the error. The lowest end is 0. Simple quantiles end too low for a component of 30 conversations.
+        It is that of the logarithm of the statistic plus `offset`, with Student's t, less the offset; the lowest end is 0. A
+        mean square is about log-normal (Bartlett and Kendall 1946); a variance component is one, less that of its error.
+        Simple quantiles of 30 clusters end too low.
         """
-        n_clusters, deviation = component.sums.shape[0], jackknife_error(component)
-        found = self.around(name, component.value, deviation, n_clusters)
-        whole = component.value + error
+        n_clusters, deviation = entry.sums.shape[0], jackknife_error(entry)
+        found = self.around(name, entry.value, deviation, n_clusters)
+        whole = entry.value + offset
         if found.ci_low is None or whole <= 0:
             return found
         factor = float(np.exp(self.quantile(n_clusters) * deviation / whole))
-        return found._replace(ci_low=max(0.0, whole / factor - error), ci_high=max(0.0, whole * factor - error))
+        return found._replace(ci_low=max(0.0, whole / factor - offset), ci_high=max(0.0, whole * factor - offset))
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         generator = np.random.default_rng(self.seed)

@@ -41,8 +41,9 @@ def _is_number(cell: str) -> bool:
 
 
 def span(values: Iterable[float]) -> str:
-    """Return the smallest and the largest of some shares in per cent."""
-    ordered = sorted(values)
+    """Return the smallest and the largest of some shares in per cent; nothing of none."""
+    if not (ordered := sorted(values)):
+        return ""
     low, high = f"{ordered[0]:.1f}", f"{ordered[-1]:.1f}"
     return low if low == high else f"{low} to {high}"
 
@@ -70,8 +71,8 @@ def table() -> Table:
         [f"{len(others)} other statistics of ratings", *spans(ratings, others, "expanded", 100)],
         ["variance components, share of the ceiling", *spans(annotators, components, "expanded", 200)],
     ]
-    for soft in ratings.keys() - others:
-        rows.append(["soft pairwise accuracy", *(f"{ratings[soft][f'{n}: expanded']:.1f}" for n in (30, 100)), ""])
+    soft = [name for name in ratings if name.startswith(SOFT)]
+    rows.append(["soft pairwise accuracy, 5 and 20 systems", *spans(ratings, soft, "expanded", 100)])
     of_rows = {"ppi": ("ppi-python", "truescore PPI"), "rogan-gladen": ("judgy", "truescore Rogan-Gladen")}
     few_labels, more_labels = estimation["30 conversations"], estimation["100 conversations"]
     for method, packages in of_rows.items():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import precision_score, recall_score
 
-from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Bootstrap
 from dialeval_plugin.statistics.choices.selection import best_of_several, quality_of_kept
 from dialeval_plugin.statistics.levels import ScoredRatings
 from tests.refusals import refused
@@ -66,6 +67,21 @@ def test_an_interval_resamples_whole_dialogues() -> None:
     )["regret"]
     assert (alone.ci_low, alone.ci_high) == pytest.approx((twice.ci_low, twice.ci_high))
     assert (alone.n_clusters, twice.n_clusters, twice.n_scored) == (40, 40, 240)
+
+
+def test_the_interval_of_the_regret_is_that_of_its_logarithm() -> None:
+    """Most items have no regret, few a large one: simple quantiles of 30 items end too low (reproduction/coverage)."""
+    generator = np.random.default_rng(2)
+    scores, ratings = generator.normal(size=(2, 30, 3))
+    items = np.repeat(np.arange(30), 3)
+    data = ScoredRatings(scores=scores.reshape(-1), ratings=ratings.reshape(-1), items=items, clusters=items)
+    lost = ratings.max(axis=1) - ratings[np.arange(30), scores.argmax(axis=1)]
+    half = stats.t.ppf(0.975, 29) * lost.std(ddof=1) / np.sqrt(30) / lost.mean()
+    found = best_of_several(data)["regret"]
+    assert (found.ci_low, found.ci_high) == pytest.approx((lost.mean() * np.exp(-half), lost.mean() * np.exp(half)))
+    quantiles = best_of_several(data, bootstrap=Bootstrap(interval="percentile"))["regret"]
+    assert quantiles.ci_high is not None
+    assert quantiles.ci_high < found.ci_high
 
 
 def test_where_there_is_nothing_to_choose_from_the_reason_is_said() -> None:

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from dialeval_plugin.core.errors import StatisticUndefined
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.correlation import level_correlations
 from dialeval_plugin.statistics.levels import ScoredRatings
 from dialeval_plugin.statistics.significance import Measure, Paired, permutation_test
@@ -41,6 +42,22 @@ def test_soft_pairwise_accuracy_is_that_of_mt_metrics_eval(shape: tuple[int, int
     assert found.ci_high is not None
     assert 0.5 < found.ci_low < theirs < found.ci_high <= 1
     assert (found.n_groups, found.n_clusters) == (shape[0], shape[1])
+
+
+def test_the_interval_is_not_lowered_by_the_noise_of_resamples() -> None:
+    """Quantiles alone held the expected accuracy of twenty systems in 70 % of simulated data sets (reproduction/coverage)."""
+    data = rated((20, 100, 0))
+    name, bootstrap = "soft_pairwise_accuracy", Bootstrap(rounds=200)
+    resampled = soft_pairwise_accuracy(data.scores, data.ratings, data.clusters, data.systems)
+    values = bootstrap.on_resamples({name: resampled})[name]
+    low, high = np.quantile(values, bootstrap.ends(100))
+    found = bootstrap.interval_of(name, values, resampled)
+    assert resampled.value - values.mean() > 0.01
+    assert found.ci_low == pytest.approx(low + resampled.value - values.mean())
+    assert found.ci_high == pytest.approx(min(1, high + resampled.value - values.mean()))
+    # Perfect agreement cannot be exceeded, and the difference of two evaluators keeps the limit.
+    same = soft_pairwise_accuracy(data.ratings, data.ratings, data.clusters, data.systems)
+    assert bootstrap.intervals({name: resampled - same})[name].ci_high <= 1
 
 
 def test_systems_without_common_clusters_are_compared_by_an_unpaired_test() -> None:

@@ -72,8 +72,8 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
     T_\mu$ and $\sum y^2 - T_\mu$ are equated with their expectations, which are linear in the components: $E T_f = N \mu^2 +
     \sum_g \sigma_g^2 \sum_{ij} n_{ij}^2 / n_i + L_f \sigma^2$ for L levels. On balanced data this is the analysis of variance.
     Ratings may be missing. "expanded" intervals of conversations, responses and the residual, whose number of levels grows with
-    the data, are those of `Bootstrap.of_variance`. Raises StatisticUndefined if no two rows have two ratings, all ratings are
-    equal, or effects are not identifiable.
+    the data, are those of `Bootstrap.log_scale_interval`. Raises StatisticUndefined if no two rows have two ratings, all
+    ratings are equal, or effects are not identifiable.
 
     Example:
         >>> from dialeval_plugin.labels.table import Scale
@@ -117,7 +117,7 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
         errors = {"residual": 0.0, "responses": of_response}
         errors["conversations"] = (value_of.get("responses", 0.0) + of_response) / n_responses
         for name in errors.keys() & computed.keys():
-            interval = bootstrap.of_variance(name, computed[name], errors[name])
+            interval = bootstrap.log_scale_interval(name, computed[name], errors[name])
             estimates[name] = bootstrap.estimate(name, value_of[name], interval, counts)
     return VarianceComponents(
         of=estimates,

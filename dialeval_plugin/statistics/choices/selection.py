@@ -67,7 +67,8 @@ def best_of_several(rated: ScoredRatings, *, bootstrap: Bootstrap = DEFAULT_BOOT
     """Return the mean rating of each item's best-scored response, of its best-rated one, and of a random one.
 
     Items with two or more responses have equal weight; of tied scores a random one is chosen. `regret` is the loss compared
-    with the best-rated response. Raises InputError without `items`; also as `rows_of`.
+    with the best-rated response; its "expanded" interval is that of `Bootstrap.log_scale_interval`. Raises InputError without
+    `items`; also as `rows_of`.
     """
     rows = rows_of("best_of_several", rated, {"scores": rated.scores}, "turn", "item")
     x, y, groups = rows.scores[0], rows.ratings, rows.groups
@@ -89,7 +90,12 @@ def best_of_several(rated: ScoredRatings, *, bootstrap: Bootstrap = DEFAULT_BOOT
 
     names = ("random_choice", "highest_score", "best_choice", "regret")
     resampled = {name: Resampled(mean(place), sums) for place, name in enumerate(names)}
-    return _estimates("best_of_several", resampled, rows.counts, bootstrap)
+    estimates = _estimates("best_of_several", resampled, rows.counts, bootstrap)
+    if (value := estimates["regret"].value) is not None and bootstrap.interval == "expanded" and bootstrap.rounds:
+        # Most items have none, and few a large one.
+        interval = bootstrap.log_scale_interval("regret", resampled["regret"])
+        estimates["regret"] = bootstrap.estimate("regret", value, interval, rows.counts)
+    return estimates
 
 
 def _estimates(where: str, resampled: dict[str, Resampled], counts: Counts, bootstrap: Bootstrap) -> dict[str, Estimate]:
