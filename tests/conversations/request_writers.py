@@ -174,6 +174,8 @@ REQUESTS: dict[str, Writer] = {
     "completions": lambda turns, id: [{"id": id, "instruction": chat(turns[:-1]), "completions": [{"response": turns[-1][1]}]}],
     "batch": batch,
     "wildbench": lambda turns, id: [{"id": id, "conversation_input": chat(turns[:-1]), "output": [turns[-1][1]]}],
+    "posthog": lambda turns, id: [{"uuid": id, "event": "$ai_generation", "properties": {
+        "$ai_input": chat(turns[:-1]), "$ai_output_choices": chat(turns[-1:])}}],
     "datadog": lambda turns, id: [
         {"id": id, "meta": {"input": {"messages": chat(turns[:-1])}, "output": {"messages": chat(turns[-1:])}}}],
     "alpaca": lambda turns, id: [{"id": id, "instruction": turns[-2][1], "input": "", "output": turns[-1][1],
@@ -203,6 +205,11 @@ CONVERSATIONS: dict[str, Writer] = {
     "deepeval": lambda turns, id: [{"conversationalTestCases": [{"id": id, "turns": chat(turns)}]}],
     "ragas": lambda turns, id: [{"id": id, "user_input": lang(turns)}],
     "multiwoz": lambda turns, id: [{id: {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in turns]}}],
+    "persona-candidates": lambda turns, id: [{"id": id, "personality": ["I like tea."], "utterances": [
+        {"candidates": ["No.", answer[1]], "history": [text for _, text in turns[:n]]}
+        for n, answer in enumerate(turns) if n % 2]}],
+    "numbered": lambda turns, id: [{"id": id, **{f"{role}_{n // 2}": text for n, (role, text) in enumerate(turns, start=2)}}],
+    "numbered-turns": lambda turns, id: [{"id": id, **{f"turn_{n}": text for n, (_, text) in enumerate(turns, start=1)}}],
     "wizard-of-wikipedia": lambda turns, id: [{"id": id, "chosen_topic": "Tea", "dialog": [
         {"speaker": "1_Apprentice" if role == "user" else "0_Wizard", "text": text} for role, text in turns]}],
     "parlai-conversations": lambda turns, id: [{"id": id, "dialog": [

@@ -56,6 +56,15 @@ BY_NAME = {
     "question and answer": ("question-answer", {"question": FIRST, "answer": SAID, "source": "s"}, [(TEA[:2], [1])]),
     "kto of texts": ("question-answer", {"prompt": FIRST, "completion": SAID, "label": True}, [(TEA[:2], [1])]),
     "dailydialog": ("dailydialog", {"dialog": [text for _, text in TEA], "act": [1], "emotion": [0]}, [(PEOPLE, [1, 2, 3])]),
+    "persona-candidates": (
+        "persona-candidates", {"personality": ["I like tea."], "utterances": [
+            {"candidates": [NO, SAID], "history": [FIRST]}, {"candidates": [NO, LATER], "history": [FIRST, SAID, MORE]}]},
+        [(TEA, [1, 3])],
+    ),
+    "numbered turns": (
+        "numbered-turns", {"id": "c", **{f"Turn {n}": text for n, (_, text) in enumerate(TEA, start=1)}, "turn 5": None},
+        [(TEA, [1, 3])],
+    ),
     "topical-chat": (
         "topical-chat", {"t_1": {"article_url": "u", "config": "A", "content": [
             {"message": text, "agent": f"agent_{n % 2 + 1}", "sentiment": "Happy"} for n, (_, text) in enumerate(TEA)]}},

@@ -205,6 +205,26 @@ SIGNAL = [
                   "syncMessage": {"sentMessage": {"destination": "+1", "timestamp": 3, "message": "Yes."}}}},
 ]  # fmt: skip
 
+MATRIX = {"room_name": "Tea", "messages": [
+    {"type": "m.room.member", "sender": "@ann:x", "content": {"membership": "join"}, "event_id": "$0"},
+    {"type": "m.room.message", "sender": "@ann:x", "content": {"msgtype": "m.text", "body": TEA}, "event_id": "$1"},
+    {"type": "m.room.message", "sender": "@ann:x", "content": {"msgtype": "m.image", "body": "tea.png"}, "event_id": "$2"},
+    {"type": "m.room.message", "sender": "@bob:x", "content": {"msgtype": "m.text", "body": "Yes."}, "event_id": "$3"},
+    {"type": "m.room.message", "sender": "@bob:x", "event_id": "$4", "content": {
+        "msgtype": "m.text", "body": "* Yes.", "m.relates_to": {"rel_type": "m.replace", "event_id": "$3"}}},
+]}  # fmt: skip
+
+DEEPGRAM = {
+    "metadata": {},
+    "results": {
+        "channels": [],
+        "utterances": [
+            {"speaker": 0, "transcript": TEA, "start": 0.1, "end": 1.0},
+            {"speaker": 1, "transcript": "Yes.", "start": 1.1, "end": 2},
+        ],
+    },
+}
+
 ZENDESK = {"ticket": {"id": 7, "requester_id": 1}, "comments": [
     {"id": 1, "author_id": 1, "body": TEA, "public": True}, {"id": 2, "author_id": 2, "body": "Be quick.", "public": False},
     {"id": 3, "author_id": 2, "body": DO, "plain_body": DO, "public": True}]}  # fmt: skip
@@ -250,6 +270,10 @@ CASES: dict[str, Case] = {
                  ReadingOptions(layout="rasa")),
     "intercom": Case(INTERCOM, {"c": [TALK[0], ("assistant", "I do,\ngreen & black.")]},
                      {"note message": 1, "event message": 1}),
+    "matrix": Case(MATRIX, {"0": [("@ann:x", TEA), ("@bob:x", "Yes.")]},
+                   {"service message": 2, "textless message": 1}, ReadingOptions(layout="matrix")),
+    "deepgram": Case(DEEPGRAM, {"0": [("0", TEA), ("1", "Yes.")]}, {},
+                     ReadingOptions(layout="deepgram")),
     "zendesk": Case(ZENDESK, {"7": [("customer", TEA), ("agent", DO)]}, {"note message": 1}),
 }  # fmt: skip
 

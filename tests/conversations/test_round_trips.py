@@ -120,4 +120,4 @@ def test_every_layout_of_a_family_has_a_writer() -> None:
     names = {layout.name for family in (agents, exports, messengers, platforms) for layout in family.LAYOUTS}
     assert names <= {layout_of(name) for name in WRITERS}
     names = {layout.name for family in (traces, evals, datasets) for layout in family.LAYOUTS}
-    assert names - BY_PEOPLE - OF_ONE_QUESTION <= {name.partition(" ")[0] for name in (*REQUESTS, *CONVERSATIONS)}
+    assert names - BY_PEOPLE - OF_ONE_QUESTION <= {name.partition(" ")[0] for name in (*REQUESTS, *CONVERSATIONS, *WRITERS)}

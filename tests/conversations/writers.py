@@ -319,6 +319,10 @@ WRITERS: dict[str, Writer] = {
         for n, (role, text) in enumerate(spoken(turns))],
     "imessage": lambda turns, id: [{"is_from_me": 0, "handle_id": role, "text": text, "date": n, "chat_identifier": id}
         for n, (role, text) in enumerate(spoken(turns))],
+    "matrix": lambda turns, id: {"id": id, "messages": [{"type": "m.room.message", "sender": role, "event_id": f"m{n}",
+        "content": {"msgtype": "m.text", "body": text}} for n, (role, text) in enumerate(spoken(turns))]},
+    "deepgram": lambda turns, id: {"id": id, "results": {"utterances": [{"speaker": role, "transcript": text,
+        "start": n} for n, (role, text) in enumerate(spoken(turns))]}},
     "rasa": lambda turns, id: {"sender_id": id, "events": [{"event": "action", "name": "action_listen"}, *[{"event": kind,
         "text": text, "timestamp": n} for n, (kind, text) in enumerate(_by_role(turns, user="user", assistant="bot"))]]},
     "botpress": botpress,
@@ -390,6 +394,17 @@ WRITERS: dict[str, Writer] = {
         for role, text in turns if role != "thinking"]},
     "semantic-kernel of .NET, a message a row": lambda turns, id: [{"Role": {"Label": role}, "Items": [
         {"$type": "TextContent", "Text": text}]} for role, text in spoken(turns)],
+    "character-ai": lambda turns, id: {"id": id, "turns": [{"author": {"name": role, **({"is_human": True} if role == "user"
+        else {})}, "primary_candidate_id": "1", "candidates": [{"candidate_id": "2", "raw_content": "No."},
+        {"candidate_id": "1", "raw_content": text}]} for role, text in spoken(turns)]},
+    "livechat": lambda turns, id: {"id": id, "users": [{"id": "ann@x", "type": "customer"}, {"id": "bot", "type": "agent"}],
+        "threads": [{"id": f"t{n}", "events": [{"type": "message", "author_id": author, "text": text},
+        {"type": "system_message", "text": "routed"}]} for n, (author, text) in enumerate(_by_role(turns, user="ann@x",
+        assistant="bot"))]},
+    "freshchat": lambda turns, id: {"id": id, "messages": [{"actor_type": role, "message_type": "normal", "message_parts": [
+        {"text": {"content": text}}]} for role, text in _by_role(turns, user="user", assistant="agent")]},
+    "abcd": lambda turns, id: {"convo_id": id, "scenario": {}, "original": [[role, text] for role, text in
+        _by_role(turns, user="customer", assistant="agent", tool="action")]},
     "exchange-rows": lambda turns, id: [{"conversation_id": id, "turn": n, "question": asked, "answer": answer}
         for n, (asked, answer) in enumerate(pairs(turns))],
     "exchange-rows by speaker": lambda turns, id: [{"session_id": id, "user": asked, "assistant": answer}

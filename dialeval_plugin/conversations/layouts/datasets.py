@@ -3,16 +3,27 @@
 Schemas: anthropics/hh-rlhf, huggingface/trl, hiyouga/LLaMA-Factory (data/README.md), lm-sys/FastChat, the LMArena data sets,
 openbmb/UltraFeedback, LAION-AI/Open-Assistant (oasst-data), HannahKirk/prism-alignment, tatsu-lab/stanford_alpaca,
 databrickslabs/dolly, facebookresearch/ParlAI (text, conversations, acute_eval, wizard_of_wikipedia, blended_skill_talk),
-budzianowski/multiwoz, alexa/Topical-Chat, thunlp/UltraChat, project-baize/baize-chatbot, CoQA and QuAC as published.
+budzianowski/multiwoz, alexa/Topical-Chat, thunlp/UltraChat, project-baize/baize-chatbot, CoQA and QuAC as published,
+asappresearch/abcd, huggingface/transfer-learning-conv-ai.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER, Fields, alternating, is_message, is_role, split_dialogue
+from dialeval_plugin.conversations.messages import (
+    ASSISTANT,
+    USER,
+    Fields,
+    alternating,
+    is_message,
+    is_role,
+    speaker_of,
+    split_dialogue,
+)
 from dialeval_plugin.conversations.order import place_of
 from dialeval_plugin.core.errors import InputError
 
@@ -233,6 +244,32 @@ def _is_list_of(value: object, kind: type) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, kind) for one in value)
 
 
+_NUMBERED = re.compile(r"([a-z]+)[ _-]?(\d+)", re.IGNORECASE)
+_TURNS = ("turn", "utterance", "message")
+
+
+def _numbered(value: Value) -> list[tuple[int, str, Any]]:
+    """Return number, name and text of fields such as `user_1` and `assistant_1`, or `turn_1`, in the order of the numbers."""
+    matches = ((_NUMBERED.fullmatch(name), one) for name, one in value.items())
+    turns = [(int(match[2]), match[1].lower(), one) for match, one in matches if match]
+    return sorted((turn for turn in turns if turn[1] in _TURNS or is_role(turn[1])), key=lambda turn: turn[0])
+
+
+def _has_numbered(value: Value) -> bool:
+    roles = [(speaker_of(role), number) for number, role, _ in _numbered(value)]
+    return {(USER, 1), (ASSISTANT, 1)} <= set(roles) and len(roles) == len(set(roles))
+
+
+def _persona_candidates(value: Value) -> list[Logged]:
+    last = value["utterances"][-1]
+    return [Logged(alternating([*last["history"], last["candidates"][-1]]), id_of(value))]
+
+
+def _abcd(value: Value) -> list[Logged]:
+    turns = (("event" if speaker == "action" else speaker, text) for speaker, text in value["original"])
+    return [Logged([as_message(*turn) for turn in turns], value["convo_id"])]
+
+
 def _wizard(value: Value) -> list[Logged]:
     roles = {"wizard": ASSISTANT, "apprentice": USER}
     turns = [{"role": roles[turn["speaker"].rpartition("_")[2].lower()], "content": turn["text"]} for turn in value["dialog"]]
@@ -322,6 +359,7 @@ def _parlai_lines(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
         yield first, {"parlai": alternating(texts)}
 
 
+_WITHOUT_SPEAKERS = "has texts without a word of who speaks ({}). Read it by --layout {}: the user and the assistant take turns"
 _OF_A_PASSAGE = "has questions about a passage, and answers of a few words. Read it by --layout {}: the answers are scored"
 _OPEN_PREFERENCE = (
     "each row has two answers, as 'chosen' and 'rejected' are. Score one of them by --layout preferred or "
@@ -353,6 +391,11 @@ LAYOUTS = [
     Layout("multiwoz", "MultiWOZ 2.1", _is_multiwoz, _read_multiwoz),
     Layout(
         "wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]", _wizard
+    ),
+    Layout("abcd", "ABCD, with its agents' actions", "convo_id original[]", _abcd),
+    Layout(
+        "persona-candidates", "Persona-Chat with candidates, of which the last is the reply", "utterances[candidates,history]",
+        _persona_candidates, open_question=ask_who("persona-candidates", "Persona-Chat", "every second message is scored"),
     ),
     Layout(
         "topical-chat", "Topical-Chat", _is_topical, _read_topical, open_question=ask_who("topical-chat", "Topical-Chat")
@@ -400,8 +443,7 @@ LAYOUTS = [
         "ultrachat", "UltraChat as it was first published",
         lambda value: _is_list_of(value["data"], str),
         lambda value: [Logged(alternating(value["data"]), id_of(value))],
-        open_question="has texts without a word of who speaks (UltraChat). Read it by --layout ultrachat: the user and the "
-        "assistant take turns",
+        open_question=_WITHOUT_SPEAKERS.format("UltraChat", "ultrachat"),
     ),
     Layout("oasst", "trees of OpenAssistant", "prompt{replies}", _oasst),
     Layout(
@@ -416,6 +458,16 @@ LAYOUTS = [
     texts("dolly", "Dolly", "instruction", "response", "context"),
     texts("alpaca", "Alpaca", "instruction", "output", more="input"),
     texts("open-orca", "OpenOrca", "question", "response", "system_prompt"),
+    Layout(
+        "numbered", "columns user_1, assistant_1, user_2, ...", _has_numbered,
+        lambda value: [Logged([as_message(role, text) for _, role, text in _numbered(value) if text], id_of(value))],
+    ),
+    Layout(
+        "numbered-turns", "columns turn_1, turn_2, ...",
+        lambda value: {name for _, name, _ in _numbered(value)} in ({name} for name in _TURNS),
+        lambda value: [Logged(alternating(text for _, _, text in _numbered(value) if text), id_of(value))],
+        open_question=_WITHOUT_SPEAKERS.format("numbered turns", "numbered-turns"),
+    ),
 ]  # fmt: skip
 LAST = [
     Layout(

@@ -244,6 +244,11 @@ def _takeout_turn(turn: Any) -> Any:
     return as_message(ASSISTANT, "\n".join(filter(None, texts)), *("thinking" for _ in answer.get("model_thoughts") or ()))
 
 
+def _character_ai(turn: Any) -> Any:
+    shown = {one["candidate_id"]: one for one in turn["candidates"]}[turn["primary_candidate_id"]]
+    return as_message(USER if turn["author"].get("is_human") else ASSISTANT, shown["raw_content"], time=turn.get("create_time"))
+
+
 def _perplexity(value: Value) -> list[Logged]:
     messages: list[Any] = []
     for entry in value["entries"]:
@@ -274,6 +279,7 @@ LAYOUTS = [
         "copilot", "the activity of Microsoft Copilot, a table with a message a row",
         "Author Conversation Message | Author ChatName MessageContent CreatedAt", message=_copilot,
     ),
+    plain("character-ai", "a chat of Character.AI", "turns", "author", "candidates", each=_character_ai),
     Layout("perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", _perplexity),
     Layout("grok", "a conversation of Grok's export", "conversation{} responses[response]", _grok),
     Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),

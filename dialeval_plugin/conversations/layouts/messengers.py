@@ -1,8 +1,8 @@
 """Layouts of chats between people: none of them is known to be an assistant, so the user must name most of these layouts.
 
 They follow published schemas and readers, without a file of the product at hand: Discord Tyrrrz/DiscordChatExporter, Telegram
-telegramdesktop/tdesktop, Meta MasterScrat/Chatistics, Slack its API's `conversations.history`, Signal AsamK/signal-cli and
-carderne/signal-export.
+telegramdesktop/tdesktop, Matrix element-hq/element-web, Meta MasterScrat/Chatistics, Slack its API's `conversations.history`,
+Signal AsamK/signal-cli and carderne/signal-export, Deepgram its API's `listen`.
 """
 
 from __future__ import annotations
@@ -145,6 +145,14 @@ def _discord_message(message: Any) -> Any:
     return as_message(speaker, message["content"], id=message.get("id"), timestamp=message.get("timestamp"))
 
 
+def _matrix_message(event: Any) -> Any:
+    content = event["content"]
+    if event["type"] != "m.room.message" or at(content.get("m.relates_to"), "rel_type") == "m.replace":
+        return {**event, **_SERVICE}  # an edit repeats its message, which has the new text already
+    text = content.get("body") if content.get("msgtype") in ("m.text", "m.notice", "m.emote") else None
+    return as_message(event["sender"], text, id=event["event_id"], timestamp=event.get("origin_server_ts"))
+
+
 def _meta_message(message: Any) -> Any:
     text = _decoded(message.get("content") or "")
     return as_message(_decoded(message["sender_name"]), text, timestamp_ms=message.get("timestamp_ms"))
@@ -219,4 +227,14 @@ LAYOUTS = [
         "conversationId body type | sender body date reactions | envelope{source,timestamp}", message=_signal,
     ),
     _of_people("imessage", "messages of iMessage, one a row", "is_from_me text", message=_imessage),
+    _of_people(
+        "matrix", "Element's export of a Matrix room", "messages[event_id,sender,content]",
+        read=messages_at("messages", each=_matrix_message),
+    ),
+    _of_people(
+        "deepgram", "utterances in Deepgram's transcript", "results.utterances[speaker,transcript]",
+        read=messages_at(
+            "results.utterances", each=lambda one: as_message(str(one["speaker"]), one["transcript"], time=one["start"])
+        ),
+    ),
 ]  # fmt: skip

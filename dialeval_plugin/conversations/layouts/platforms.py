@@ -3,7 +3,7 @@
 Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. The others follow the documentation of each API,
 without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
 (conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere (chat
-v1), Chatwoot (messages).
+v1), Chatwoot (messages), LiveChat (chats), Freshchat (messages).
 """
 
 from __future__ import annotations
@@ -125,6 +125,19 @@ def _chatwoot(message: Any) -> Any:
     return as_message("note" if message.get("private") else role, message.get("content"), timestamp=message.get("created_at"))
 
 
+def _livechat(value: Value) -> list[Logged]:
+    roles = {one["id"]: one["type"] for one in value["users"]}
+    events = [one for thread in value["threads"] for one in thread.get("events") or ()]
+    messages = [as_message(roles[one["author_id"]], one["text"]) if one["type"] == "message" else _RELAYED for one in events]
+    return [Logged(messages, id_of(value))]
+
+
+def _freshchat(message: Any) -> Any:
+    texts = [text for part in message["message_parts"] if (text := at(part, "text.content"))]
+    role = message["actor_type"] if message.get("message_type", "normal") == "normal" else "note"
+    return as_message(role, "\n".join(texts), timestamp=message.get("created_time"))
+
+
 def _twilio(value: Value) -> Value:
     sides = sorted(str(value[name]) for name in ("from", "to"))
     role = USER if value["direction"] == "inbound" else ASSISTANT
@@ -176,6 +189,8 @@ LAYOUTS = [
         plain("chatwoot", "a conversation of Chatwoot", name, "message_type", "content", "sender", each=_chatwoot)
         for name in ("messages", "payload")
     ),
+    Layout("livechat", "a chat of LiveChat", "threads[events] users[id,type]", _livechat),
+    plain("freshchat", "a conversation of Freshchat", "messages", "message_parts", "actor_type", each=_freshchat),
     plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel", each=_zendesk_chat),
     Layout("twilio", "text messages of Twilio, one a row", "sid from to body direction", message=_twilio),
     plain(

@@ -2,7 +2,8 @@
 
 Schemas: open-telemetry/semantic-conventions (gen-ai), Arize-ai/openinference (semantic_conventions.md), traceloop/openllmetry,
 langchain-ai/langsmith-sdk, langfuse/langfuse, mlflow/mlflow, wandb/weave, Helicone/helicone, BerriAI/litellm, Portkey,
-Bedrock's model invocation log, aws/bedrock-agentcore-sdk-python#455 (ADOT), qivis' importer of OpenRouter's orpg.3.0.
+PostHog's events, Bedrock's model invocation log, aws/bedrock-agentcore-sdk-python#455 (ADOT), qivis' importer of OpenRouter's
+orpg.3.0.
 """
 
 from __future__ import annotations
@@ -189,6 +190,7 @@ LAYOUTS = [
     exchange_at("langsmith-examples", "examples of LangSmith's data sets", "inputs", "outputs", "dataset_id"),
     exchange_at("langfuse", "traces of Langfuse", "input", "output", "observations"),
     exchange_at("langfuse-traces", "traces of Langfuse in a table", "input", "output", "traceId"),
+    exchange_at("posthog", "generations of PostHog", "properties.$ai_input", "properties.$ai_output_choices", "event"),
     exchange_at("datadog", "spans of Datadog", "meta.input.messages", "meta.output.messages"),
     exchange_at("weave", "calls of W&B Weave", "inputs", "output", "op_name"),
     exchange_at("helicone", "requests of Helicone", "request_body", "response_body"),
