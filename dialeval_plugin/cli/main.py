@@ -19,6 +19,7 @@ from dialeval_plugin.version import __version__
 
 from . import agreement, augment, data, demo, hosts, launch, leaderboard, models, score, show
 from .examples import add_examples
+from .options import Command
 from .results import bias, certify, compare, estimate, plot, report
 from .train import main as train
 
@@ -79,7 +80,7 @@ for panel, commands in {
     ),
 }.items():
     for command in commands:
-        app.command(rich_help_panel=panel, **_SETTINGS.get(command, {}))(command)
+        app.command(**{"cls": Command, "rich_help_panel": panel, **_SETTINGS.get(command, {})})(command)
 for panel, groups in {
     _COMPARE: {"leaderboard": leaderboard.app, "plot": plot.app},
     _TRAIN: {"models": models.app, "train": train.app, "data": data.app},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args
 
 import typer
+from typer.core import TyperCommand
 
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
@@ -19,6 +20,29 @@ from dialeval_plugin.models.manifest import COMMERCIAL
 
 if TYPE_CHECKING:
     from dialeval_plugin.conversations.record import ReadingOptions
+
+
+_WRITTEN = ("output", "plot", "disagreements", "by_conversation", "record")
+"""Options whose files a command writes; it may read those of all others."""
+
+
+class Command(TyperCommand):
+    """Command that refuses, before any work, to write to a file that it reads."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        files = [
+            (name, str(one))
+            for name, value in ctx.params.items()
+            for given in (value if isinstance(value, (list, tuple)) else [value])
+            if isinstance(given, (str, Path))
+            for one in {given, str(given).rpartition("=")[2]}
+            if os.path.isfile(one)  # noqa: PTH113 # Path.is_file fails for a long question
+        ]
+        for name, output in files:
+            if name in _WRITTEN and any(Path(output).samefile(one) for other, one in files if other not in _WRITTEN):
+                raise InputError(f"{output}: is the input. Choose another name for --{name.replace('_', '-')}.")
+        return super().invoke(ctx)
 
 
 def check_share(parameter: typer.CallbackParam, value: float) -> float:

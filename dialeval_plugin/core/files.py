@@ -414,7 +414,11 @@ def check_output(output: Path, input: str | Path, what: str) -> None:
     if output.is_dir():
         raise InputError(f"{output}: is a folder, expected the name of a file to write.")
     source = Path(str(input).removeprefix("file://").removeprefix("local://"))
-    if output.exists() and source.exists() and output.samefile(source):
+    if not (output.exists() and source.exists()):
+        return
+    # Scores in the folder of their logs are replaced, and have a file that describes them.
+    is_log = source.is_dir() and output.resolve().is_relative_to(source.resolve())
+    if output.samefile(source) or (is_log and not output.with_name(f"{output.name}.meta.json").exists()):
         raise InputError(f"{output}: is the input. Choose another name for {what}.")
 
 

@@ -14,7 +14,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.score_files import UNKNOWN
 
-from .scores import read_scores
+from .scores import people_among, read_scores
 from .table import JudgedLabels, LabelTable, Scale, ScoreTable
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def pair_files(
     """Return `pair` of each file of scores, for each of its `columns` if given; raises as `pair` and `read_scores`."""
     pairs = []
     for path in files:
-        raters = labels.raters if str(path) == labels.source else ()
+        raters = people_among(path, None, labels)
         for column in columns or (None,):
             scores = read_scores(path, column=column, scale=labels.scale, raters=raters)
             pairs.append(pair(scores, labels, is_partial=is_partial))

@@ -19,7 +19,7 @@ from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation
 
 from .reading import chosen_columns, label_columns, rows_from
 from .scales import Cells
-from .table import Scale, ScoreTable, known_labels
+from .table import LabelTable, Scale, ScoreTable, known_labels
 
 _ROWS_SEEN = 1000
 """Number of first rows by which columns are classified."""
@@ -82,6 +82,12 @@ def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> S
         return read_scores(scores, evaluator=evaluator, **asked)
     main, found, _ = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", _Asked(**asked))
     return replace(found, evaluator=evaluator or main)
+
+
+def people_among(scores: Any, labels: Any, table: LabelTable) -> tuple[str, ...]:
+    """Return the people of a table of labels if the scores are in the same file or object, whose columns are then no scores."""
+    is_file = isinstance(scores, (str, Path)) and named_file(scores)[1] == Path(table.source)
+    return table.raters if scores is labels or is_file else ()
 
 
 class _Asked(NamedTuple):

@@ -11,7 +11,7 @@ from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
-from dialeval_plugin.labels.scores import scores_from
+from dialeval_plugin.labels.scores import people_among, scores_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
@@ -225,7 +225,7 @@ def certify(
     required = [requirement(text) for text in require]
     table = labels_from(labels, **label_options)
     passports = []
-    by_name = _runs(results, column, table, label_options.get("raters", ()))
+    by_name = _runs(results, column, labels, table, label_options.get("raters", ()))
     effects = read_bias(bias, [runs[0].signature for runs in by_name.values()])
     for name, runs in by_name.items():
         judged = [pair(scores, table, is_partial=is_partial, is_subset=True) for scores in runs]
@@ -245,7 +245,9 @@ def certify(
     return Passport(LabelledData.of(table), tuple(passports), bootstrap, tuple(checked))
 
 
-def _runs(results: Any, column: str | None, labels: LabelTable, raters: Sequence[str]) -> dict[str, list[ScoreTable]]:
+def _runs(
+    results: Any, column: str | None, labels: Any, table: LabelTable, raters: Sequence[str]
+) -> dict[str, list[ScoreTable]]:
     sources = [(None, one) for one in (results if isinstance(results, (list, tuple)) else [results])]
     if isinstance(results, Mapping):
         # A list of objects has the rows of one run.
@@ -256,7 +258,8 @@ def _runs(results: Any, column: str | None, labels: LabelTable, raters: Sequence
         sources = [(name, one) for name, of in several.items() for one in of]
     tables: dict[str, list[ScoreTable]] = {}
     for name, one in sources:
-        scores = scores_from(one, evaluator=name, column=column, scale=labels.scale, raters=raters)
+        people = (*raters, *people_among(one, labels, table))
+        scores = scores_from(one, evaluator=name, column=column, scale=table.scale, raters=people)
         is_named = name is not None or (isinstance(one, (str, Path)) and scores.source != str(one))
         if scores.evaluator in tables and not is_named:
             raise InputError(

@@ -14,7 +14,7 @@ from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.labels.pairing import on_scale, pair
 from dialeval_plugin.labels.reading import labels_from, rows_from
-from dialeval_plugin.labels.scores import score_rows, scores_from
+from dialeval_plugin.labels.scores import people_among, score_rows, scores_from
 from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
 from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, named_column
 from dialeval_plugin.statistics.bootstrap import Estimate
@@ -120,8 +120,9 @@ def read_labelled(
             f"{tables[0].source}: has labels {', '.join(scale.categories)}, which have no mean. "
             "Name those that count as pass by --positive, or give numbers."
         )
-    of_scores = {name: label_options[name] for name in ("raters", "positive") if name in label_options}
-    table = scores_from(scores, column=column, scale=scale, **of_scores)
+    people = (name for given, one in zip(several, tables, strict=False) for name in people_among(scores, given, one))
+    raters = (*label_options.get("raters", ()), *people)
+    table = scores_from(scores, column=column, scale=scale, raters=raters, positive=label_options.get("positive"))
     values = np.full(len(table.ids), np.nan)
     if scale is None:
         return Labelled(scores=table, values=values, scale=None, drawn=None)

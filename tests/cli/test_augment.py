@@ -127,7 +127,7 @@ def test_the_small_model_checks_by_probability(script: NumberedScript, contexts:
 def test_wrong_options_are_named(script: NumberedScript, contexts: Path, tmp_path: Path) -> None:
     for options, message in (
         ([tmp_path], f"{tmp_path}: is a folder, expected the name of a file to write."),
-        ([contexts], f"{contexts}: is the input. Choose another name for the responses."),
+        ([contexts], f"{contexts}: is the input. Choose another name for --output."),
         (["x", "--answers", "y", "--no-answers"], "--answers and --no-answers: cannot be combined. Leave one of them out."),
         (["x", "--rounds", "0"], "augment: rounds is 0. Give 1 or more."),
     ):

@@ -342,7 +342,7 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
         (("--scorer", "scripted", "--option", "size=1"), 2, "scripted: there is no option 'size'. Known are: scale, note."),
         (("--scorer", "scripted", "--llm-args", "pretrained=x"), 2,
          "scripted: there is no option 'llm_args'. Known are: scale, note."),
-        (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for the scores."),
+        (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for --output."),
         (("--scorer", "scripted", "--output", "in.jsonl/out.jsonl"), 2,
          "in.jsonl/out.jsonl: cannot be written (File exists). "
          "Finished parts are kept; repeat the command when there is room."),

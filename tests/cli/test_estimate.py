@@ -15,12 +15,13 @@ import numpy as np
 import pandas
 import pytest
 
-from dialeval_plugin import estimate
+from dialeval_plugin import certify, estimate
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.answers import AnswerFile
 from dialeval_plugin.results.next_labels import next_labels
 from dialeval_plugin.statistics.estimation.true_mean import DifferenceOfTrueMeans, TrueMean
 from tests.cli.running import DIALEVAL, environment, run, write_rows
+from tests.refusals import refusal
 
 WORDS = {1: "pass", 0: "fail"}
 
@@ -119,6 +120,16 @@ def test_judge_and_people_may_be_in_one_table(files: tuple[Path, Path], tmp_path
     assert isinstance(found, TrueMean)
     assert isinstance(of_two, TrueMean)
     assert found.mean == of_two.mean
+
+
+def test_labels_are_never_taken_for_the_scores_next_to_them(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    rows = [{"id": f"c{n}:1", "judge": f"{n} %", "anna": "pass" if n % 2 else "fail"} for n in range(40)]
+    write_csv(path, rows)
+    frame = pandas.DataFrame(rows)
+    for scores, labels in ((path, path), (f"judge={path}", path), (frame, frame)):
+        for of in (estimate, certify):
+            assert "no column holds scores. It has: id, judge, anna. Name one" in refusal(of, scores, labels, quality="anna")
 
 
 def test_strata_are_a_field_of_the_rows(files: tuple[Path, Path]) -> None:

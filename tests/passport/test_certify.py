@@ -167,7 +167,7 @@ def test_an_output_that_cannot_be_one_is_refused_before_the_work(files: Path) ->
     assert refusal(check_ending, Path("out.docx")) == why
     (files / "labels.json").write_bytes((files / "labels.jsonl").read_bytes())
     words = ["certify", "good.jsonl", "--labels", "labels.json", "--output"]
-    is_input = "labels.json: is the input. Choose another name for the passport."
+    is_input = "labels.json: is the input. Choose another name for --output."
     for name, said in (("out.docx", why), ("labels.json", is_input)):
         done = run_installed(files, *words, name)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"dialeval: {said}\n")

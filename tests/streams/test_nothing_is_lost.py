@@ -98,6 +98,35 @@ def test_an_output_may_be_there_whatever_kind_of_name_the_input_has(tmp_path: Pa
         )
 
 
+def test_no_command_writes_to_a_file_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    write_rows(Path("log.jsonl"), ROWS)
+    write_rows(Path("logs/log.jsonl"), [{"messages": [{"role": role, "content": "Hi."} for role in ("user", "assistant")]}])
+    Path("labels.csv").write_text(
+        "id,judge,anna\n" + "".join(f"a{n}:2,pass,{'pass' if n % 2 else 'fail'}\n" for n in range(20))
+    )
+    before = files(tmp_path, "l")
+    for words, name in (
+        (("compare", "log.jsonl", "log.jsonl", "--output", "log.jsonl"), "output"),
+        (("bias", "log.jsonl", "--scorer", "response_length", "--output", "log.jsonl"), "output"),
+        (("meta-eval", "labels.csv", "--raters", "anna", "--output", "labels.csv"), "output"),
+        (("meta-eval", "x=labels.csv", "--raters", "anna", "--disagreements", "labels.csv"), "disagreements"),
+        (
+            ("estimate", "--scores", "labels.csv", "--labels", "labels.csv", "--raters", "anna", "--output", "labels.csv"),
+            "output",
+        ),
+        (("label", "log.jsonl", "--labels", "labels.csv", "--output", "labels.csv"), "output"),
+    ):
+        assert refusal(dialeval, *words) == f"{words[-1]}: is the input. Choose another name for --{name}."
+    words = ("score", "logs", "--scorer", "response_length", "--worst", "0", "--overwrite", "--output")
+    assert refusal(dialeval, *words, "logs/log.jsonl") == "logs/log.jsonl: is the input. Choose another name for the scores."
+    assert files(tmp_path, "l") == before
+    # Scores next to the logs are none of them, and may be replaced.
+    for _ in range(2):
+        assert dialeval(*words, "logs/scores.jsonl").exit_code == 0
+
+
 def test_everything_that_a_file_of_scores_is_of_is_compared(tmp_path: Path, source: Source) -> None:
     output = tmp_path / "out.jsonl"
     score_file(LENGTH, source, output)

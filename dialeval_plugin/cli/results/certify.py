@@ -10,7 +10,6 @@ import typer
 
 from dialeval_plugin.cli.examples import say_next
 from dialeval_plugin.cli.options import check_share
-from dialeval_plugin.core.files import check_output
 
 
 def certify(
@@ -57,8 +56,6 @@ def certify(
 
     for path in output:
         check_ending(path)
-        for source in [labels, *(result.rpartition("=")[2] for result in results)]:
-            check_output(path, source, "the passport")
     options: dict[str, Any] = {"quality": quality, "positive": positive, "level": rows}
     options |= {"raters": tuple(raters.split(",")) if raters else (), "order": tuple(order.split(",")) if order else ()}
     bootstrap = Bootstrap(rounds, confidence, seed)

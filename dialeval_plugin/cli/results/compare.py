@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
-from dialeval_plugin.cli.options import Commercial, ScorerOptions, check_share, scorer_options
+from dialeval_plugin.cli.options import Command, Commercial, ScorerOptions, check_share, scorer_options
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import write_text
 from dialeval_plugin.core.registry import scorer_names
@@ -26,7 +25,7 @@ _GATE = "--fail-if-worse"
 _PLAN = "--plan"
 
 
-class OptionalNumber(TyperCommand):
+class OptionalNumber(Command):
     """Command whose gate or plan option may omit its number, which is then 0."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -99,14 +99,10 @@ def label(
 
     More rows are drawn where labels differ most among rows with similar scores; `estimate` weights them.
     """
-    from dialeval_plugin.core.files import check_output
     from dialeval_plugin.core.locks import sole_process
     from dialeval_plugin.labels.answers import AnswerFile, write_table_to_fill
     from dialeval_plugin.results.next_labels import next_labels
 
-    check_output(output, scores, "the rows")
-    for one in labels or ():
-        check_output(output, one, "the rows")
     if output.suffix.lower() != ".csv":
         raise InputError(f"{output}: rows to label are written as CSV. End the name in .csv.")
     label_options = _asked(quality, raters, positive)
