@@ -6,6 +6,7 @@ import bz2
 import contextlib
 import csv
 import gzip
+import importlib.util
 import io
 import itertools
 import lzma
@@ -18,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
 
 from dialeval_plugin.core.errors import DialevalError, InputError, MissingPrerequisite
-from dialeval_plugin.core.files import MAX_FILE_BYTES, Line, parse_json_prefix
+from dialeval_plugin.core.files import MAX_FILE_BYTES, Line, encoding_of, parse_json_prefix
 from dialeval_plugin.core.resources import optional
 
 from .layouts import text_layouts
@@ -87,10 +88,12 @@ def open_rows(path: str, *, called: str | None = None, is_log: bool = True, layo
                 yield from _arrow_rows(Path(path))
             elif suffix == ".parquet":
                 yield from _parquet_rows(path)
+            elif suffix == ".xlsx":
+                yield from _workbook_rows(path)
             else:
                 yield from _text_rows(path, name, layout, is_log=is_log)
 
-    return Rows(lines(), is_table=is_arrow or suffix == ".parquet" or suffix in _DELIMITERS)
+    return Rows(lines(), is_table=is_arrow or suffix in {".parquet", ".xlsx", *_DELIMITERS})
 
 
 @contextlib.contextmanager
@@ -109,9 +112,11 @@ def reading(name: str) -> Iterator[None]:
     except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise InputError(f"{name}: is not a complete packed file ({error}). Copy it again.") from error
     except UnicodeDecodeError as error:
+        if b"\0" in error.object:
+            raise _no_text(name) from None
         raise InputError(
             f"{name}: byte {error.start} is not UTF-8. Convert the file to UTF-8, for example by "
-            f"iconv --from-code=LATIN1 --to-code=UTF-8."
+            f"iconv --from-code=WINDOWS-1252 --to-code=UTF-8."
         ) from None
     except NotImplementedError as error:
         raise InputError(
@@ -122,6 +127,18 @@ def reading(name: str) -> Iterator[None]:
         # Each library raises different errors for a URL or a damaged file.
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         raise InputError(f"{name}: cannot be read ({first}). Check that it is there and complete.") from error
+
+
+def _no_text(name: str) -> InputError:
+    return InputError(f"{name}: is no text. Unpack it, or save it as JSON lines, CSV (UTF-8) or Parquet.")
+
+
+def _unknown_text(name: str) -> InputError:
+    return InputError(
+        f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
+        """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, a table that is called .csv or .tsv, """
+        "or a text whose messages begin with 'User:' and 'Assistant:' (after a heading: --layout transcript)."
+    )
 
 
 @contextlib.contextmanager
@@ -141,7 +158,7 @@ def _text_rows(path: str, name: str, layout: str | None, *, is_log: bool) -> Ite
         if head.startswith(b"PAR1"):
             raise InputError(f"{name}: is Parquet. Call it .parquet.")
         unpack = next((unpack for start, unpack in _UNPACKED.items() if head.startswith(start)), lambda file: file)
-        yield from _rows_of_text(unpack(buffered), name, layout, is_log=is_log)
+        yield from _rows_of_text(unpack(buffered), name, layout, is_log=is_log, encoding=encoding_of(head))
 
 
 _ZIP = b"PK\x03\x04"
@@ -175,8 +192,10 @@ _JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]]|$))")
 """Start of an object or an array of objects; a text may also begin with a time in square brackets."""
 
 
-def _rows_of_text(of_bytes: IO[bytes], name: str, layout: str | None, *, is_log: bool = True) -> Iterator[Line]:
-    file = io.TextIOWrapper(of_bytes, encoding="utf-8-sig", newline="\n")
+def _rows_of_text(
+    of_bytes: IO[bytes], name: str, layout: str | None, *, is_log: bool = True, encoding: str = "utf-8-sig"
+) -> Iterator[Line]:
+    file = io.TextIOWrapper(of_bytes, encoding=encoding, newline="\n")
     if (delimiter := _DELIMITERS.get(_bare(name).suffix)) is not None:
         yield from table_rows(file, name, delimiter)
         return
@@ -195,11 +214,7 @@ def _rows_of_text(of_bytes: IO[bytes], name: str, layout: str | None, *, is_log:
         yield from _rows_of_lines(layout_of_text, itertools.chain([first], file), name, n_before)
         return
     if not _JSON_START.match(first):
-        raise InputError(
-            f"{name}: begins with neither an object nor an array of JSON. Give one object a line, "
-            """{"messages": [...]} or {"context": ["turn", ...], "response": "..."}, a table that is called .csv or .tsv, """
-            "or a text whose messages begin with 'User:' and 'Assistant:' (after a heading: --layout transcript)."
-        )
+        raise _no_text(name) if "\0" in first else _unknown_text(name)
     if _is_whole(first, name):
         read = [first]
         while (line := file.readline(LARGEST_ROW)) and not line.strip():
@@ -319,7 +334,7 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
     def checked() -> Iterator[str]:
         for line in itertools.chain([first], lines):
             if "\0" in line:
-                raise InputError(f"{name}: holds zero bytes, as UTF-16 does. Save the file as UTF-8.")
+                raise _no_text(name)
             yield line
 
     reader = csv.reader(checked(), delimiter=delimiter, strict=True)
@@ -327,14 +342,16 @@ def table_rows(file: Iterable[str], name: str, delimiter: str) -> Iterator[Line]
     try:
         for cells in reader:
             where, start = f"{name}:{start}", reader.line_num + 1 + skipped
-            if not cells:
+            if not any(cell.strip() for cell in cells):  # rows of a spreadsheet below its last
                 continue
             if not names:
-                names = cells
-                if doubled := sorted({name for name in names if names.count(name) > 1}):
+                names = [cell.strip() for cell in cells]
+                if doubled := sorted({name for name in names if name and names.count(name) > 1}):
                     raise InputError(f"{where}: the column {doubled[0]!r} occurs twice. Rename one.")
             elif len(cells) != len(names):
                 raise InputError(f"{where}: has {len(cells)} cells, but the header names {len(names)} columns. Mend the row.")
+            elif names.count("") > 1 and any(cell.strip() for name, cell in zip(names, cells, strict=True) if not name):
+                raise InputError(f"{where}: has a cell in a column without a name. Begin with the names of the columns.")
             else:
                 n_rows += 1
                 yield Line(where, dict(zip(names, cells, strict=True)))
@@ -355,6 +372,23 @@ def _parquet_rows(name: str) -> Iterator[Line]:
     with _opened(name) as file:
         parquet = arrow.ParquetFile(file)
         yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_UNPACKED) for row in batch.to_pylist()))
+
+
+def _workbook_rows(name: str) -> Iterator[Line]:
+    pandas = optional("pandas", f"{name}: a workbook")
+    if importlib.util.find_spec("openpyxl") is None:
+        raise MissingPrerequisite(
+            f"{name}: a workbook is read by the package openpyxl, which is not installed. "
+            "Install it by `pip install openpyxl`, or save the sheet as CSV (UTF-8)."
+        )
+    with _opened(name) as file:
+        sheets = pandas.read_excel(file, sheet_name=None, dtype=object)
+    filled = {sheet: frame for sheet, frame in sheets.items() if len(frame)}
+    if len(filled) != 1:
+        raise InputError(f"{name}: has {len(filled)} sheets with rows ({', '.join(map(str, filled))}). Leave one.")
+    ((sheet, frame),) = filled.items()
+    rows = frame.where(frame.notna(), None).rename(columns=str).to_dict("records")
+    yield from (Line(f"{name}: {sheet}, row {number}", row) for number, row in enumerate(rows, start=2))
 
 
 def _arrow_rows(path: Path) -> Iterator[Line]:

@@ -139,6 +139,10 @@ def _of_table(line: Line, columns: Mapping[str, str]) -> Line:
     "Conversation ID" is also `conversation_id`. A row that can be read under its own names is not given others.
     """
     row = _present(line.value)
+    # A message may have no text, such as a call of a tool.
+    silent = {name: None for name in (columns.get("text", "text"), "content") if name in line.value and name not in row}
+    if silent and ("text" in columns or (not _is_message_row(row) and _is_message_row({**row, **silent}))):
+        row |= silent
     aliases = () if columns else _aliases(tuple(row))
     named = {**row, **{usual: row[name] for name, usual in aliases}}
     return Line(line.where, named if aliases and not _is_readable(row) and _is_readable(named) else row)
@@ -416,9 +420,14 @@ def given_rows(given: Any) -> Rows:
         )
     rows: Iterable[Any] | None = None
     if hasattr(given, "to_pylist") and hasattr(given, "column_names"):
-        rows = (row for batch in given.to_batches() for row in batch.to_pylist())
+        rows = (row for batch in (given.to_batches() if hasattr(given, "to_batches") else [given]) for row in batch.to_pylist())
+    elif hasattr(given, "iter_rows") and hasattr(given, "columns"):
+        rows = given.iter_rows(named=True)  # polars
     elif hasattr(given, "to_dict") and hasattr(given, "columns"):
-        rows = given.to_dict("records")
+        if doubled := [name for name, is_second in zip(given.columns, given.columns.duplicated(), strict=True) if is_second]:
+            raise InputError(f"table: the column {doubled[0]!r} occurs twice. Rename one.")
+        is_named = {*given.index.names} - {None, *given.columns}  # by set_index or groupby
+        rows = (given.reset_index() if is_named else given).rename(columns=str).to_dict("records")
     elif hasattr(given, "column_names"):
         rows = given
     if rows is not None:

@@ -52,7 +52,7 @@ class Line(NamedTuple):
 
 
 def read_text(path: Path, first: int | None = None) -> str:
-    """Return the text of a UTF-8 file, or of its `first` bytes, without a byte order mark; a file named .gz is decompressed."""
+    """Return the text of a file, or of its `first` bytes, without a byte order mark; a file named .gz is decompressed."""
     try:
         with path.open("rb") as file:
             unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix == ".gz" else file
@@ -69,10 +69,15 @@ def read_text(path: Path, first: int | None = None) -> str:
         raise _no_name(path) from None
     try:
         # The first bytes may end inside a character.
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(raw, final=first is None)
+        return codecs.getincrementaldecoder(encoding_of(raw))().decode(raw, final=first is None)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}:{line}: byte {error.start} is not UTF-8. Convert the file to UTF-8.") from None
+
+
+def encoding_of(head: bytes | bytearray) -> str:
+    """Return the encoding of a text by its first bytes: UTF-16 if they are its mark (Excel writes it), else UTF-8."""
+    return "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
 
 
 def read_bounded(file: IO[bytes], where: str) -> bytearray:

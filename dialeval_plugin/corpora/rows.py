@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval_plugin.conversations.files import delimiter_of, open_rows, table_rows, value_rows
+from dialeval_plugin.conversations.record import id_text
 from dialeval_plugin.core.dialogue import Turn, check_text, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_text
@@ -146,10 +147,7 @@ def id_field(row: Line, *names: str) -> str | None:
     """Return the row's identifier as a string, from the first of `names` that it has; None if it has none."""
     for name in names:
         if name in row.value:
-            value = row.value[name]
-            if isinstance(value, bool) or not isinstance(value, (str, int)):
-                raise InputError(f"{row.where}: {name}: expected a string or an integer, got {value!r}.")
-            return check_text(str(value), f"{row.where}: {name}")
+            return id_text(row.value[name], f"{row.where}: {name}")
     return None
 
 

@@ -116,6 +116,8 @@ class Source:
                 unless no conversation can be read. With `is_scored`, a published file has responses and whole dialogues, and
                 `level` is None.
         """
+        if not self.name:
+            raise InputError("the name of the input is empty. Name a file or a folder (is a variable of the shell not set?).")
         self.reading = Reading(self.options, leaves_out_malformed=self.given is None)
         self._digest = hashlib.sha256(repr(self.options).encode())
         n_read = 0

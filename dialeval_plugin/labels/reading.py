@@ -8,7 +8,6 @@ labelling tools are read as described in `corpora.exports`, and a set by its nam
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +19,11 @@ from typing import Any, TypedDict
 import numpy as np
 from typing_extensions import Unpack
 
-from dialeval_plugin.conversations.files import open_rows, reading
+from dialeval_plugin.conversations.files import open_rows
 from dialeval_plugin.conversations.reading import given_rows
 from dialeval_plugin.core.dialogue import Level
-from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line, parse_json
-from dialeval_plugin.core.resources import optional
 from dialeval_plugin.corpora.columns import Columns, check_columns, names_of
 from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
@@ -106,8 +104,7 @@ def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
     if not path.exists():
         return None
     if path.suffix.lower() in {".xlsx", ".parquet", ".arrow"}:
-        rows = _workbook(path) if path.suffix.lower() == ".xlsx" else file_rows(path)
-        return person_rows(rows, str(path))
+        return person_rows(file_rows(path), str(path))
     check_suffix(path)
     is_own = is_table(path) or export_of(FileHead.of(path).value) is not None or identify(path) is None
     if not is_own:
@@ -136,25 +133,6 @@ def rows_from(given: Any, what: str, column: str) -> list[Line]:
     if not rows:
         raise InputError(f"{what}: has no rows. Give one a response.")
     return rows
-
-
-def _workbook(path: Path) -> list[Line]:
-    pandas = optional("pandas", f"{path}: a workbook")
-    if importlib.util.find_spec("openpyxl") is None:
-        raise MissingPrerequisite(
-            f"{path}: a workbook is read by the package openpyxl, which is not installed. "
-            "Install it by `pip install openpyxl`, or save the sheet as CSV (UTF-8)."
-        )
-    with reading(str(path)):
-        sheets = pandas.read_excel(path, sheet_name=None, dtype=object)
-    filled = {name: frame for name, frame in sheets.items() if len(frame)}
-    if len(filled) != 1:
-        raise InputError(
-            f"{path}: has {len(filled)} sheets with rows ({', '.join(map(str, filled))}). Leave the one of the labels."
-        )
-    ((name, frame),) = filled.items()
-    rows = rows_from(frame.rename(columns=str), str(path), "label")
-    return [Line(f"{path}: {name}, row {number}", row.value) for number, row in enumerate(rows, start=2)]
 
 
 def label_columns(rows: Sequence[Line], source: str, known: Collection[str] = ()) -> Columns:

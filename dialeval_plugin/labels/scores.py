@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.conversations.files import delimiter_of, open_rows
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import Line, read_text
+from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.columns import check_columns, names_of
 from dialeval_plugin.corpora.exports import check_layout, check_suffix
 from dialeval_plugin.corpora.rows import file_rows, is_table, label_field
@@ -53,7 +54,7 @@ def read_scores(
     """
     name, path = named_file(source)
     meta = read_meta(path)
-    if path.suffix.lower() != ".parquet":
+    if path.suffix.lower() not in {".parquet", ".xlsx"}:
         check_suffix(path)
     asked = _Asked(column or meta.get("main"), scale, tuple(order), positive, tuple(raters))
     main, found, is_alone = _of_rows(score_rows(path), str(path), asked, is_of_turns=meta.get("level") != "dialogue")
@@ -72,7 +73,7 @@ def score_rows(path: Path) -> Iterator[Line]:
 
 
 def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> ScoreTable:
-    """Return scores from a `ScoreTable`, a file, a pandas data frame, rows, or an object of id to score.
+    """Return scores from a `ScoreTable`, a file, `Scores`, a data frame, rows, or an object of id to score.
 
     `evaluator` is the evaluator's name; the keywords are those of `read_scores`.
     """
@@ -80,7 +81,12 @@ def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> S
         return scores
     if isinstance(scores, (str, Path)):
         return read_scores(scores, evaluator=evaluator, **asked)
+    if isinstance(scores, Scores):
+        asked["column"] = asked.get("column") or scores.main
     main, found, _ = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", _Asked(**asked))
+    if isinstance(scores, Scores):
+        values = found.scores if scores.orientation == "higher" else 0.0 - found.scores
+        found = replace(found, scores=values, signature=str(scores.signature))
     return replace(found, evaluator=evaluator or main)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
@@ -104,8 +104,8 @@ class Comparison:
 
 
 def compare(
-    a: str | Path | ScoredRows,
-    b: str | Path | ScoredRows,
+    a: str | Path | Scores | ScoredRows,
+    b: str | Path | Scores | ScoredRows,
     *,
     column: str | None = None,
     pairing: Pairing = "auto",
@@ -113,7 +113,7 @@ def compare(
     max_unscored_gap: float = MAX_UNSCORED_GAP,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Comparison:
-    """Compare the scores of two versions, each a file of `dialeval score` or of another tool (`read_scored_rows`).
+    """Compare the scores of two versions, each `Scores`, or a file of `dialeval score` or of another tool.
 
     Args:
         a: scores of the current version.
@@ -129,7 +129,7 @@ def compare(
         InputError: the files differ in how they were scored, in the column, or too much in the share of unscored rows; or they
             must be paired and have nothing in common.
     """
-    a, b = (one if isinstance(one, ScoredRows) else read_scored_rows(Path(one), column) for one in (a, b))
+    a, b = (_rows_given(one, name, column) for one, name in ((a, "A"), (b, "B")))
     notes = _check_alike(a, b, ignore)
     _check_unscored(a, b, max_unscored_gap)
     matched = _match(a, b, pairing)
@@ -156,6 +156,16 @@ def compare(
         notes=[*notes, *matched.notes],
         pilot=None if isinstance(pilot, str) else pilot[1],
     )
+
+
+def _rows_given(given: Any, name: str, column: str | None) -> ScoredRows:
+    if isinstance(given, ScoredRows):
+        return given
+    if isinstance(given, Scores):
+        return scored_rows(name, given.items, given, column)
+    if not isinstance(given, (str, Path)):
+        raise InputError(f"{name}: expected a file of scores, or what `score` returned, got {type(given).__name__}.")
+    return read_scored_rows(Path(given), column)
 
 
 def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | None = None) -> ScoredRows:

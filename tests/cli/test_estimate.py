@@ -15,7 +15,7 @@ import numpy as np
 import pandas
 import pytest
 
-from dialeval_plugin import certify, estimate
+from dialeval_plugin import certify, compare, estimate, score
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.answers import AnswerFile
 from dialeval_plugin.results.next_labels import next_labels
@@ -130,6 +130,23 @@ def test_labels_are_never_taken_for_the_scores_next_to_them(tmp_path: Path) -> N
     for scores, labels in ((path, path), (f"judge={path}", path), (frame, frame)):
         for of in (estimate, certify):
             assert "no column holds scores. It has: id, judge, anna. Name one" in refusal(of, scores, labels, quality="anna")
+
+
+def test_what_score_returned_is_estimated_from_and_compared(tmp_path: Path) -> None:
+    chats = [
+        {"id": n, "messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "word " * (n % 7 + 1)}]}
+        for n in range(30)
+    ]
+    scores, better = (score(chats[start:], "response_length") for start in (0, 1))
+    labels = pandas.DataFrame({"id": [f"{n}:2" for n in range(30)], "label": [n % 5 for n in range(30)]})
+    found = estimate(scores, labels)
+    assert isinstance(found, TrueMean)
+    assert found.judge.value == pytest.approx(np.mean([n % 7 + 1 for n in range(30)]))
+    # pandas makes floats of whole numbers next to a gap.
+    numbered = pandas.DataFrame({"id": range(30), "score": range(30)})
+    assert estimate(numbered, labels.assign(id=np.arange(30.0))) == estimate(numbered, labels.assign(id=range(30)))
+    assert compare(scores, better).n_matched == 29
+    assert refusal(compare, labels, scores) == "A: expected a file of scores, or what `score` returned, got DataFrame."
 
 
 def test_strata_are_a_field_of_the_rows(files: tuple[Path, Path]) -> None:

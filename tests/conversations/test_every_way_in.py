@@ -11,7 +11,7 @@ import lzma
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,12 @@ def csv_text(rows: Rows) -> str:
     return stream.getvalue()
 
 
+def spreadsheet(rows: Rows) -> str:
+    """Return a table with blanks around the names, two empty columns, and empty rows at its end."""
+    head, *lines = csv_text(rows).splitlines()
+    return "\r\n".join([f"{head.replace(',', ' , ')},,", *(f"{line},," for line in lines), "," * 4, "," * 4])
+
+
 def written(name: str, content: bytes) -> Callable[[Path], Any]:
     def write(folder: Path) -> str:
         (folder / name).write_bytes(content)
@@ -104,6 +110,20 @@ def saved(rows: Rows) -> Callable[[Path], str]:
     return write
 
 
+class PolarsFrame:
+    """What we use of a data frame of polars, which is not installed here."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.columns = rows, list(rows[0])
+
+    def iter_rows(self, *, named: bool) -> Iterator[dict[str, Any]]:
+        assert named
+        return iter(self.rows)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        return {name: [row[name] for row in self.rows] for name in self.columns}
+
+
 def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
     """Return a user's input, by the door's name: a name to be read, or an object."""
     lines = json_lines(rows).encode()
@@ -112,6 +132,9 @@ def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
         "capitals": written("X.JSONL", lines),
         "an array": written("x.json", json.dumps(rows, indent=1).encode()),
         "CSV": written("x.csv", csv_text(rows).encode()),
+        "CSV of a spreadsheet": written("x.csv", spreadsheet(rows).encode("utf-8-sig")),
+        "CSV in UTF-16": written("x.csv", csv_text(rows).encode("utf-16")),
+        "JSON lines in UTF-16": written("x.jsonl", lines.decode().encode("utf-16")),
         "gzip": written("x.jsonl.gz", gzip.compress(lines)),
         "gzip under another name": written("x.jsonl", gzip.compress(lines)),
         "bzip2": written("x.jsonl.bz2", bz2.compress(lines)),
@@ -122,9 +145,12 @@ def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
         "a saved data set": saved(rows),
         "a list": lambda _: rows,
         "a data frame": lambda _: pandas.DataFrame(rows),
+        "a data frame with an index": lambda _: pandas.DataFrame(rows).set_index(next(iter(rows[0]))),
+        "a data frame of polars": lambda _: PolarsFrame(rows),
         "a data set": lambda _: datasets.Dataset.from_list(rows),
         "a dictionary of one data set": lambda _: datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)}),
         "an Arrow table": lambda _: pyarrow.Table.from_pylist(rows),
+        "a batch of an Arrow table": lambda _: pyarrow.Table.from_pylist(rows).to_batches()[0],
     }
 
 
@@ -235,3 +261,60 @@ def test_a_cell_that_is_nested_without_end_is_a_text(tmp_path: Path) -> None:
     (one,) = Source(str(tmp_path / "x.csv")).read("turn")
     assert isinstance(one, Example)
     assert one.response.text == deep
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+@pytest.mark.parametrize(
+    "names", [("conversation", "speaker", "text"), ("conversation_id", "role", "content"), ("c", "s", "t")]
+)
+def test_a_message_without_text_in_a_frame_is_left_out(missing: Any, names: tuple[str, ...]) -> None:
+    rows = [("a", "user", "Any news?"), ("a", "assistant", missing), ("a", "assistant", "None at all.")]
+    frame = pandas.DataFrame([dict(zip(names, row, strict=True)) for row in rows])
+    columns = dict(zip(("conversation", "speaker", "text"), names, strict=True)) if names[0] == "c" else None
+    (one,) = dialeval_plugin.examples_from(frame, columns=columns)
+    assert (one.id, [turn.text for turn in one.context], one.response.text) == ("a:3", ["Any news?"], "None at all.")
+
+
+def test_a_workbook_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.xlsx").write_bytes(b"PK\x03\x04")
+    rows = [*message_rows(), {"conversation": "a", "speaker": "assistant", "text": None}]
+    sheets = {"Notes": pandas.DataFrame(), "Chats": pandas.DataFrame(rows)}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setattr(pandas, "read_excel", lambda file, **_: sheets if file.read(2) == b"PK" else {})
+    items = Source(str(tmp_path / "x.xlsx")).read("turn")
+    assert [one.id for one in items] == [id for id, _, _ in EXPECTED]
+    sheets["Notes"] = sheets["Chats"]
+    assert refusal(Source(str(tmp_path / "x.xlsx")).read, "turn") == (
+        f"{tmp_path}/x.xlsx: has 2 sheets with rows (Notes, Chats). Leave one."
+    )
+
+
+NO_TEXT = "is no text. Unpack it, or save it as JSON lines, CSV (UTF-8) or Parquet."
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.jsonl", b"SQLite format 3\0\x10", f"x.jsonl: {NO_TEXT}"),
+        ("x.pkl", b"\x80\x04\0\n", f"x.pkl: {NO_TEXT}"),
+        ("x.csv", "context,response\nHi,\u201cyes\u201d\n".encode("cp1252"),
+         "x.csv: byte 20 is not UTF-8. Convert the file to UTF-8, for example by "
+         "iconv --from-code=WINDOWS-1252 --to-code=UTF-8."),
+        ("x.csv", b"Chats of May;;\n;;\na;user;Hi.\n",
+         "x.csv:3: has a cell in a column without a name. Begin with the names of the columns."),
+        ("", b"", "the name of the input is empty. Name a file or a folder (is a variable of the shell not set?)."),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_says_what_it_is(
+    name: str, content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / (name or "x.jsonl")).write_bytes(content or json_lines(chat_rows()).encode())
+    assert refusal(Source(name).read, "turn") == message
+
+
+def test_frames_whose_columns_are_not_known_apart_are_refused() -> None:
+    frame = pandas.DataFrame([["a", "user", "Hi."]])
+    assert "has the columns '0', '1', '2'" in refusal(dialeval_plugin.examples_from, frame)
+    frame.columns = pandas.Index(["conversation", "text", "text"])
+    assert refusal(dialeval_plugin.examples_from, frame) == "table: the column 'text' occurs twice. Rename one."

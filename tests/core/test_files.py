@@ -85,7 +85,7 @@ def test_byte_order_mark_carriage_returns_and_blank_lines_are_no_content(
         (b'{"a": 1}\n[1]\n', ":2: expected a JSON object, got [1]."),
         (b'{"a": "\xe9"}\n', ":1: byte 7 is not UTF-8. Convert the file to UTF-8."),
         (b'{"a": 1}\n{"b": "r\xe9"}\n', ":2: byte 17 is not UTF-8. Convert the file to UTF-8."),
-        ('{"a": 1}'.encode("utf-16"), ":1: byte 0 is not UTF-8. Convert the file to UTF-8."),
+        ('{"a": 1}\n[1]'.encode("utf-16"), ":2: expected a JSON object, got [1]."),
     ],
 )
 def test_file_fault_names_path_and_line(tmp_path: Path, content: bytes, text: str) -> None:

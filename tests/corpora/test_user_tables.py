@@ -247,8 +247,9 @@ def test_decimal_commas_are_not_read_where_a_comma_may_mean_something_else(tmp_p
     ("name", "text", "message"),
     [
         ("r.xlsx", b"PK\x03\x04\xff", ": a file of this kind is not read here. Save it as CSV (UTF-8), or as JSON lines."),
-        ("r.csv", "id,rating\n".encode("utf-16-le"), ": holds zero bytes, as UTF-16 does. Save the file as UTF-8."),
-        ("r.csv", "id,rating\n".encode("utf-16"), ":1: byte 0 is not UTF-8. Convert the file to UTF-8."),
+        ("r.csv", "id,rating\n".encode("utf-16-le"),
+         ": is no text. Unpack it, or save it as JSON lines, CSV (UTF-8) or Parquet."),
+        ("r.csv", "id,r\n\xe9,1\n".encode("cp1252"), ":2: byte 5 is not UTF-8. Convert the file to UTF-8."),
         ("r.json", '{"id": {"0": "a"}, "rating": {"0": 5}}',
          ": is one object, as pandas' to_json writes. Write the rows, by to_json(orient='records')."),
         ("r.json", '{"columns": ["id", "rating"], "index": [0], "data": [["a", 5]]}',
