@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
 import tempfile
 from pathlib import Path
@@ -23,13 +25,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A test says what is right, not how fast: on a machine that is busy everything takes long.
 settings.register_profile("without deadlines", deadline=None)
 settings.load_profile("without deadlines")
-# `evaluate` copies a metric's code to this folder, whose name it reads when it is imported: the user's own stays as it is.
-os.environ.setdefault("HF_MODULES_CACHE", tempfile.mkdtemp(prefix="modules-"))
-# Answers of language models: a test neither reads nor changes the user's own.
-os.environ["DIALEVAL_ANSWERS"] = str(Path(tempfile.mkdtemp(prefix="answers-")) / "answers.sqlite")
-# Models as other backends run them: made once a run of the tests, for all of its processes.
+
+
+def _remove_folder(of_process: int) -> None:
+    if os.getpid() == of_process:  # and not one that a test forked
+        shutil.rmtree(os.environ["DIALEVAL_TEST_FILES"], ignore_errors=True)
+
+
+# One folder for the caches of a run of the tests, and of all its processes.
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    os.environ["DIALEVAL_EXPORTS"] = tempfile.mkdtemp(prefix="exports-")
+    os.environ["DIALEVAL_TEST_FILES"] = tempfile.mkdtemp(prefix="dialeval-tests-")
+    # Models as other backends run them: made once a run.
+    os.environ["DIALEVAL_EXPORTS"] = str(Path(os.environ["DIALEVAL_TEST_FILES"]) / "exports")
+    atexit.register(_remove_folder, os.getpid())
+_own_files = Path(tempfile.mkdtemp(dir=os.environ["DIALEVAL_TEST_FILES"]))
+# `evaluate` copies a metric's code to this folder, whose name it reads when it is imported: the user's own stays as it is.
+os.environ.setdefault("HF_MODULES_CACHE", str(_own_files / "modules"))
+# Answers of language models: a test neither reads nor changes the user's own.
+os.environ["DIALEVAL_ANSWERS"] = str(_own_files / "answers.sqlite")
 # What is written to stderr does not depend on which test is the first of its process to open a bundled model.
 os.environ["DIALEVAL_COMMERCIAL"] = "0"
 
