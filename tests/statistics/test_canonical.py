@@ -19,11 +19,12 @@ from dialeval_plugin.statistics.correlation import correlations, level_correlati
 from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
 from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
-from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
+from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
 from dialeval_plugin.statistics.ranking import rank_metrics, rank_permutation_tests
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.rows import canonical, symmetric
 from dialeval_plugin.statistics.significance import Measure, Paired, difference_intervals, permutation_test
+from reproduction.causalscore.differences import preference_difference
 
 N = 48
 PEARSON: dict[str, Any] = {"coefficient": "pearson"}

@@ -24,10 +24,10 @@ from dialeval_plugin.statistics.preference.preferences import (
     Preferences,
     cont2cat,
     ignore_equal,
-    preference_difference,
     preferences,
     voting,
 )
+from reproduction.causalscore.differences import preference_difference
 from tests.refusals import refusal
 
 NAN = float("nan")

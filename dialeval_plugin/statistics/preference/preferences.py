@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,8 +26,6 @@ from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.rows import (
     Canonical,
     canonical,
-    canonical_rows,
-    check_choice,
     optional_numbers,
     same_length,
     used_codes,
@@ -81,12 +78,15 @@ class Preferences:
         n_clusters = int(self.clusters.max(initial=-1)) + 1
         return Counts(self.n_total, len(self.votes), n_clusters, self.n_total - len(self.votes))
 
-    def _in(self, rows: Canonical) -> Preferences:
+    def in_order(self, rows: Canonical) -> Preferences:
+        """Return the comparisons in canonical order."""
         order, clusters, _ = rows
         return Preferences(self.scores_a[order], self.scores_b[order], self.votes[order], clusters, self.n_total)
 
 
-class _Observations(NamedTuple):
+class Observations(NamedTuple):
+    """Scores with the points or preferences that they are compared with."""
+
     scores: FloatArray
     compared_with: FloatArray
     clusters: IntArray
@@ -126,7 +126,7 @@ def voting(
     counts = _counts(compared.votes, 4)
     has_majority = counts.max(axis=1, initial=0) * 2 > compared.votes.shape[1]
     ideal = np.where(has_majority, POINTS[:, counts.argmax(axis=1)], 0.5)
-    return _correlation(f"voting_{coefficient}", compared, partial(_points, compared), coefficient, ideal, bootstrap)
+    return _correlation(f"voting_{coefficient}", compared, partial(voted_points, compared), coefficient, ideal, bootstrap)
 
 
 def ignore_equal(compared: Preferences, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> PreferenceAgreement:
@@ -143,7 +143,7 @@ def ignore_equal(compared: Preferences, *, bootstrap: Bootstrap = DEFAULT_BOOTST
         ignore_equal 0.806, coin flip 0.095, human majority 0.837, 4 of 4 comparisons scored
     """
     ideal = _preferring(compared.votes)
-    return _correlation("ignore_equal", compared, partial(_gaps, compared), "pearson", ideal, bootstrap)
+    return _correlation("ignore_equal", compared, partial(vote_gaps, compared), "pearson", ideal, bootstrap)
 
 
 def cont2cat(compared: Preferences, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> PreferenceAgreement:
@@ -159,52 +159,29 @@ def cont2cat(compared: Preferences, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP)
         cont2cat 0.630, coin flip 0.426, human majority 0.630, 4 of 4 comparisons scored
     """
     content = list(_table(compared.votes, compared.scores_a, compared.scores_b).T)
-    ordered = compared._in(canonical(content, compared.clusters))
+    ordered = compared.in_order(canonical(content, compared.clusters))
 
     def value(a: FloatArray, b: FloatArray) -> float:
         return alpha(_table(ordered.votes, a, b))
 
     whole = _defined(partial(value, ordered.scores_a, ordered.scores_b))
-    computed = whole if isinstance(whole, str) else (whole, _resampled_alpha(ordered))
+    computed = whole if isinstance(whole, str) else (whole, resampled_alpha(ordered))
     estimate = bootstrap.estimates({"cont2cat": computed}, compared.counts)["cont2cat"]
     return _agreement(vars(estimate), ordered, len(ordered.votes), value, _preferring(ordered.votes))
 
 
-def preference_difference(
-    one: Preferences, other: Preferences, *, statistic: str = "voting_spearman", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
-) -> Estimate:
-    """Return statistic(one) - statistic(other), with an interval from resamples of dialogues shared by both metrics.
-
-    The statistic is "voting_pearson", "voting_spearman", "ignore_equal" or "cont2cat", with the paper's options. Range: -2 to
-    2. Undefined if either is. Raises InputError if the metrics' comparisons, or their order, differ.
-    """
-    where = "preference_difference"
-    check_choice(where, "statistic", statistic, _RESAMPLED)
-    for column in ("votes", "clusters", "n_total"):
-        if not np.array_equal(getattr(one, column), getattr(other, column)):
-            raise InputError(
-                f"{where}: the metrics' {column} differ. Compare them on the comparisons that both have a score for."
-            )
-    metrics = ([compared.scores_a, compared.scores_b] for compared in (one, other))
-    rows = canonical_rows(where, list(one.votes.T), np.arange(len(one.votes)), one.clusters, metrics=metrics)
-    of_one, of_other = (_RESAMPLED[statistic](compared._in(rows)) for compared in (one, other))
-    name = f"difference of {statistic}"
-    resampled = of_one - of_other
-    reason = f"{statistic}: undefined for one of the metrics. Score responses that differ."
-    computed = reason if np.isnan(resampled.value) else (resampled.value, resampled)
-    return bootstrap.estimates({name: computed}, one.counts)[name]
-
-
-def _points(compared: Preferences, a: FloatArray, b: FloatArray) -> _Observations:
+def voted_points(compared: Preferences, a: FloatArray, b: FloatArray) -> Observations:
+    """Return scores and points of all responses, see `voting`."""
     scores, points = np.concatenate([a, b]), POINTS[:, compared.votes].sum(axis=2).ravel()
-    return _Observations(scores, points, np.concatenate([compared.clusters, compared.clusters]))
+    return Observations(scores, points, np.concatenate([compared.clusters, compared.clusters]))
 
 
-def _gaps(compared: Preferences, a: FloatArray, b: FloatArray) -> _Observations:
+def vote_gaps(compared: Preferences, a: FloatArray, b: FloatArray) -> Observations:
+    """Return differences of scores and the preference of each vote, see `ignore_equal`."""
     answers = compared.votes
     owner, rater = np.nonzero((answers == A_IS_BETTER) | (answers == B_IS_BETTER))
     preferred = (answers[owner, rater] == A_IS_BETTER).astype(np.float64)
-    return _Observations((a - b)[owner], preferred, compared.clusters[owner])
+    return Observations((a - b)[owner], preferred, compared.clusters[owner])
 
 
 def _table(votes: IntArray, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -212,27 +189,10 @@ def _table(votes: IntArray, a: FloatArray, b: FloatArray) -> FloatArray:
     return _counts(np.column_stack([votes, np.where(a > b, A_IS_BETTER, B_IS_BETTER)]), 4)
 
 
-def _resampled_correlation(
-    compared: Preferences, *, rows: Callable[[Preferences, FloatArray, FloatArray], _Observations], coefficient: str
-) -> Resampled:
-    observed = rows(compared, compared.scores_a, compared.scores_b)
-    statistic = coefficient_named(coefficient).of_samples(observed.scores, observed.compared_with)
-    return Resampled(statistic, rows_by_cell(np.arange(len(observed.scores)), observed.clusters))
-
-
-def _resampled_alpha(compared: Preferences) -> Resampled:
+def resampled_alpha(compared: Preferences) -> Resampled:
+    """Return the input of the bootstrap for `cont2cat`."""
     statistic = alpha_of_samples(_table(compared.votes, compared.scores_a, compared.scores_b))
     return Resampled(statistic, rows_by_cell(np.arange(len(compared.votes)), compared.clusters))
-
-
-_RESAMPLED: Mapping[str, Callable[[Preferences], Resampled]] = MappingProxyType(
-    {
-        "voting_pearson": partial(_resampled_correlation, rows=_points, coefficient="pearson"),
-        "voting_spearman": partial(_resampled_correlation, rows=_points, coefficient="spearman"),
-        "ignore_equal": partial(_resampled_correlation, rows=_gaps, coefficient="pearson"),
-        "cont2cat": _resampled_alpha,
-    }
-)
 
 
 def _floor(of_scores: Callable[[FloatArray, FloatArray], float], votes: IntArray, seed: int) -> float | None:
@@ -276,7 +236,7 @@ def _defined(compute: Callable[[], float]) -> float | str:
 def _correlation(
     name: str,
     compared: Preferences,
-    rows: Callable[[FloatArray, FloatArray], _Observations],
+    rows: Callable[[FloatArray, FloatArray], Observations],
     coefficient: str,
     ideal: FloatArray,
     bootstrap: Bootstrap,
