@@ -99,11 +99,6 @@ class ScriptedLanguageModel:
         return answers
 
 
-def prefer(continuation: str, share: float) -> Callable[[str, str], float]:
-    """Return a rule that gives one continuation the probability `share` and every other the rest."""
-    return lambda _, offered: math.log(share if offered == continuation else 1 - share)
-
-
 @dataclass(frozen=True, slots=True)
 class PromptContent:
     """Parts of a prompt."""
