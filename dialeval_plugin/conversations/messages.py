@@ -80,7 +80,7 @@ _PREFIX = re.compile(
     r"\s*(?:\*\*|\[|<)?(user|human|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?:\*\*|\]|>)?\s*:(?:\*\*)?\s*",
     re.IGNORECASE,
 )
-_DIALOGUE = re.compile(r"(?:\A\s*|\n\n[ \t]*)(Human|Assistant):\s*")
+_DIALOGUE = re.compile(r"(?:\A\s*|\n\n[ \t]*)(Human|Assistant|AI):\s*")
 _MARKED = tuple(
     map(
         re.compile,
@@ -448,7 +448,7 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
             texts = (_UNSPOKEN.sub("", text[mark.end() : end]).strip() for mark, end in zip(marks, ends, strict=True))
             return [{"role": _INSTRUCTED.get(mark[1], mark[1]), "content": one} for mark, one in zip(marks, texts, strict=True)]
     marks = list(_DIALOGUE.finditer(text))
-    if not marks or marks[0].start() > 0 or not text.lstrip().startswith(("Human:", "Assistant:")):
+    if not marks or marks[0].start() > 0 or not text.lstrip().startswith(("Human:", "Assistant:", "AI:")):
         return None
     if len(marks) == 1 and not text.startswith("\n\n"):
         return None

@@ -94,6 +94,15 @@ def kind_of(reason: str) -> str:
     return reason.partition(" (")[0]
 
 
+class Shown:
+    """Result that a notebook shows as `str` does."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        printer.text(str(self))
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Scores:
     """A table with one row per example, in order, and the score in the column `main`.

@@ -18,7 +18,9 @@ from dialeval_plugin.core.files import Line, read_text
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """Pattern of a number; Python's `float` accepts more: 4_0 as 40, and infinity."""
-MISSING = frozenset({"n/a", "na", "#n/a", "nan", "none", "null", "nil", "-", "--", "?", "inf", "-inf", "infinity"})
+MISSING = frozenset({"n/a", "na", "#n/a", "nan", "none", "null", "nil", "-", "--", "?", "inf", "-inf", "infinity"}) | {
+    *("#ref!", "#div/0!", "#value!", "#name?", "#num!", "#null!"),  # of a spreadsheet
+}
 """Words used in place of a number; they raise an error in a column of numbers."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
+from dialeval_plugin.core.scores import Shown
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.scores import people_among, scores_from
@@ -134,7 +135,7 @@ class EvaluatorPassport:
 
 
 @dataclass(frozen=True, slots=True)
-class Passport:
+class Passport(Shown):
     """Passports of evaluators, in the order given."""
 
     data: LabelledData
@@ -152,6 +153,9 @@ class Passport:
     def has_passed(self) -> bool:
         """Whether all requirements are met; True without requirements."""
         return all(one.has_passed for one in self.checked)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{one.evaluator}: {one.verdict}. {one.headline.sentence}" for one in self.evaluators)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object, described in docs/estimate.md."""

@@ -17,6 +17,7 @@ from typing_extensions import Unpack
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
+from dialeval_plugin.core.scores import Shown
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import scores_from
@@ -73,7 +74,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class Agreement(Shown):
     """Agreement of one evaluator with people.
 
     Attributes:
@@ -114,6 +115,9 @@ class Agreement:
     def table(self) -> Table:
         """Return the statistics as a table."""
         return agreement_table([self])
+
+    def __str__(self) -> str:
+        return self.table().render("text").rstrip()
 
 
 def agreement(

@@ -9,13 +9,14 @@ import re
 import signal
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas
 import pytest
 
-from dialeval_plugin import certify, compare, estimate, score
+from dialeval_plugin import agreement, certify, compare, estimate, score
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.labels.answers import AnswerFile
 from dialeval_plugin.results.next_labels import next_labels
@@ -146,6 +147,17 @@ def test_what_score_returned_is_estimated_from_and_compared(tmp_path: Path) -> N
     numbered = pandas.DataFrame({"id": range(30), "score": range(30)})
     assert estimate(numbered, labels.assign(id=np.arange(30.0))) == estimate(numbered, labels.assign(id=range(30)))
     assert compare(scores, better).n_matched == 29
+    # A notebook shows a result as the command does, and not its fields.
+    for result, begin in (
+        (found, "true mean 2.000 ["),
+        (estimate(scores, labels, against=better, labels_against=labels[1:]), "A 2.000 ["),
+        (agreement(scores, labels), "evaluator  statistic"),
+        (certify(scores, labels), "words: cannot tell. One rater only"),
+        (compare(scores, better), "A and B have the same scores."),
+    ):
+        shown: list[str] = []
+        result._repr_pretty_(SimpleNamespace(text=shown.append), False)
+        assert shown[0].startswith(begin), shown
     assert refusal(compare, labels, scores) == "A: expected a file of scores, or what `score` returned, got DataFrame."
 
 

@@ -108,9 +108,12 @@ def test_a_reply_without_a_text_is_an_empty_answer() -> None:
 FAILURES: dict[str, tuple[Reply, str]] = {
     "500": (Reply({"error": "boom"}, 500), "HTTP 500"),
     "429": (Reply({"error": "slow down"}, 429), "HTTP 429"),
-    "not JSON": (Reply("<html>"), "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+    "not JSON": (Reply("<html>"), "the server's reply is no JSON"),
+    "a page": (Reply("<html>", headers={"Content-Type": "text/html"}), "the server's reply is no JSON"),
+    "nothing": (Reply(None), "ErrorReply: the server's reply has no answer"),
+    "a list": (Reply([]), "ErrorReply: the server's reply has no answer"),
     "half a reply": (Reply('{"choices": [', promised=100), "ClientPayloadError"),
-    "no choices": (Reply({"choices": None}), "TypeError: object of type 'NoneType' has no len()"),
+    "no choices": (Reply({"choices": None}), "ErrorReply: the server's reply has no answer"),
 }
 
 

@@ -119,6 +119,8 @@ def test_what_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
         f"{path}:3: label: 'n/a' may be a label, or stand for none. Leave the cell empty where there is none; if it is a "
         "label, write another word."
     )
+    path = write(tmp_path, "id,label\na,pass\nb,#REF!\nc,fail\n")
+    assert refusal(read_labels, path).startswith(f"{path}:3: label: '#ref!' may be a label, or stand for none.")
     path = write(tmp_path, "id,label\na,pass\nb,4\nc,fail\n")
     way_out = "Name those that count as pass by --positive; for categories or ranks, certify takes all by --order."
     assert refusal(read_labels, path) == (

@@ -64,8 +64,7 @@ def certify(
     for path in output:
         write_passport(passport, path, title=title)
         typer.echo(path)
-    for one in passport.evaluators:
-        typer.echo(f"{one.evaluator}: {one.verdict}. {one.headline.sentence}")
+    typer.echo(passport)
     failed = [one for one in passport.checked if not one.has_passed]
     for missed in failed:
         typer.echo(f"--require {missed.requirement!r}: {missed.evaluator}: {missed.reason}", err=True)

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from json import JSONDecodeError
 from typing import Any, Generic, TypeVar, cast
 
 from tenacity import AsyncRetrying, Future, RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential
@@ -147,8 +148,10 @@ def _retry_after(error: Exception) -> float | None:
 
 def describe(error: Exception) -> str:
     """Return the error as a short text, without a transport's message, which may hold a key and varies from run to run."""
-    if (status := _status(error)) is not None:
+    if (status := _status(error)) is not None and status >= 400:
         return f"HTTP {status}"
+    if status is not None or isinstance(error, JSONDecodeError):
+        return "the server's reply is no JSON"
     name = type(error).__name__
     if type(error).__module__.partition(".")[0] in _TRANSPORTS or not str(error):
         return name

@@ -211,8 +211,10 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
 def _checked(outputs: Any) -> list[Any]:
     """Return replies as a list; the host would read an error sent with HTTP 200 as an empty text."""
     replies = outputs if isinstance(outputs, list) else [outputs]
-    for reply in replies:
-        if isinstance(reply, dict) and (error := reply.get("error")):
+    for reply in replies or [None]:
+        if not isinstance(reply, dict) or not reply.get("choices", True):
+            raise ErrorReply("the server's reply has no answer")
+        if error := reply.get("error"):
             # Only the log has the server's message, which may differ from run to run.
             logger.warning("the server sent an error in the place of an answer: %s", redacted(str(error))[:_LONGEST_ERROR])
             raise ErrorReply("the server sent an error in the place of an answer")

@@ -18,6 +18,7 @@ from scipy import sparse
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
+from dialeval_plugin.core.scores import Shown
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Estimate, Resampled, fieller_ends, jackknife_error
 from dialeval_plugin.statistics.rows import check_choice
 
@@ -44,7 +45,7 @@ JACKKNIFE = Bootstrap(rounds=0, interval="jackknife")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrueMean:
+class TrueMean(Shown):
     """True mean, or true pass rate, of all rows scored by a judge.
 
     Attributes:
@@ -83,6 +84,9 @@ class TrueMean:
         rates = {"sensitivity": self.sensitivity, "specificity": self.specificity}
         return named | {name: one for name, one in rates.items() if one is not None}
 
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.estimates.values()))
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object."""
         fields = asdict(self)
@@ -95,7 +99,7 @@ class TrueMean:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DifferenceOfTrueMeans:
+class DifferenceOfTrueMeans(Shown):
     """True mean of B minus that of A; `n_shared` labelled conversations have rows of both."""
 
     a: TrueMean
@@ -107,6 +111,9 @@ class DifferenceOfTrueMeans:
     def estimates(self) -> Mapping[str, Estimate]:
         """Figures with intervals, by name."""
         return {"A": self.a.mean, "B": self.b.mean, "difference": self.difference}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name} {one.text()}" for name, one in self.estimates.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-able object."""
