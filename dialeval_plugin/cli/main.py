@@ -86,6 +86,8 @@ for panel, groups in {
     _TRAIN: {"models": models.app, "train": train.app, "data": data.app},
 }.items():
     for name, group in groups.items():
+        for registered in group.registered_commands:
+            registered.cls = Command
         app.add_typer(group, name=name, rich_help_panel=panel)
 add_examples(app)
 

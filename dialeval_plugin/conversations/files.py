@@ -106,6 +106,8 @@ def reading(name: str) -> Iterator[None]:
     except ImportError as error:
         raise MissingPrerequisite(f"{name}: is opened by a package that is not installed ({error}). Install it.") from error
     except FileNotFoundError:
+        if "://" in name:  # fsspec's error for a server that cannot be reached, too
+            raise InputError(f"{name}: cannot be found or reached. Check the address, the network and its proxy.") from None
         raise InputError(f"{name}: there is no such file.") from None
     except IsADirectoryError:
         raise InputError(f"{name}: is a folder, expected a file.") from None

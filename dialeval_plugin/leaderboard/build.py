@@ -86,7 +86,9 @@ def build(
 
 
 def write(built: BuildResult, folder: Path, *, title: str = TITLE) -> list[Path]:
-    """Write the table as JSON, CSV, Markdown and HTML; return the paths."""
+    """Write the table as JSON, CSV, Markdown and HTML; return the paths. InputError: the folder has another page."""
+    if (folder / PAGE_FILE).exists() and not (folder / JSON_FILE).exists():
+        raise InputError(f"{folder / PAGE_FILE}: is not of a leaderboard. Choose another folder.")
     board = built.board
     texts = {
         JSON_FILE: to_json(board.to_dict(), indent=1) + "\n",

@@ -28,6 +28,15 @@ def test_a_leaderboard_is_built_exported_and_made_a_space(tmp_path: Path) -> Non
     assert (tmp_path / "space" / "index.html").read_bytes() == (board / "index.html").read_bytes()
 
 
+def test_the_page_of_something_else_stays(tmp_path: Path) -> None:
+    write_runs(tmp_path / "runs")
+    page = tmp_path / "index.html"
+    page.write_text("mine")
+    words = ("leaderboard", "build", tmp_path / "runs", "--rank-rounds", "0", "--output", tmp_path)
+    assert refusal(run, *words) == f"{page}: is not of a leaderboard. Choose another folder."
+    assert page.read_text() == "mine"
+
+
 def test_without_samples_it_is_said_why_there_are_no_plots(tmp_path: Path) -> None:
     rows = documents(20)
     write_scores(tmp_path / "runs", "one", rows, noisy_scores(rows, 0.1), samples=False)

@@ -313,6 +313,12 @@ def test_what_is_not_read_says_what_it_is(
     assert refusal(Source(name).read, "turn") == message
 
 
+def test_an_address_may_be_one_that_cannot_be_reached() -> None:
+    assert refusal(Source("memory://none.jsonl").read, "turn") == (
+        "memory://none.jsonl: cannot be found or reached. Check the address, the network and its proxy."
+    )
+
+
 def test_frames_whose_columns_are_not_known_apart_are_refused() -> None:
     frame = pandas.DataFrame([["a", "user", "Hi."]])
     assert "has the columns '0', '1', '2'" in refusal(dialeval_plugin.examples_from, frame)

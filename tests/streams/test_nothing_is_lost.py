@@ -116,6 +116,7 @@ def test_no_command_writes_to_a_file_that_it_reads(tmp_path: Path, monkeypatch: 
             ("estimate", "--scores", "labels.csv", "--labels", "labels.csv", "--raters", "anna", "--output", "labels.csv"),
             "output",
         ),
+        (("train", "mixing", "--model", "logs", "--data", "labels.csv", "--output", "labels.csv"), "output"),
         (("label", "log.jsonl", "--labels", "labels.csv", "--output", "labels.csv"), "output"),
     ):
         assert refusal(dialeval, *words) == f"{words[-1]}: is the input. Choose another name for --{name}."
