@@ -95,12 +95,12 @@ def kind_of(reason: str) -> str:
 
 
 class Shown:
-    """Result that a notebook shows as `str` does."""
+    """Result that an interpreter and a notebook show as `str` does."""
 
     __slots__ = ()
 
-    def _repr_pretty_(self, printer: Any, _: bool) -> None:
-        printer.text(str(self))
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

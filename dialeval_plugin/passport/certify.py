@@ -134,7 +134,7 @@ class EvaluatorPassport:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Passport(Shown):
     """Passports of evaluators, in the order given."""
 

@@ -73,7 +73,7 @@ class Disagreement:
     response: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Agreement(Shown):
     """Agreement of one evaluator with people.
 

@@ -39,7 +39,7 @@ class Change(NamedTuple):
     difference: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison(Shown):
     """Comparison of two files of scores; `difference` is the mean of B minus the mean of A over the compared rows.
 

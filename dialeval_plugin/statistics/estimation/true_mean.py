@@ -44,7 +44,7 @@ Used: TypeAlias = Literal["ppi", "rogan-gladen", "labels"]
 JACKKNIFE = Bootstrap(rounds=0, interval="jackknife")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TrueMean(Shown):
     """True mean, or true pass rate, of all rows scored by a judge.
 
@@ -98,7 +98,7 @@ class TrueMean(Shown):
         return _frame(self.estimates)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class DifferenceOfTrueMeans(Shown):
     """True mean of B minus that of A; `n_shared` labelled conversations have rows of both."""
 
