@@ -452,6 +452,8 @@ def split_dialogue(text: str) -> list[dict[str, str]] | None:
         return None
     if len(marks) == 1 and not text.startswith("\n\n"):
         return None
+    if any(mark[1] == "Assistant" for mark in marks):  # then a paragraph may begin with "AI:"
+        marks = [mark for mark in marks if mark[1] != "AI"]
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
     return [{"role": mark[1], "content": text[mark.end() : end].strip()} for mark, end in zip(marks, ends, strict=True)]
 

@@ -35,6 +35,9 @@ ASKED = [said("user", TEA), said("assistant", LIKE), said("user", HOW)]
 READ: dict[str, tuple[list[Any], Talk]] = {
     "a role next to text": (chat({"role": "user", "text": TEA}, {"role": "assistant", "text": LIKE}), ONE),
     "the marks of LangChain's buffer": ([{"text": f"\n\nHuman: {TEA}\n\nAI: {LIKE}"}], ONE),
+    "a paragraph that begins with AI:": (
+        [{"text": f"\n\nHuman: {TEA}\n\nAssistant: Hm.\n\nAI: {LIKE}"}], [([TEA], f"Hm.\n\nAI: {LIKE}")],
+    ),
     "who is a person as a truth value": (
         [{"conversation": [{"message": TEA, "is_human": True}, {"message": LIKE, "is_human": False}]}], ONE,
     ),
