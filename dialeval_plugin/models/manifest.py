@@ -38,7 +38,7 @@ CARD = "README.md"
 MODEL_FILES = ("*.json", "*.safetensors", "vocab.txt", "merges.txt", "*.model", f"{EXPORTS}/*/*")
 """Patterns of the files that a manifest may name."""
 RECORDED: Mapping[str, str] = {
-    "assistant": "d35b091ff031062c09dd59eeaa5a43f013083c346869ceb077dd0a2a9a6edcc6",
+    "assistant": "fd29c4048f2b657274c2aded962d725b3853dbcdeff991ad2c310015ccaa1352",
     "assistant-open": "e0ddcf20b3155c433fcca35db9d130966e8b4185bbc872f40720c1d4593931c2",
     "causalscore": "c0a7eb3b5aa946719e7749b9e7dd94830d62125ae08668b42e86dadbf1d4366f",
     "general": "fd414b29390fc6bc4f65c5b00d418dfda61045ef2e6e7f307e0300c36451ba68",

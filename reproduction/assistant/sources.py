@@ -172,7 +172,7 @@ def _row(answer: Example, score: float | None = None, group: str | None = None) 
     return row if score is None else {**row, "score": score, "group": group}
 
 
-def _as_examples(row: dict[str, Any]) -> list[Example]:
+def as_examples(row: dict[str, Any]) -> list[Example]:
     return [Example.from_texts(row["context"], row["response"])]
 
 
@@ -181,8 +181,8 @@ def write(folder: Path, *, only_open: bool) -> None:
     reported = reported_answers()
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in (
-        ("preferences", leave_out_reported(preferences(only_open=only_open), reported, _as_examples)),
-        ("answers", leave_out_reported(answers(only_open=only_open), reported, _as_examples)),
+        ("preferences", leave_out_reported(preferences(only_open=only_open), reported, as_examples)),
+        ("answers", leave_out_reported(answers(only_open=only_open), reported, as_examples)),
         ("requests", requests(only_open=only_open)),
     ):
         write_text(folder / f"{name}.jsonl", "".join(to_json(row) + "\n" for row in rows))

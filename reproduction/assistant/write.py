@@ -8,6 +8,7 @@ has one of them they take the place of the model's own scores, and answers witho
 
     python -m reproduction.assistant.write --scorer general --work FOLDER \
         --document reproduction/assistant/results.md --document docs/results.md
+    python -m reproduction.assistant.write --encoder FOLDER --work FOLDER --document reproduction/assistant/results.md
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dialeval_plugin.core.files import checked, read_json
 from dialeval_plugin.core.percentiles import PERCENTILE
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.methods.assistant.larger_encoder import LARGER_ENCODER
 from dialeval_plugin.methods.assistant.scorer import AssistantScorer
 from dialeval_plugin.pretrained.catalogue import open_scorer
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
@@ -48,6 +50,7 @@ from reproduction.assistant.data import (
 from reproduction.assistant.leaks import overlap_table
 from reproduction.assistant.sources import is_reported
 from reproduction.contrasts.assistant import ALARM, good_answers
+from reproduction.contrasts.assistant import tables as contrast_tables
 from reproduction.documents import estimate, script_parser, write_tables
 from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
@@ -67,6 +70,7 @@ OUT_OF_FOLD, LEARNED = " †", " ‡"
 """Marks of figures."""
 PEOPLE = ("PandaLM", "OpenAssistant")
 """The sets of pairs that people ordered."""
+ABOVE_NULL_MODEL = "GPT-3.5 above NullModel"
 QUALITIES = {
     "halie": "overall",
     "taskmaster": "reward",
@@ -94,7 +98,7 @@ def pair_sets() -> dict[str, list[AnswerPair]]:
         "AI: AlpacaEval": alpaca_eval_pairs(1)[::2],
         "AI: AlpacaEval, close lengths": alpaca_eval_pairs(1, close=True)[::2],
         "AI: one model, asked for short or long": length_variant_pairs()[::4],
-        "GPT-3.5 above NullModel": null_model_pairs()[::4],
+        ABOVE_NULL_MODEL: null_model_pairs()[::4],
     }
 
 
@@ -285,6 +289,24 @@ def percentile_table(evaluators: Sequence[Evaluator], good: Sequence[Example]) -
     return _table(rows, ("evaluator",), [])
 
 
+def larger_encoder_tables(encoder: str, work: Path) -> dict[str, Table]:
+    """Return tables of `assistant` beside itself with the larger encoder: people's pairs, NullModel, HALIE and contrasts."""
+    scorers = {
+        "assistant": load_scorer("assistant", backend="auto"),
+        f"with {LARGER_ENCODER}": load_scorer("assistant", backend="auto", encoder=encoder),
+    }
+    every = [*(trained(name, scorer, work, {}) for name, scorer in scorers.items()), baselines(work)[0]]
+    sets = {name: pairs for name, pairs in pair_sets().items() if name in (*PEOPLE, ABOVE_NULL_MODEL)}
+    halie = {"halie": rated_sets()["halie"]}
+    contrasts = contrast_tables(scorers, good_answers(), work, mains_alone=True)
+    return {
+        "larger encoder": preference_table(every, sets),
+        "larger encoder, ratings": rated_table(every, halie),
+        "larger encoder, contrasts": contrasts["answers of assistants"],
+        "larger encoder, neutral changes": contrasts["neutral changes"],
+    }
+
+
 def _points(values: Values, pair: AnswerPair) -> float | None:
     preferred, other = values[pair.preferred.id], values[pair.other.id]
     if preferred is None or other is None:
@@ -309,9 +331,14 @@ def _table(rows: Sequence[TableRow], texts: Sequence[str], notes: Sequence[str])
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = script_parser(__doc__, work="the scores")
-    parser.add_argument("--scorer", action="append", required=True, help="bundled model or folder of one; may be repeated")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--scorer", action="append", help="bundled model or folder of one; may be repeated")
+    which.add_argument("--encoder", help="folder of the larger encoder: writes its tables alone")
     parser.add_argument("--out-of-fold", type=Path, help="by default the file beside the script, where it is there")
     options = parser.parse_args(arguments)
+    if options.encoder:
+        write_tables(options.document, larger_encoder_tables(options.encoder, options.work))
+        return
     file = options.out_of_fold or (_OUT_OF_FOLD if _OUT_OF_FOLD.exists() else None)
     folds: dict[str, dict[str, float]] = {}
     if file is not None:

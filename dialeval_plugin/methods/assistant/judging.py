@@ -61,11 +61,22 @@ class AssistantJudgement(NamedTuple):
     """Numbers of tokens not read before the answer and in it, by `TOKENS_CUT`, each of shape (n,)."""
 
 
-class AssistantJudge:
-    """Tokenises texts, embeds their parts with a runtime, and judges the pooled values.
+class AnswerVectors(NamedTuple):
+    """An encoder's vectors of an answer's texts, of unit length; zeros represent missing texts."""
+
+    context: VectorArray
+    """Vector of the turns before the question, (width,)."""
+    question: VectorArray
+    """Vectors of the question's parts, (k, width)."""
+    parts: VectorArray
+    """Vectors of the answer's parts, (m, width)."""
+
+
+class AnswerReader:
+    """Tokenises texts and embeds their parts with a runtime.
 
     Args:
-        runtime: encoder and `AssistantHead`.
+        runtime: encoder, and in an `AssistantJudge` the `AssistantHead`.
         config: settings of the model.
 
     Raises:
@@ -85,14 +96,8 @@ class AssistantJudge:
         self._answers = TextEncoder(runtime.tokenizer, "plain", tokens, config.max_response_tokens)
         self.contexts = VectorCache(runtime)
 
-    def judge(self, answers: Sequence[AssistantInput]) -> AssistantJudgement:
-        """Judge answers by their `pooled` values."""
-        read, tokens_cut = self.pooled(answers)
-        (log_odds,) = self.runtime.run("of_answers", *map(np.stack, zip(*read, strict=True)))
-        return AssistantJudgement(dict(zip(HEADS, log_odds.T.astype(np.float64), strict=True)), tokens_cut)
-
-    def pooled(self, answers: Sequence[AssistantInput]) -> tuple[list[Pooled], dict[str, FloatArray]]:
-        """Return the heads' input for answers, and by `TOKENS_CUT` the numbers of unread tokens.
+    def read(self, answers: Sequence[AssistantInput]) -> tuple[list[AnswerVectors], dict[str, FloatArray]]:
+        """Return the vectors of answers, and by `TOKENS_CUT` the numbers of unread tokens.
 
         Each distinct text or part of a text is embedded once, all in one pass.
         """
@@ -107,21 +112,13 @@ class AssistantJudge:
         in_context, in_question = np.split(vectors, [len(contexts)])
         by_question = _parted(in_question, questions)
         by_response = _parted(parts[[distinct[ids] for ids in of_responses]], responses)
-        # Zeros represent missing texts.
-        of_answers = [
-            (
+        read = [
+            AnswerVectors(
                 in_context[context_of[turns]] * bool(turns),
                 by_question[question_of[question]] * bool(question),
                 by_response[answer_of[answer]],
             )
             for turns, question, answer in answers
-        ]
-        beside = np.concatenate([np.repeat(own.mean(0)[None], len(read), axis=0) for _, own, read in of_answers])
-        (evidence,) = self.runtime.run("of_parts", np.concatenate([read for *_, read in of_answers]), beside)
-        by_answer = np.split(evidence, np.cumsum([len(read) for *_, read in of_answers])[:-1])
-        inputs = [
-            pooled(*own, of_parts, text_features(*answer))
-            for own, of_parts, answer in zip(of_answers, by_answer, answers, strict=True)
         ]
         n_cut = [
             (
@@ -130,7 +127,29 @@ class AssistantJudge:
             )
             for turns, question, answer in answers
         ]
-        return inputs, dict(zip(TOKENS_CUT, np.array(n_cut, dtype=np.float64).T, strict=True))
+        return read, dict(zip(TOKENS_CUT, np.array(n_cut, dtype=np.float64).T, strict=True))
+
+
+class AssistantJudge(AnswerReader):
+    """Reads answers and judges the pooled values."""
+
+    def judge(self, answers: Sequence[AssistantInput]) -> AssistantJudgement:
+        """Judge answers by their `pooled` values."""
+        read, tokens_cut = self.pooled(answers)
+        (log_odds,) = self.runtime.run("of_answers", *map(np.stack, zip(*read, strict=True)))
+        return AssistantJudgement(dict(zip(HEADS, log_odds.T.astype(np.float64), strict=True)), tokens_cut)
+
+    def pooled(self, answers: Sequence[AssistantInput]) -> tuple[list[Pooled], dict[str, FloatArray]]:
+        """Return the heads' input for answers, and by `TOKENS_CUT` the numbers of unread tokens."""
+        of_answers, tokens_cut = self.read(answers)
+        beside = np.concatenate([np.repeat(own.mean(0)[None], len(read), axis=0) for _, own, read in of_answers])
+        (evidence,) = self.runtime.run("of_parts", np.concatenate([read for *_, read in of_answers]), beside)
+        by_answer = np.split(evidence, np.cumsum([len(read) for *_, read in of_answers])[:-1])
+        inputs = [
+            pooled(*own, of_parts, text_features(*answer))
+            for own, of_parts, answer in zip(of_answers, by_answer, answers, strict=True)
+        ]
+        return inputs, tokens_cut
 
 
 def _parted(values: VectorArray, texts: Sequence[ResponseWindows]) -> list[VectorArray]:

@@ -27,6 +27,7 @@ from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Pr
 
 from . import judging
 from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS
+from .larger_encoder import LargerEncoder
 
 if TYPE_CHECKING:
     from dialeval_plugin.models.runtimes.torch_runtime import TorchRuntime
@@ -65,11 +66,13 @@ class AssistantOptions(ModelOptions):
         dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.
         device: torch device; by default a GPU if there is one.
         revision: revision of the model on the hub.
+        encoder: all-mpnet-base-v2, from the hub, or a folder of it: a larger encoder that helpfulness is judged with too.
     """
 
     level: Level = "turn"
     backend: Backend = DEFAULT_BACKEND
     dtype: Precision = "float32"
+    encoder: str | None = None
 
 
 class AssistantScorer(Scorer):
@@ -79,6 +82,7 @@ class AssistantScorer(Scorer):
 
     - `assistant`: the main score, higher is better. Its log odds are those of helpfulness plus `DEFECT_WEIGHT` times the
       logarithm of the probability that the answer has no defect other than `refusal`.
+      With `encoder`, defects lower it by their log odds above those of good answers instead, see `LargerEncoder.penalty`.
     - `helpfulness`: people prefer the answer to a typical one.
     - one column per name in `DEFECTS`: the answer has this defect, lower is better. `refusal` is not part of the main score,
       since it may be right.
@@ -94,8 +98,8 @@ class AssistantScorer(Scorer):
     `worst_turn`, the lowest `assistant`, and the token counts, which are sums.
 
     Raises:
-        MissingPrerequisite: there is no model.
-        ModelLoadError: the model is damaged, unsafe or of another kind.
+        MissingPrerequisite: there is no model, or no encoder.
+        ModelLoadError: the model or the encoder is damaged, unsafe or of another kind.
     """
 
     name: ClassVar[str] = "assistant"
@@ -115,7 +119,10 @@ class AssistantScorer(Scorer):
         head = HeadFile(self.folder, judging.HEAD_FILE, "assistant")
         choice = RuntimeChoice(options.backend, options.dtype, options.device)
         runtime = open_runtime(self.folder, choice, load=self._on_torch, calibration=mini.calibration_texts, head=head)
-        self._model = judging.AssistantJudge(runtime, settings["config"])
+        self.judge = judging.AssistantJudge(runtime, settings["config"])
+        self.larger = (
+            None if options.encoder is None else LargerEncoder(self.folder, options.encoder, choice, settings["config"])
+        )
         self.model_hash: str = model_identity(self.folder)
         self.percentiles, self.scope = read_percentiles(self, self.folder), Scope.read(self.folder)
 
@@ -132,7 +139,7 @@ class AssistantScorer(Scorer):
     @property
     def truncation_columns(self) -> dict[str, str]:
         """Columns that count unread tokens before the answer and in the answer."""
-        config = self._model.config
+        config = self.judge.config
         question_limit, answer_limit = (
             longest_response(n_parts, n_tokens)
             for n_parts, n_tokens in (
@@ -149,7 +156,7 @@ class AssistantScorer(Scorer):
 
     def signature_fields(self) -> dict[str, SignatureValue]:
         """Return the method, the model and the reading of the texts."""
-        config = self._model.config
+        config = self.judge.config
         return {
             "method": self.name,
             "model": self.model_hash,
@@ -161,7 +168,8 @@ class AssistantScorer(Scorer):
             "response_windows": config.max_response_parts,
             "truncation": "middle",
             "judged": "assistant" if self.level == "dialogue" else None,
-            **self._model.runtime.signature_fields(),
+            **(self.larger.signature_fields if self.larger else {}),
+            **self.judge.runtime.signature_fields(),
         }
 
     def unscorable(self, item: Item) -> Unscored | None:
@@ -177,7 +185,9 @@ class AssistantScorer(Scorer):
 
     def reset_cache(self) -> None:
         """Forget the vectors of contexts and questions."""
-        self._model.contexts.clear()
+        self.judge.contexts.clear()
+        if self.larger:
+            self.larger.reader.contexts.clear()
 
     def score_batch(self, items: Sequence[Item]) -> list[Row]:
         """Judge answers, or the answers in dialogues; each distinct text is embedded once."""
@@ -230,9 +240,14 @@ class AssistantScorer(Scorer):
         """Columns of answers at level "turn", each of shape (n,)."""
         parts: dict[str, list[FloatArray]] = {name: [] for name in TURN_COLUMNS}
         for start in range(0, len(answers), _ANSWERS_AT_ONCE):
-            log_odds, tokens_cut = self._model.judge(answers[start : start + _ANSWERS_AT_ONCE])
-            spoiled = np.sum([np.logaddexp(0, log_odds[name]) for name in JUDGED], axis=0)
-            main = expit(log_odds[HELPFULNESS] - DEFECT_WEIGHT * spoiled)
+            chosen = answers[start : start + _ANSWERS_AT_ONCE]
+            log_odds, tokens_cut = self.judge.judge(chosen)
+            if self.larger:
+                log_odds[HELPFULNESS] = self.larger.helpfulness(chosen, log_odds)
+                penalty = self.larger.penalty(log_odds)
+            else:
+                penalty = DEFECT_WEIGHT * np.sum([np.logaddexp(0, log_odds[name]) for name in JUDGED], axis=0)
+            main = expit(log_odds[HELPFULNESS] - penalty)
             shares = {name: expit(values) for name, values in log_odds.items()}
             for name, values in {"assistant": main, **shares, **tokens_cut}.items():
                 parts[name].append(values)
