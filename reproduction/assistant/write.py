@@ -70,6 +70,7 @@ OUT_OF_FOLD, LEARNED = " †", " ‡"
 """Marks of figures."""
 PEOPLE = ("PandaLM", "OpenAssistant")
 """The sets of pairs that people ordered."""
+WITH_LARGER_ENCODER = f"with {LARGER_ENCODER}"
 ABOVE_NULL_MODEL = "GPT-3.5 above NullModel"
 QUALITIES = {
     "halie": "overall",
@@ -133,7 +134,7 @@ class Evaluator:
         """Return what is put behind a figure of a set."""
         if self.is_out_of_fold(answers):
             return OUT_OF_FOLD
-        return LEARNED if Path(self.name).name == "assistant" and of.startswith(ALPACA_EVAL) else ""
+        return LEARNED if Path(self.name).name in ("assistant", WITH_LARGER_ENCODER) and of.startswith(ALPACA_EVAL) else ""
 
 
 def trained(name: str, scorer: Scorer, work: Path, out_of_fold: Values) -> Evaluator:
@@ -293,7 +294,7 @@ def larger_encoder_tables(encoder: str, work: Path) -> dict[str, Table]:
     """Return tables of `assistant` beside itself with the larger encoder: people's pairs, NullModel, HALIE and contrasts."""
     scorers = {
         "assistant": load_scorer("assistant", backend="auto"),
-        f"with {LARGER_ENCODER}": load_scorer("assistant", backend="auto", encoder=encoder),
+        WITH_LARGER_ENCODER: load_scorer("assistant", backend="auto", encoder=encoder),
     }
     every = [*(trained(name, scorer, work, {}) for name, scorer in scorers.items()), baselines(work)[0]]
     sets = {name: pairs for name, pairs in pair_sets().items() if name in (*PEOPLE, ABOVE_NULL_MODEL)}
