@@ -118,7 +118,7 @@ class ReadAnswers(NamedTuple):
 
 
 _HOW_TO_GET = (
-    f"Get it once, by `hf download {REPOSITORY} --revision {REVISION} --include '*.json' model.safetensors vocab.txt "
+    f"Get it once, by `hf download {REPOSITORY} --revision {REVISION} --include '*.json' --include model.safetensors "
     f"--local-dir {LARGER_ENCODER}`, and give encoder=./{LARGER_ENCODER}."
 )
 
