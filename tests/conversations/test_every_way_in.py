@@ -11,12 +11,13 @@ import lzma
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import datasets
 import pandas
+import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -110,18 +111,14 @@ def saved(rows: Rows) -> Callable[[Path], str]:
     return write
 
 
-class PolarsFrame:
-    """What we use of a data frame of polars, which is not installed here."""
+def workbook(rows: Rows) -> Callable[[Path], str]:
+    def write(folder: Path) -> str:
+        with pandas.ExcelWriter(folder / "x.xlsx") as book:
+            pandas.DataFrame().to_excel(book, sheet_name="Notes")
+            pandas.read_csv(io.StringIO(csv_text(rows))).to_excel(book, sheet_name="Chats", index=False)
+        return str(folder / "x.xlsx")
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows, self.columns = rows, list(rows[0])
-
-    def iter_rows(self, *, named: bool) -> Iterator[dict[str, Any]]:
-        assert named
-        return iter(self.rows)
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        return {name: [row[name] for row in self.rows] for name in self.columns}
+    return write
 
 
 def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
@@ -142,11 +139,12 @@ def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
         "zstandard": written("x.jsonl.zst", pyarrow.compress(lines, codec="zstd", asbytes=True)),
         "zip": written("x.zip", zipped(rows)),
         "Parquet": parquet(rows),
+        "a workbook": workbook(rows),
         "a saved data set": saved(rows),
         "a list": lambda _: rows,
         "a data frame": lambda _: pandas.DataFrame(rows),
         "a data frame with an index": lambda _: pandas.DataFrame(rows).set_index(next(iter(rows[0]))),
-        "a data frame of polars": lambda _: PolarsFrame(rows),
+        "a data frame of polars": lambda _: polars.DataFrame(rows),
         "a data set": lambda _: datasets.Dataset.from_list(rows),
         "a dictionary of one data set": lambda _: datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)}),
         "an Arrow table": lambda _: pyarrow.Table.from_pylist(rows),
@@ -275,18 +273,18 @@ def test_a_message_without_text_in_a_frame_is_left_out(missing: Any, names: tupl
     assert (one.id, [turn.text for turn in one.context], one.response.text) == ("a:3", ["Any news?"], "None at all.")
 
 
-def test_a_workbook_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "x.xlsx").write_bytes(b"PK\x03\x04")
-    rows = [*message_rows(), {"conversation": "a", "speaker": "assistant", "text": None}]
-    sheets = {"Notes": pandas.DataFrame(), "Chats": pandas.DataFrame(rows)}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    monkeypatch.setattr(pandas, "read_excel", lambda file, **_: sheets if file.read(2) == b"PK" else {})
-    items = Source(str(tmp_path / "x.xlsx")).read("turn")
-    assert [one.id for one in items] == [id for id, _, _ in EXPECTED]
-    sheets["Notes"] = sheets["Chats"]
-    assert refusal(Source(str(tmp_path / "x.xlsx")).read, "turn") == (
-        f"{tmp_path}/x.xlsx: has 2 sheets with rows (Notes, Chats). Leave one."
-    )
+def test_of_a_workbook_one_sheet_has_rows(tmp_path: Path) -> None:
+    path = workbook(rows := message_rows())(tmp_path)
+    with pandas.ExcelWriter(path) as book:
+        pandas.DataFrame([*rows, {"conversation": "a", "speaker": "assistant"}]).to_excel(book, sheet_name="Chats", index=False)
+    assert [one.id for one in Source(path).read("turn")] == [id for id, _, _ in EXPECTED]
+    with pandas.ExcelWriter(path) as book:
+        for sheet in ("Monday", "Tuesday"):
+            pandas.DataFrame(rows).to_excel(book, sheet_name=sheet, index=False)
+    assert refusal(Source(path).read, "turn") == f"{path}: has 2 sheets with rows (Monday, Tuesday). Leave one."
+    Path(path).write_bytes(b"PK\x03\x04")
+    damaged = f"{path}: is not a complete packed file (File is not a zip file). Copy it again."
+    assert refusal(Source(path).read, "turn") == damaged
 
 
 NO_TEXT = "is no text. Unpack it, or save it as JSON lines, CSV (UTF-8) or Parquet."

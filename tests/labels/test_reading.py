@@ -164,7 +164,7 @@ def test_lists_and_objects_of_json(tmp_path: Path) -> None:
     assert found.texts == [("Hi.\nHello.", "Bye."), ("Hi.", "Yes."), ("Hm.", "No.")]
 
 
-def test_qualities_of_json_and_a_workbook(tmp_path: Path) -> None:
+def test_qualities_of_json_and_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"id": "a", "ratings": {"warm": ["yes"], "Overall": [1, 5]}}, {"id": "b", "ratings": {"Overall": [2]}}]
     path = write(tmp_path, "\n".join(map(json.dumps, rows)), "l.jsonl")
     same(read_labels(path), [1, 5], [2, NONE])
@@ -174,6 +174,7 @@ def test_qualities_of_json_and_a_workbook(tmp_path: Path) -> None:
     )
     book = tmp_path / "l.xlsx"
     book.write_bytes(b"PK\x03\x04")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with refused(
         f"{book}: a workbook is read by the package openpyxl, which is not installed. "
         "Install it by `pip install openpyxl`, or save the sheet as CSV (UTF-8).",
