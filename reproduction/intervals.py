@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from scipy import special
 
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Estimate
-from dialeval_plugin.statistics.significance import DEFAULT_MEASURE, Measure, Paired, difference_intervals
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 
 
 def percentile_bootstrap(rounds: int = 1000) -> Bootstrap:
@@ -14,12 +13,6 @@ def percentile_bootstrap(rounds: int = 1000) -> Bootstrap:
     With the 100 conversations and more of most of them, an expanded interval is wider by at most 2 %.
     """
     return Bootstrap(rounds, interval="percentile")
-
-
-def difference_interval(paired: Paired, measure: Measure = DEFAULT_MEASURE) -> Estimate:
-    """Return the coefficient of the first metric minus that of the second, with the interval of published tables."""
-    scores = {"a": paired.scores_a, "b": paired.scores_b}
-    return difference_intervals(scores, paired, measure, bootstrap=percentile_bootstrap())["a", "b"]
 
 
 def normal_p_value(value: float | None, low: float | None, high: float | None, *, confidence: float = 0.95) -> float | None:

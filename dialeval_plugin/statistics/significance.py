@@ -126,6 +126,17 @@ def permutation_test(paired: Paired, measure: Measure = DEFAULT_MEASURE, *, roun
     return replace(comparison, p_value=p_value, n_rounds=n_rounds, n_degenerate=n_degenerate, is_exact=is_exact)
 
 
+def paired_bootstrap(
+    paired: Paired, measure: Measure = DEFAULT_MEASURE, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Estimate:
+    """Return the coefficient of metric A minus that of B, with an interval from resamples of shared clusters.
+
+    There is no p-value. The epsilon of pairwise accuracy is that of each metric on the whole data.
+    """
+    rows = _common_rows("paired_bootstrap", paired, measure)
+    return _differences(["a", "b"], [("a", "b")], rows, measure, bootstrap)["a", "b"]
+
+
 def difference_intervals(
     scores: Mapping[str, OptionalNumbers],
     rated: RatingTable,
@@ -133,11 +144,10 @@ def difference_intervals(
     *,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> dict[tuple[str, str], Estimate]:
-    """Return for each pair of metrics the coefficient of the first minus that of the second, from resamples of clusters.
+    """Return `paired_bootstrap` for each pair of metrics, at the cost of one metric instead of one pair.
 
-    The epsilon of pairwise accuracy is that of each metric on the whole data. Pairs with the same common rows share the
-    resamples, on which each metric's coefficient is computed once. The order of clusters, and so the draws, depend on all these
-    metrics: intervals differ slightly from those of a single pair.
+    Pairs with the same common rows share the resamples, on which each metric's coefficient is computed once. The order of
+    clusters, and so the draws, depend on all these metrics: intervals differ slightly from those of a single pair.
 
     Example:
         >>> ratings = [1, 2, 3, 4, 5, 5, 4, 3, 2, 1]
@@ -191,7 +201,7 @@ def _differences(
 
 
 def resampled_difference(paired: Paired, measure: Measure = DEFAULT_MEASURE) -> Resampled:
-    """Return the resampled difference of two metrics; raises StatisticUndefined if either coefficient is undefined."""
+    """Return the difference that `paired_bootstrap` resamples; raises StatisticUndefined if either coefficient is undefined."""
     rows, resampled = _common_rows("resampled_difference", paired, measure), []
     for x in rows.scores:
         statistic = _calibrated(measure, rows, x)

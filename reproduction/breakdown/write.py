@@ -26,6 +26,7 @@ from dialeval_plugin.reports.tables import markdown_table
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.breakdown.detection import (
     ALWAYS_BREAKDOWN,
+    best_cut,
     breakdown_differences,
     breakdown_metrics,
     detections,
@@ -34,8 +35,6 @@ from dialeval_plugin.statistics.correlation import correlate
 from reproduction.documents import estimate, published, script_parser, write_tables
 from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
-
-from .cuts import best_cut
 
 METHODS = ("max_probability", "odin_h", "odin_g", "likelihood_ratio")
 HEADINGS = {

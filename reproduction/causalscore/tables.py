@@ -20,6 +20,7 @@ from dialeval_plugin.statistics.preference.preferences import (
     Preferences,
     cont2cat,
     ignore_equal,
+    preference_difference,
     preferences,
     voting,
 )
@@ -27,7 +28,6 @@ from dialeval_plugin.statistics.ranking import holm
 from reproduction.documents import estimate, published
 from reproduction.intervals import normal_p_value, percentile_bootstrap
 
-from .differences import preference_difference
 from .triads import circular_triads
 
 Figures: TypeAlias = Mapping[tuple[str, str], PreferenceAgreement]

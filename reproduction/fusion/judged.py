@@ -16,10 +16,10 @@ from dialeval_plugin.methods.judging.prompts import level_of
 from dialeval_plugin.methods.slide.fusion import LLM_SCALE, SMALL_WEIGHT, Fusion, FusionReading, Refinement
 from dialeval_plugin.statistics.coefficients.pearson import spearman
 from dialeval_plugin.statistics.correlation import correlate
-from dialeval_plugin.statistics.significance import Measure, Paired
+from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap
 from reproduction.documents import estimate
 from reproduction.fusion.sets import RatedSet
-from reproduction.intervals import difference_interval, percentile_bootstrap
+from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 
 ASKED = ("overall", "relevance", "coherence")
@@ -102,7 +102,7 @@ class Judged:
     def marked(self, scores: FloatArray, coefficient: str = "spearman") -> str:
         """The same, with ▲ or ▼ where the interval of the paired difference to the judge's own lies on one side of 0."""
         low, high = (
-            (found := difference_interval(self.paired(scores), Measure(coefficient))).ci_low,
+            (found := paired_bootstrap(self.paired(scores), Measure(coefficient), bootstrap=percentile_bootstrap())).ci_low,
             found.ci_high,
         )
         mark = "" if low is None or high is None else " ▲" if low > 0 else " ▼" if high < 0 else ""

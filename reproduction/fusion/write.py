@@ -22,13 +22,13 @@ from dialeval_plugin.reports.plots import cascade_figure, write_figure
 from dialeval_plugin.reports.tables import Table, TableRow, named_column
 from dialeval_plugin.statistics.cascade import cascade_curve, share_that_keeps
 from dialeval_plugin.statistics.ranking import holm
-from dialeval_plugin.statistics.significance import Measure, permutation_test
+from dialeval_plugin.statistics.significance import Measure, paired_bootstrap, permutation_test
 from reproduction.data import data_folder
 from reproduction.documents import estimate, script_parser, write_tables
 from reproduction.fusion.judged import Judged, compared_columns, judged
 from reproduction.fusion.papers import huynh_twin, slide_twin
 from reproduction.fusion.sets import REPORTED, development_sets, reported_set
-from reproduction.intervals import difference_interval
+from reproduction.intervals import percentile_bootstrap
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 TIE_BREAKS = 20
@@ -74,9 +74,9 @@ def fusion_rows(found: Sequence[Judged]) -> list[TableRow]:
 
 
 def _fusion_row(one: Judged) -> TableRow:
-    gain = difference_interval(one.paired(one.fused))
+    gain = paired_bootstrap(one.paired(one.fused), bootstrap=percentile_bootstrap())
     pairwise = Measure("pairwise_accuracy")
-    by_pairs = difference_interval(one.paired(one.fused), pairwise)
+    by_pairs = paired_bootstrap(one.paired(one.fused), pairwise, bootstrap=percentile_bootstrap())
     generator = np.random.default_rng(0)
     smallest = np.diff(np.unique(one.llm)).min()
     broken = [one.agreement(one.llm + smallest * generator.random(len(one.llm)) / 2) for _ in range(TIE_BREAKS)]

@@ -25,10 +25,11 @@ from dialeval_plugin.reports.tables import Table, TableRow, figure, named_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.correlation import Correlation
 from dialeval_plugin.statistics.estimates import ValueInterval, interval_text, mean_over_sets
+from dialeval_plugin.statistics.significance import paired_bootstrap
 from reproduction.documents import estimate, published, script_parser, write_tables
 from reproduction.fusion.judged import STRONG, Judged, compared_columns, judged, opened
 from reproduction.fusion.sets import REPORTED, reported_set
-from reproduction.intervals import difference_interval
+from reproduction.intervals import percentile_bootstrap
 from reproduction.kept_results import kept_scores
 
 from .write import EIGHT, EvaluationSet, Values, controls, dstc10_set
@@ -227,7 +228,7 @@ def compared(found: Iterable[Judged]) -> list[Compared]:
     """Compare `general` with judges that were asked as their authors meant to, set by set."""
     kept = [one for one in found if one.column.set in TITLES and not one.is_twice_shown]
     kept.sort(key=lambda one: (list(TITLES).index(one.column.set), one.judge.casefold()))
-    return [Compared(one, difference_interval(one.paired(one.general))) for one in kept]
+    return [Compared(one, paired_bootstrap(one.paired(one.general), bootstrap=percentile_bootstrap())) for one in kept]
 
 
 def judge_table(found: Sequence[Compared]) -> Table:

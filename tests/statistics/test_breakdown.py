@@ -20,12 +20,12 @@ from dialeval_plugin.statistics.breakdown.detection import (
     NOT_BREAKDOWN,
     POSSIBLE_BREAKDOWN,
     Detections,
+    best_cut,
     breakdown_differences,
     breakdown_metrics,
     detections,
     strict_labels,
 )
-from reproduction.breakdown.cuts import best_cut
 from tests.cluster_order import drawn_rows, expanded_ends
 from tests.refusals import refusal
 
@@ -190,8 +190,6 @@ def test_the_best_cut_is_the_lowest_of_the_best_of_all_cuts(decimals: int) -> No
             tried.append(value(metric, said.distributions, COUNTS, labels=said.labels))
         best = max(found for found in tried if found is not None)
         assert best_cut(scores, COUNTS, metric=metric) == candidates[tried.index(best)]
-    with pytest.raises(ValueError, match="f1_b is undefined at every cut"):
-        best_cut([None], COUNTS[:1], metric="f1_b")
 
 
 NO_DISTRIBUTIONS = ([0.5, 0.5], [0.5, 0.2, 0.2], [math.nan, 0, 1], [-0.5, 0.5, 1.0], ["O", "T", "X"], "OTX", 0.3)
@@ -267,6 +265,8 @@ NOT_BOTH = "no annotated turn has an answer of both. Score annotated turns."
     ("of", "arguments", "options", "text"),
     [
         (detections, [[0.5, 1.5]], {}, "scores[1] is 1.5. Give a breakdown score from 0 to 1, or None."),
+        (best_cut, [[0.5], COUNTS[:1]], {"metric": "jsd"}, "there is no cut for 'jsd'. Give accuracy, f1_b or f1_pb_b."),
+        (best_cut, [[None], COUNTS[:1]], {}, "f1_b is undefined at every cut. Give annotated turns, some of them breakdowns."),
         (breakdown_differences, [GOOD, NOTHING, ANNOTATED], {}, NOT_BOTH),
         (breakdown_differences, [GOOD, CHANCE, ANNOTATED], {"clusters": [1]}, f"{N} one but 1 clusters. {ONE_OF_EACH}"),
     ],

@@ -19,12 +19,11 @@ from dialeval_plugin.statistics.correlation import correlations, level_correlati
 from dialeval_plugin.statistics.levels import RatingTable, ScoredRatings
 from dialeval_plugin.statistics.means import balanced_mean_interval, mean_interval, paired_difference_interval
 from dialeval_plugin.statistics.partial import covariate_bias, partial_correlation
-from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preferences, voting
+from dialeval_plugin.statistics.preference.preferences import cont2cat, ignore_equal, preference_difference, preferences, voting
 from dialeval_plugin.statistics.ranking import rank_metrics, rank_permutation_tests
 from dialeval_plugin.statistics.raters import leave_one_rater_out, split_half
 from dialeval_plugin.statistics.rows import canonical, symmetric
-from dialeval_plugin.statistics.significance import Measure, Paired, difference_intervals, permutation_test
-from reproduction.causalscore.differences import preference_difference
+from dialeval_plugin.statistics.significance import Measure, Paired, paired_bootstrap, permutation_test
 
 N = 48
 PEARSON: dict[str, Any] = {"coefficient": "pearson"}
@@ -117,11 +116,6 @@ def _agreement(statistic: Any) -> Callable[[Data], Any]:
     return of
 
 
-def _difference(paired: Paired) -> Any:
-    scores = {"a": paired.scores_a, "b": paired.scores_b}
-    return difference_intervals(scores, paired, bootstrap=FEW)["a", "b"]
-
-
 PAIRWISE = ["pairwise_accuracy"]
 STATISTICS: dict[str, Callable[[Data], Any]] = {
     "correlations": lambda data: correlations(data.optional, data.ratings, **data.drawn),
@@ -148,7 +142,7 @@ STATISTICS: dict[str, Callable[[Data], Any]] = {
         for statistic in ("voting_pearson", "voting_spearman", "ignore_equal", "cont2cat")
     ],
     "permutation": lambda data: permutation_test(data.paired(), rounds=30),
-    "difference": lambda data: _difference(data.paired()),
+    "paired bootstrap": lambda data: paired_bootstrap(data.paired(), bootstrap=FEW),
     "ranking": lambda data: rank_metrics(data.metrics, RatingTable(**data.labels), Measure("pearson"), rounds=30),
     "ranks": lambda data: rank_permutation_tests(data.metrics, data.ratings, clusters=data.clusters, rounds=30),
 }
@@ -171,7 +165,7 @@ def test_who_is_called_a_changes_the_sign_only() -> None:
     data = Data.make(5)
     forwards, backwards = data.paired(), replace(data.paired(), scores_a=data.other, scores_b=data.optional)
     assert permutation_test(backwards, rounds=99).p_value == permutation_test(forwards, rounds=99).p_value
-    one, other = map(_difference, (forwards, backwards))
+    one, other = (paired_bootstrap(paired, bootstrap=FEW) for paired in (forwards, backwards))
     # Quantiles are interpolated from below, so the last digits may differ.
     assert (one.ci_low, one.ci_high) == pytest.approx((-(other.ci_high or 0), -(other.ci_low or 0)), abs=1e-12)
     tests = partial(rank_permutation_tests, ratings=data.ratings, clusters=data.clusters, rounds=99)

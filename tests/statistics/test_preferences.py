@@ -24,10 +24,10 @@ from dialeval_plugin.statistics.preference.preferences import (
     Preferences,
     cont2cat,
     ignore_equal,
+    preference_difference,
     preferences,
     voting,
 )
-from reproduction.causalscore.differences import preference_difference
 from tests.refusals import refusal
 
 NAN = float("nan")
@@ -48,24 +48,39 @@ def compared(oracle: dict[str, Any]) -> Preferences:
         [item["score_B"] for item in items],
         [[oracle["options"].index(vote) for vote in item["votes"]] for item in items],
         clusters=[item["history"] for item in items],
+        responses=([(item["history"], item["A"]) for item in items], [(item["history"], item["B"]) for item in items]),
     )
 
 
+@pytest.mark.parametrize("unit", ["comparison", "response"])
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman"])
-def test_voting_equals_the_oracle(oracle: dict[str, Any], compared: Preferences, coefficient: str) -> None:
-    expected = oracle["expected"]["voting_per_comparison"]
-    found = voting(compared, coefficient=coefficient)
+def test_voting_equals_the_oracle(oracle: dict[str, Any], compared: Preferences, unit: Any, coefficient: str) -> None:
+    expected = oracle["expected"][f"voting_per_{unit}"]
+    found = voting(compared, coefficient=coefficient, unit=unit)
     assert found.value == pytest.approx(expected[coefficient]["statistic"], abs=1e-6)
     assert (found.n_rows, found.n_scored, found.n_unscored) == (expected["n"], 120, 0)
     assert found.ci_low < found.value < found.ci_high
 
 
-def test_ignore_equal_and_cont2cat_equal_the_oracle(oracle: dict[str, Any], compared: Preferences) -> None:
-    found, expected = ignore_equal(compared, bootstrap=NO_RESAMPLES), oracle["expected"]["ignore_equal_per_vote"]
-    assert found.value == pytest.approx(expected["point_biserial"]["statistic"], abs=1e-6)
-    assert found.n_rows == expected["n"]
-    found = cont2cat(compared)
-    assert found.value == pytest.approx(oracle["expected"]["cont2cat"]["alpha_with_metric"], abs=1e-6)
+@pytest.mark.parametrize(("opinion", "name"), [("vote", "ignore_equal_per_vote"), ("majority", "ignore_equal_majority")])
+def test_ignore_equal_equals_the_oracle(oracle: dict[str, Any], compared: Preferences, opinion: Any, name: str) -> None:
+    found = ignore_equal(compared, opinion=opinion, bootstrap=NO_RESAMPLES)
+    assert found.value == pytest.approx(oracle["expected"][name]["point_biserial"]["statistic"], abs=1e-6)
+    assert found.n_rows == oracle["expected"][name]["n"]
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "alpha_with_metric"),
+        ({"ties": "missing"}, "alpha_with_metric_ties_missing"),
+        ({"equal": "missing"}, "alpha_with_metric_both_as_missing"),
+        ({"raters": "one_by_one"}, "mean_pairwise_alpha_metric_vs_each_human"),
+    ],
+)
+def test_cont2cat_equals_the_oracle(oracle: dict[str, Any], compared: Preferences, options: Any, name: str) -> None:
+    found = cont2cat(compared, **options)
+    assert found.value == pytest.approx(oracle["expected"]["cont2cat"][name], abs=1e-6)
     assert found.ci_low < found.value < found.ci_high
 
 
@@ -99,10 +114,12 @@ def test_points_by_hand() -> None:
     assert (found.n_rows, found.value) == (3, pytest.approx(1.0))
 
 
-def test_a_tie_is_b() -> None:
+def test_a_tie_is_b_or_no_answer() -> None:
     tied = preferences([0.9, 0.1, 0.5], [0.1, 0.9, 0.5], [[A, A], [B, B], [B, B]])
     assert cont2cat(tied, bootstrap=NO_RESAMPLES).value == pytest.approx(1.0)
+    assert cont2cat(tied, ties="missing", bootstrap=NO_RESAMPLES).value == pytest.approx(1.0)
     other = preferences([0.9, 0.1, 0.5], [0.1, 0.9, 0.5], [[A, A], [B, B], [A, A]])
+    assert cont2cat(other, ties="missing", bootstrap=NO_RESAMPLES).value == pytest.approx(1.0)
     assert cont2cat(other, bootstrap=NO_RESAMPLES).value < 1
 
 
@@ -113,10 +130,10 @@ def test_unscored_comparisons_are_counted() -> None:
 
 
 def test_what_is_undefined_says_why() -> None:
-    found = cont2cat(preferences([0.1, 0.2], [0.3, 0.4], [[B], [B]]), bootstrap=NO_RESAMPLES)
+    same = preferences([0.1, 0.2], [0.3, 0.4], [[GOOD], [GOOD]])
+    found = cont2cat(same, equal="missing", bootstrap=NO_RESAMPLES)
     reason = "alpha: the raters gave fewer than two different answers. Compare more responses."
     assert (found.value, found.reason) == (None, reason)
-    same = preferences([0.1, 0.2], [0.3, 0.4], [[GOOD], [GOOD]])
     found = ignore_equal(same, bootstrap=NO_RESAMPLES)
     reason = "pearson: 0 pairs of score and rating, at least 3 are needed. Score and rate more examples."
     assert (found.value, found.reason) == (None, reason)
@@ -130,6 +147,7 @@ SOME_VOTES = preferences([0.1, 0.5], [0.2, 0.1], [[A], [B]])
 OTHER_VOTES = preferences([0.1, 0.5], [0.2, 0.1], [[A], [A]])
 DIFFER = "the metrics' votes differ. Compare them on the comparisons that both have a score for."
 NAMES = "voting_pearson, voting_spearman, ignore_equal, cont2cat"
+SAME_RESPONSES = "unit='response' needs to know which responses are the same. Give `responses` to preferences."
 
 
 @pytest.mark.parametrize(
@@ -140,6 +158,10 @@ NAMES = "voting_pearson, voting_spearman, ignore_equal, cont2cat"
         (preferences, [[1], [2], [[4]]], {}, "votes[0][0] is 4. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
         (preferences, [[1], [2], [["A"]]], {}, "votes[0][0] is 'A'. Give 0 (A), 1 (B), 2 (both are good) or 3 (both are bad)."),
         (preferences, [[1, 2], [1, 2], [[A], [A, B]]], {}, "the comparisons have 1 to 2 votes. Give as many for each."),
+        (voting, [SOME_VOTES], {"unit": "system"}, "there is no unit='system'. Known are: comparison, response."),
+        (voting, [SOME_VOTES], {"unit": "response"}, SAME_RESPONSES),
+        (ignore_equal, [SOME_VOTES], {"opinion": "mean"}, "there is no opinion='mean'. Known are: vote, majority."),
+        (cont2cat, [SOME_VOTES], {"ties": "a"}, "there is no ties='a'. Known are: b, missing."),
         (preference_difference, [SOME_VOTES, OTHER_VOTES], {}, DIFFER),
         (preference_difference, [SOME_VOTES] * 2, {"statistic": "tau"}, f"there is no statistic='tau'. Known are: {NAMES}."),
     ],

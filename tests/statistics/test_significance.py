@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialeval_plugin.statistics import significance
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
+from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.levels import RatingTable
 from dialeval_plugin.statistics.rows import symmetric
-from dialeval_plugin.statistics.significance import DEFAULT_MEASURE, Measure, Paired, difference_intervals, permutation_test
+from dialeval_plugin.statistics.significance import (
+    Measure,
+    Paired,
+    difference_intervals,
+    paired_bootstrap,
+    permutation_test,
+)
 from tests.cluster_order import SCIPY, interval_by_loop
 from tests.refusals import refusal
 
@@ -30,11 +36,6 @@ def paired_data(n: int = 60, seed: int = 1) -> Paired:
     ratings = generator.integers(1, 6, size=n)
     a, b = (ratings + generator.normal(scale=scale, size=n) for scale in (1, 3))
     return Paired(scores_a=a, scores_b=100 * b, ratings=ratings, clusters=np.arange(n) // 2)
-
-
-def difference_of(paired: Paired, measure: Measure = DEFAULT_MEASURE, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Estimate:
-    scores = {"a": paired.scores_a, "b": paired.scores_b}
-    return difference_intervals(scores, paired, measure, bootstrap=bootstrap)["a", "b"]
 
 
 def share_by_force(a: Any, b: Any, y: Any, units: Any, coefficient: str) -> float:
@@ -124,7 +125,7 @@ def test_levels(measure: Measure) -> None:
     found = permutation_test(paired, measure, rounds=40)
     assert found.n_clusters == n_items
     assert found.p_value is not None
-    difference = difference_of(paired, measure, bootstrap=Bootstrap(rounds=40))
+    difference = paired_bootstrap(paired, measure, bootstrap=Bootstrap(rounds=40))
     assert difference.value == pytest.approx(found.difference, abs=1e-12)
     if measure.level == "system":
         means = [stats.pearsonr(scores.mean(axis=0), ratings.mean(axis=0)).statistic for scores in (a, b)]
@@ -162,9 +163,9 @@ def test_wrong_input(changed: dict[str, Any], options: dict[str, Any], message: 
 
 
 @pytest.mark.parametrize("coefficient", sorted(SCIPY))
-def test_the_interval_of_a_difference_is_that_of_a_loop(coefficient: str) -> None:
+def test_paired_bootstrap_is_that_of_a_loop(coefficient: str) -> None:
     paired, of = paired_data(), SCIPY[coefficient]
-    found = difference_of(paired, Measure(coefficient), bootstrap=Bootstrap(rounds=100, seed=2))
+    found = paired_bootstrap(paired, Measure(coefficient), bootstrap=Bootstrap(rounds=100, seed=2))
     a, b, y = columns = [np.array(column) for column in (paired.scores_a, paired.scores_b, paired.ratings)]
     content = symmetric(([column] for column in columns[:2]), columns[2:])
 
@@ -175,8 +176,8 @@ def test_the_interval_of_a_difference_is_that_of_a_loop(coefficient: str) -> Non
     assert (found.name, found.n_scored, found.n_clusters) == (f"difference of {coefficient}", 60, 30)
 
 
-def test_a_difference_of_an_undefined_coefficient_is_undefined() -> None:
-    found = difference_of(Paired(scores_a=[1, 1, 1], scores_b=[1, 2, 3], ratings=[1, 2, 3]), Measure("kendall_b"))
+def test_paired_bootstrap_undefined() -> None:
+    found = paired_bootstrap(Paired(scores_a=[1, 1, 1], scores_b=[1, 2, 3], ratings=[1, 2, 3]), Measure("kendall_b"))
     assert (found.value, found.ci_low, found.n_scored) == (None, None, 3)
     assert found.reason == "kendall_b: all 3 scores are 1.0. Give scores that differ."
 
@@ -207,7 +208,7 @@ def test_the_differences_of_all_pairs_are_those_of_each_pair_alone_up_to_what_is
     assert list(found) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert [one.n_scored for one in found.values()] == [200, 170, 170]
     for (a, b), one in found.items():
-        alone = difference_of(Paired(scores_a=scores[a], scores_b=scores[b], ratings=ratings, clusters=clusters))
+        alone = paired_bootstrap(Paired(scores_a=scores[a], scores_b=scores[b], ratings=ratings, clusters=clusters))
         assert one.value == alone.value
         assert (one.ci_low, one.ci_high) == pytest.approx((alone.ci_low, alone.ci_high), abs=0.03)
         assert (one.n_clusters, one.is_rough) == (alone.n_clusters, alone.is_rough)

@@ -24,7 +24,7 @@ from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels,
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
 from dialeval_plugin.statistics.categories.distribution import jensen_shannon
-from dialeval_plugin.statistics.rows import Canonical, canonical_rows, optional_numbers, same_length
+from dialeval_plugin.statistics.rows import Canonical, CheckedColumn, canonical_rows, optional_numbers, same_length
 
 Distributions: TypeAlias = Sequence[Sequence[float] | None] | npt.NDArray[Any]
 """One row per system turn: P(NB), P(PB), P(B), or None if the detector gave no answer."""
@@ -136,17 +136,41 @@ def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:
 def detections(scores: OptionalNumbers, *, cut: float = DEFAULT_CUT) -> Detections:
     """Turn breakdown scores s into distributions [1 - s, 0, s] and hard labels: X above `cut`, else O (METHODS, section 7).
 
-    Scores are in [0, 1]; higher is worse. The default cut of 0.5 is not tuned.
+    Scores are in [0, 1]; higher is worse. The default cut of 0.5 is not tuned; `best_cut` tunes it on development data.
     """
-    column = optional_numbers("detections", "scores", scores)
-    for index, value in enumerate(column.values):
-        if not 0 <= value <= 1:
-            raise InputError(f"detections: scores[{index}] is {float(value)!r}. Give a breakdown score from 0 to 1, or None.")
+    column = _breakdown_scores("detections", scores)
     numbers = [float(value) if is_there else None for value, is_there in zip(*column, strict=True)]
     return Detections(
         [None if score is None else (1 - score, 0.0, score) for score in numbers],
         [None if score is None else BREAKDOWN if score > cut else NOT_BREAKDOWN for score in numbers],
     )
+
+
+def best_cut(scores: OptionalNumbers, counts: AnnotatorCounts, *, metric: str = "f1_b") -> float:
+    """Return the lowest cut with which `detections` has the best value of `metric` on annotated development data.
+
+    Candidates are -1, midpoints between scores, and the highest score. InputError: unknown metric, or no cut gives it a value.
+    """
+    if metric not in ("accuracy", "f1_b", "f1_pb_b"):
+        raise InputError(f"best_cut: there is no cut for {metric!r}. Give accuracy, f1_b or f1_pb_b.")
+    same_length("best_cut", scores=scores, counts=counts)
+    column, annotations = _breakdown_scores("best_cut", scores), _checked_counts(counts)
+    ordered = np.unique(column.values[column.present])
+    candidates = np.concatenate([[-1.0], (ordered[1:] + ordered[:-1]) / 2, ordered[-1:]])
+    used = (annotations.sum(axis=1) > 0) & column.present
+    scores, shares = column.values[used], _shares(annotations[used])
+    strict = _strict(shares, 0.0)
+    true = _is_lenient_breakdown(shares, 0.0) if metric == "f1_pb_b" else strict == BREAKDOWN
+    values = []
+    for cut in candidates:
+        calls = scores > cut
+        hits, possible = 2 * (calls & true).sum(), calls.sum() + true.sum()
+        if metric == "accuracy":
+            hits, possible = (np.where(calls, BREAKDOWN, NOT_BREAKDOWN) == strict).sum(), len(calls)
+        values.append(hits / possible if possible else math.nan)
+    if np.isnan(values).all():
+        raise InputError(f"best_cut: {metric} is undefined at every cut. Give annotated turns, some of them breakdowns.")
+    return float(candidates[np.nanargmax(values)])
 
 
 class _Answers(NamedTuple):
@@ -184,7 +208,7 @@ def _metrics(
     # Whether the detector and the annotators use the label.
     hits = {
         "f1_b": (hard == BREAKDOWN, strict == BREAKDOWN),
-        "f1_pb_b": (hard != NOT_BREAKDOWN, is_lenient_breakdown(shares, threshold)),
+        "f1_pb_b": (hard != NOT_BREAKDOWN, _is_lenient_breakdown(shares, threshold)),
     }
     sums = rows_by_cell(np.arange(len(clusters)), clusters)
     metrics = {}
@@ -217,8 +241,7 @@ def _strict(shares: FloatArray, threshold: float) -> IntArray:
     return np.where(shares.max(axis=1, initial=0.0) >= threshold, likeliest, NOT_BREAKDOWN)
 
 
-def is_lenient_breakdown(shares: FloatArray, threshold: float = 0.0) -> BoolArray:
-    """Return for each turn, by the shares of its labels, whether the annotators' lenient majority is a breakdown."""
+def _is_lenient_breakdown(shares: FloatArray, threshold: float) -> BoolArray:
     no, yes = shares[:, 0], shares[:, 1] + shares[:, 2]
     return np.asarray(~((no >= yes) & (no >= threshold)) & (yes >= no) & (yes >= threshold))
 
@@ -226,6 +249,14 @@ def is_lenient_breakdown(shares: FloatArray, threshold: float = 0.0) -> BoolArra
 def _check_threshold(threshold: float, caller: str) -> None:
     if not 0 <= threshold <= 1:
         raise InputError(f"{caller}: threshold is {threshold!r}. Give a share of the annotators from 0 to 1.")
+
+
+def _breakdown_scores(where: str, scores: OptionalNumbers) -> CheckedColumn:
+    column = optional_numbers(where, "scores", scores)
+    for index, value in enumerate(column.values):
+        if not 0 <= value <= 1:
+            raise InputError(f"{where}: scores[{index}] is {float(value)!r}. Give a breakdown score from 0 to 1, or None.")
+    return column
 
 
 def _checked_answers(rows: Distributions, labels: Sequence[int | None] | None) -> _Answers:
