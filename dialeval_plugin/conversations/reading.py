@@ -418,6 +418,8 @@ def given_rows(given: Any) -> Rows:
         raise InputError(
             f"conversations: are several tables ({', '.join(map(str, given))}). Name one, as given[{next(iter(given))!r}]."
         )
+    if hasattr(given, "collect") and hasattr(given, "collect_schema"):  # a query of polars
+        given = given.collect()
     rows: Iterable[Any] | None = None
     if hasattr(given, "to_pylist") and hasattr(given, "column_names"):
         rows = (row for batch in (given.to_batches() if hasattr(given, "to_batches") else [given]) for row in batch.to_pylist())

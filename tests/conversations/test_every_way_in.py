@@ -145,6 +145,7 @@ def doors(rows: Rows) -> dict[str, Callable[[Path], Any]]:
         "a data frame": lambda _: pandas.DataFrame(rows),
         "a data frame with an index": lambda _: pandas.DataFrame(rows).set_index(next(iter(rows[0]))),
         "a data frame of polars": lambda _: polars.DataFrame(rows),
+        "a query of polars": lambda _: polars.DataFrame(rows).lazy(),
         "a data set": lambda _: datasets.Dataset.from_list(rows),
         "a dictionary of one data set": lambda _: datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)}),
         "an Arrow table": lambda _: pyarrow.Table.from_pylist(rows),
