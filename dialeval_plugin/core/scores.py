@@ -94,7 +94,7 @@ def kind_of(reason: str) -> str:
     return reason.partition(" (")[0]
 
 
-class Shown:
+class PrintedResult:
     """Result that an interpreter and a notebook show as `str` does."""
 
     __slots__ = ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
-from dialeval_plugin.core.scores import Shown
+from dialeval_plugin.core.scores import PrintedResult
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.scores import people_among, scores_from
@@ -135,7 +135,7 @@ class EvaluatorPassport:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Passport(Shown):
+class Passport(PrintedResult):
     """Passports of evaluators, in the order given."""
 
     data: LabelledData

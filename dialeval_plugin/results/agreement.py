@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Statistic
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
-from dialeval_plugin.core.scores import Shown
+from dialeval_plugin.core.scores import PrintedResult
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import LabelOptions, labels_from
 from dialeval_plugin.labels.scores import scores_from
@@ -74,7 +74,7 @@ class Disagreement:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Agreement(Shown):
+class Agreement(PrintedResult):
     """Agreement of one evaluator with people.
 
     Attributes:

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
-from dialeval_plugin.core.scores import Orientation, Scores, Shown
+from dialeval_plugin.core.scores import Orientation, PrintedResult, Scores
 from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows, conversation_of, read_scored_rows
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Comparison(Shown):
+class Comparison(PrintedResult):
     """Comparison of two files of scores; `difference` is the mean of B minus the mean of A over the compared rows.
 
     Attributes:

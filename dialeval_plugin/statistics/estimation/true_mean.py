@@ -18,7 +18,7 @@ from scipy import sparse
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.resources import optional
-from dialeval_plugin.core.scores import Shown
+from dialeval_plugin.core.scores import PrintedResult
 from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Estimate, Resampled, fieller_ends, jackknife_error
 from dialeval_plugin.statistics.rows import check_choice
 
@@ -45,7 +45,7 @@ JACKKNIFE = Bootstrap(rounds=0, interval="jackknife")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TrueMean(Shown):
+class TrueMean(PrintedResult):
     """True mean, or true pass rate, of all rows scored by a judge.
 
     Attributes:
@@ -99,7 +99,7 @@ class TrueMean(Shown):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DifferenceOfTrueMeans(Shown):
+class DifferenceOfTrueMeans(PrintedResult):
     """True mean of B minus that of A; `n_shared` labelled conversations have rows of both."""
 
     a: TrueMean
