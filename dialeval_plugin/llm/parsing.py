@@ -220,8 +220,12 @@ def _best(text: str, form: _Form, headings: Sequence[_Heading]) -> list[_Heading
 def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.Match[str] | None]:
     """Return the verdict after the last of equal headings, or after each of different ones; None if there is none."""
     named = [form.verdict.match(text, heading.end) for heading in headings]
-    # "Naturalness score: 3. Coherence score: 5" answers two questions.
-    questions = {heading.before for heading, match in zip(headings, named, strict=True) if match}
+    # "Naturalness score: 3. Coherence score: 5" answers two questions, and after a line of the prompt begins another exchange.
+    questions = {
+        (heading.before, len(_REPEATED_LINE.findall(text, 0, heading.start)))
+        for heading, match in zip(headings, named, strict=True)
+        if match
+    }
     return named if len(questions) > 1 else named[-1:]
 
 
@@ -321,6 +325,7 @@ _QUOTATION = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^\n]{1,200}?'(?!\w)")
 _EDGES = " \t\n\"'()[]{}<>.,;!*"
 HIDDEN = "\ufffd"
 """Replaces text that does not come from the judge."""
+_REPEATED_LINE = re.compile(rf"^{HIDDEN}$", re.MULTILINE)
 
 # Patterns of a verdict and the text around it.
 
@@ -440,7 +445,8 @@ def _without_echo(answer: str, prompt: str) -> str:
         rest = rest.partition("\n")[2]
     if "\n" in rest:
         answer = answer[len(rest) :]
-    known = {line.strip() for line in whole.splitlines() if len(line.strip()) >= _ECHO_LENGTH}
+    lines = {line.strip() for line in whole.splitlines()}
+    known = {line for line in lines if len(line) >= _ECHO_LENGTH or (line.endswith(":") and not has_heading(line))}
     # HIDDEN keeps the text after a removed line apart from a heading before it.
     return "\n".join(HIDDEN if line.strip() in known else line for line in answer.splitlines())
 

@@ -227,6 +227,19 @@ def test_an_echo_of_the_prompt_changes_nothing(name: str, answer: str) -> None:
         assert value_or_reason(found) == value_or_reason(plain)
 
 
+@pytest.mark.parametrize("name", sorted(SCORING_PROMPTS))
+@pytest.mark.parametrize("n_lines", [6, 30])
+def test_an_answer_that_goes_on_with_another_example_has_no_single_verdict(name: str, n_lines: int) -> None:
+    prompt = SCORING_PROMPTS[name]
+    text = prompt.render(Example.from_texts(["hi", "Is it far?"], "I have 3 cats"))
+    other = "\n".join(text.replace("3 cats", "a dog").splitlines()[-n_lines:])
+    low, high = prompt.scale
+    first, after = f"{prompt.label}: {low:g}", f"{prompt.label}: {high:g}"
+    assert parse_rating(first, prompt.scale, label=prompt.label, prompt=text) == low
+    answer = f"{first}\nIt reads well.\n\n{other}\n{after}"
+    assert value_or_reason(parse_rating(answer, prompt.scale, label=prompt.label, prompt=text)) is PARSE
+
+
 def test_an_echo_is_no_label() -> None:
     prompt = "Say Positive or Negative.\nResponse:\nIt is positive\nPrediction:"
     assert parse_label(f"{prompt} Negative", ("positive", "negative"), prompt=prompt) == "negative"
