@@ -10,6 +10,7 @@ import functools
 import logging
 import math
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -297,7 +298,7 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
         elif unnamed := _unnamed_conversation(groups[None]):
             raise InputError(
                 f"{groups[None][0].where}: has no conversation, and {unnamed!r} may be it. "
-                f"Say so by --columns conversation={unnamed},speaker=NAME,text=NAME."
+                f"Say so by --columns {shlex.quote(f'conversation={unnamed}')},speaker=NAME,text=NAME."
             )
     elif None in groups and len(groups) > 1:
         first = groups[None][0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import NoneType
@@ -88,7 +89,7 @@ class Columns(NamedTuple):
         if self.unclear:
             raise InputError(
                 f"{source}: {', '.join(self.unclear)} may be raters of one quality, or qualities. "
-                f"Say --raters {','.join(self.unclear)}, or name {qualities}."
+                f"Say --raters {shlex.quote(','.join(self.unclear))}, or name {qualities}."
             )
 
     def label(self, row: Line, name: str) -> str | None:

@@ -180,7 +180,7 @@ def chosen_columns(
     if len(named) != 1:
         what = "labels" if option == "--quality" else "scores"
         if named:
-            people = f", or all people who labelled with --raters {','.join(named)}" if option == "--quality" else ""
+            people = ", or those of people with --raters NAME,NAME" if option == "--quality" else ""
             raise InputError(
                 f"{source}: several columns may hold the {what}: {', '.join(named)}. Name one with {option}{people}."
             )

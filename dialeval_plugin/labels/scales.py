@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -149,7 +150,7 @@ def _categories(
     if any(is_number(word) for word in words):
         raise InputError(f"{where}: holds numbers and words: {shown}. Mend the cells. Or: {advice}.")
     if len(words) == 2:
-        raise InputError(f"{where}: the labels are {shown}. Say which one is good by --positive {words[0]}.")
+        raise InputError(f"{where}: the labels are {shown}. Say which one is good by --positive {shlex.quote(words[0])}.")
     names = sorted(words)
     return {word: float(place) for place, word in enumerate(names)}, Scale("nominal", tuple(names))
 

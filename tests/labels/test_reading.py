@@ -106,6 +106,8 @@ def test_labels_that_count_as_pass_leave_a_judge_its_own_scale(tmp_path: Path, s
 
 
 def test_what_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,label\na,no error\nb,error\n")
+    assert refusal(read_labels, path).endswith("Say which one is good by --positive 'no error'.")
     path = write(tmp_path, "id,label\na,gut\nb,schlecht\n")
     assert refusal(read_labels, path) == (
         f"{path}: label: the labels are 'gut', 'schlecht'. Say which one is good by --positive gut."
@@ -127,7 +129,7 @@ def test_what_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
         f"{path}: label: holds numbers and words: 'pass', 'fail', '4'. Mend the cells. Or: {way_out}"
     )
     path = write(tmp_path, "id,tone,fact\na,pass,no\nb,fail,yes\nc,fail,yes\n")
-    way_out = "Name one with --quality, or all people who labelled with --raters tone,fact."
+    way_out = "Name one with --quality, or those of people with --raters NAME,NAME."
     assert refusal(read_labels, path) == f"{path}: several columns may hold the labels: tone, fact. {way_out}"
     assert refusal(read_scores, path) == f"{path}: several columns may hold the scores: tone, fact. Name one with --column."
     same(read_labels(path, quality="fact"), [0], [1], [1])
