@@ -84,6 +84,8 @@ def inspect(
     if first is not None:
         typer.echo(_turns_text(first))
     if not n_responses + n_single + n_dialogues:
+        if not read.reading.n_conversations:
+            typer.echo("conversations: none")
         raise typer.Exit(code=1)
 
 

@@ -295,7 +295,10 @@ def value_rows(text: str, name: str, n_before: int = 0, *, is_log: bool = True) 
         value, position = parse_json_prefix(text, position, name, is_log=is_log)
         where = f"{name}:{line}" if is_array or n_rows else name
         if not isinstance(value, dict) and not (is_flat and isinstance(value, list)):
-            raise InputError(f"{where}: row {n_rows}: expected a JSON object, got {value!r:.80}.")
+            raise InputError(
+                f"{where}: row {n_rows}: expected a JSON object, got {value!r:.80}. "
+                """Write each conversation as {"messages": [{"role": ..., "content": ...}, ...]}, or as a list of its turns."""
+            )
         yield _row(value, where)
         n_rows += 1
         position = _skip(text, position)

@@ -6,6 +6,7 @@ a text, such as an image. From an assistant's text, the reasoning before its ans
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -22,10 +23,11 @@ from dialeval_plugin.llm.reasoning import split_reasoning
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 
 _SPEAKERS = {
-    **dict.fromkeys(("user", "human", "prompter", "humanmessage", "user_message"), USER),
+    **dict.fromkeys(("user", "usr", "human", "prompter", "humanmessage", "user_message"), USER),
     **dict.fromkeys(
         ("assistant", "ai", "gpt", "chatgpt", "chatbot", "model", "bot", "aimessage", "assistant_message", "llm"), ASSISTANT
     ),
+    **dict.fromkeys((SYSTEM, "sys"), SYSTEM),
 }
 _CUSTOMERS = frozenset(
     {"customer", "client", "visitor", "caller", "guest", "end_user", "enduser", "consumer", "requester", "patient",
@@ -48,8 +50,9 @@ TEXTLESS = "textless message"
 THOUGHT = "reasoning passage"
 
 _SPEAKER_FIELDS = (
-    "role", "speaker", "from", "sender", "author", "sender_type", "senderType", "sender_class", "sender_role", "author_type",
-    "author_role", "speaker_type", "speaker_role", "actor_type", "user_type", "participant_role", "sender_name", "type",
+    "role", "speaker", "from", "sender", "author", "sender_type", "senderType", "sender_class", "sender_role", "senderRole",
+    "author_type", "author_role", "authorRole", "speaker_type", "speaker_role", "speakerRole", "actor_type", "user_type",
+    "participant_role", "participantRole", "sender_name", "type",
 )  # fmt: skip
 """Fields of the speaker: one that holds a role comes before one that holds a name."""
 _TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "parts", "mes")
@@ -57,12 +60,19 @@ _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozens
 """Fields of a text that may stand without a speaker, and of one that may not."""
 _IS_USER = {
     **dict.fromkeys(("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman"), True),
-    **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai"), False),
+    **dict.fromkeys(
+        ("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai", "is_agent", "isAgent"), False
+    ),
 }
 """Fields that tell the user from the assistant, with their value for the user."""
+_INTERNAL = {"internal": True, "is_internal": True, "isInternal": True, "is_note": True, "isNote": True, "public": False}
+"""Fields of a message that the other side does not see, such as a note between agents, with their value for such a message."""
 _BOOLEANS = {**dict.fromkeys(("true", "1", "yes"), True), **dict.fromkeys(("false", "0", "no"), False)}
-_NAMES_OF_PEOPLE = ("user", "username", "user_name", "name", "actor", "participant", "who", "author_name", "sender_id", "nick")
-"""Fields that may name the speaker or mean something else: a message with no other such field is an error."""
+_OF_PEOPLE = frozenset(
+    {"user", "username", "actor", "participant", "who", "author", "sender", "speaker", "role", "nick", "nickname", "me", "mine",
+     "self", "outgoing", "incoming", "direction"}
+)  # fmt: skip
+"""Words of fields that may name the speaker or mean something else: a message with no other such field is an error."""
 _OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer", "output", "sentence", "line", "caption")
 """Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
@@ -110,6 +120,13 @@ class Fields(NamedTuple):
 USUAL = Fields()
 
 
+def at(value: Any, path: str) -> Any:
+    """Return the value at a path of names and dots; None if there is nothing."""
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
 def role_of(name: str) -> str:
     """Return a role in the spelling of this module's tables.
 
@@ -133,7 +150,7 @@ def speaker_of(name: str | None) -> str | None:
 def is_role(name: object) -> bool:
     """Whether a text is a known role."""
     return isinstance(name, str) and (
-        (role := role_of(name)) == SYSTEM or role in _SPEAKERS or role in _SILENT or role in _CUSTOMERS or role in _AGENTS
+        (role := role_of(name)) in _SPEAKERS or role in _SILENT or role in _CUSTOMERS or role in _AGENTS
     )
 
 
@@ -191,6 +208,19 @@ def is_message(value: object) -> bool:
     )
 
 
+def has_both_sides(messages: Sequence[object]) -> bool:
+    """Whether these are messages, of which some are a user's, and others an assistant's."""
+    roles = set()
+    for one in messages:
+        value = _unwrapped(one) if isinstance(one, Mapping) else {}
+        if not is_message(value) and not value.keys() & _CALLS:
+            return False
+        with contextlib.suppress(InputError):
+            roles.add(role_of(_speaker(value, "", USUAL)[0] or ""))
+    sides = {_SPEAKERS.get(role, USER if role in _CUSTOMERS else ASSISTANT if role in _AGENTS else role) for role in roles}
+    return {USER, ASSISTANT} <= sides
+
+
 def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = USUAL) -> Turn | None:
     """Return a string or a chat message as a turn; None if it is none, which is counted in `left_out`.
 
@@ -203,27 +233,28 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     if not isinstance(value, Mapping):
         if isinstance(value, Sequence) and len(value) == 2 and all(isinstance(one, str) for one in value) and is_role(value[0]):
             value = {"role": value[0], "content": value[1]}
+        elif isinstance(value, Sequence) and any(isinstance(one, Mapping) for one in value):
+            raise InputError(
+                f"{where}: expected a message, got a list, {value!r:.60}. Write each message as an element of its own."
+            )
         else:
             return _plain_turn(check_text(value, where))
     value = _unwrapped(value)
     given, is_named = _speaker(value, where, fields)
-    if (silent := _silent(value, given, is_named=is_named)) is not None:
+    if (silent := _silent(value, given)) is not None:
         if silent:
             left_out[silent] += 1
         return None
     if not (is_named or fields.text or value.keys() & _TEXTS_OF_PEOPLE) and value.keys() & _TEXTS_WITH_A_ROLE:
-        raise InputError(f"{where}: has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name.")
+        raise InputError(f"{where}: has no 'role'. {_who_said(value)}")
     text = _text(value, where, left_out, fields)
-    if given is None and not is_named and text is not None and (unknown := [x for x in _NAMES_OF_PEOPLE if x in value]):
-        raise InputError(
-            f"{where}: it is not known who said it; {unknown[0]!r} may be the speaker. "
-            f"Say so by --columns speaker={unknown[0]}, or call the field 'role'."
-        )
+    if given is None and not is_named and text is not None and _possible_speakers(value):
+        raise InputError(f"{where}: it is not known who said it. {_who_said(value)}")
     # Many servers write "" with a tool call.
     if text is None or (not text.strip() and any(map(value.get, _CALLS))):
         left_out[TEXTLESS] += 1
         return None
-    speaker = SYSTEM if given is not None and role_of(given) == SYSTEM else speaker_of(given)
+    speaker = speaker_of(given)
     if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
         left_out["tool result"] += 1
         return None
@@ -231,15 +262,17 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     return None if answer is None else Turn(answer, speaker)
 
 
-def _silent(value: Mapping[str, Any], given: str | None, *, is_named: bool) -> str | None:
+def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
     """Return the kind of a message that was addressed to nobody, "" for one that is not counted; None for any other."""
     if given is not None and is_silent(given):
         return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # the root of a tree is nobody's message
     is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
+    if any(value.get(name) is is_set for name, is_set in _INTERNAL.items()):
+        return "internal message"
     kind = value.get("type")
-    return f"{kind} message" if not is_named and isinstance(kind, str) and is_silent(kind) else None
+    return f"{kind} message" if isinstance(kind, str) and is_silent(kind) else None
 
 
 _plain_turn = functools.lru_cache(maxsize=1024, typed=True)(Turn)
@@ -266,7 +299,12 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
     for name, of_user in () if fields.speaker else _IS_USER.items():
         if name in value and (is_so := _BOOLEANS.get(str(value[name]).strip().lower())) is not None:
             return (USER if is_so is of_user else ASSISTANT), True
-    names = [name for name in ((fields.speaker,) if fields.speaker else _SPEAKER_FIELDS) if name in value]
+    if fields.speaker is not None:
+        given = _name_in(value.get(fields.speaker, at(value, fields.speaker)))
+        given = str(given) if isinstance(given, int) else given
+        is_named = given is not None or fields.speaker in value
+        return (None if given is None else check_text(given, f"{where}: {fields.speaker}").strip() or None), is_named
+    names = [name for name in _SPEAKER_FIELDS if name in value]
     names.sort(key=lambda name: not is_role(_name_in(value[name])))
     for name in names:
         given = _name_in(value[name])
@@ -274,12 +312,29 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
             if isinstance(given, str) and (match := _LANGCHAIN.fullmatch(given)):
                 return match[1], True
             continue
-        if given is None and name != "speaker" and not fields.speaker:
+        if given is None and name != "speaker":
             if name != "role" and len(names) > 1:
                 continue
-            raise InputError(f"{where}: has no {name!r}. Say who wrote it: user, assistant, system, or a speaker's name.")
+            raise InputError(f"{where}: has no {name!r}. {_who_said(value)}")
         return (None if given is None else check_text(given, f"{where}: {name}").strip() or None), True
     return None, False
+
+
+def _possible_speakers(value: Mapping[str, Any]) -> list[str]:
+    """Return the fields of a message whose names may mean its speaker, and whose values may be one."""
+    words = {name: set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_")) for name in value}
+    return [
+        name for name, of_name in words.items()
+        if (of_name == {"name"} or of_name & _OF_PEOPLE) and isinstance(value[name], (str, int))
+    ]  # fmt: skip
+
+
+def _who_said(value: Mapping[str, Any]) -> str:
+    """Return what can be done about a message without a speaker."""
+    possible = [*_possible_speakers(value), *(["type"] if isinstance(value.get("type"), str) else [])]
+    name = possible[0] if possible else "NAME"
+    may_be = f"{name!r} may be the speaker. Say so" if possible else "Name the field of its speaker"
+    return f"{may_be} by --columns speaker={name}, or give a 'role': user, assistant, system, or a speaker's name."
 
 
 def _name_in(value: Any) -> Any:
@@ -291,7 +346,7 @@ def _name_in(value: Any) -> Any:
 
 def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: Fields) -> str | None:
     if fields.text is not None:
-        return _content(value.get(fields.text), f"{where}: {fields.text}", left_out)
+        return _content(value.get(fields.text, at(value, fields.text)), f"{where}: {fields.text}", left_out)
     names = [name for name in _TEXT_FIELDS if name in value]
     if not names:
         if value.get("refusal") or value.keys() & _CALLS or isinstance(value.get("audio"), Mapping):
@@ -301,7 +356,7 @@ def _text(value: Mapping[str, Any], where: str, left_out: Counter[str], fields: 
         advice = (
             f"If {unknown[0]!r} is what was said, say so by --columns text={unknown[0]}."
             if unknown
-            else "Give 'role' and 'content', as OpenAI's have them."
+            else "Name the field of its text by --columns text=NAME, or give 'role' and 'content', as OpenAI's have them."
         )
         raise InputError(f"{where}: is no chat message, it has only {known}. {advice}")
     texts: dict[str, str] = {}
@@ -409,7 +464,7 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn
             for turn, match in zip(turns, prefixes, strict=True)
         ]
     speakers = {turn.speaker for turn in turns}
-    answers = SYSTEM in speakers and ASSISTANT not in speakers and len(speakers) > 1
+    answers = SYSTEM in speakers and ASSISTANT not in speakers and len(speakers) == 2
     if answers and turns[0].speaker == SYSTEM:  # a prompt, unless the system speaks again
         answers = sum(turn.speaker == SYSTEM for turn in turns) > 1 or USER not in speakers
     if SYSTEM in speakers and not answers:

@@ -110,6 +110,11 @@ def _last_answer(value: Any, where: str, left_out: Counter[str]) -> Any:
         return messages[0] if messages is not None and len(messages) == 1 else value
     if not isinstance(value, (list, Mapping)) or is_message(value):
         return value
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(one, str) for one in value):
+        raise InputError(
+            f"{where}: has {len(value)} texts, and nothing says which was shown. Keep one; of a table that is written by its "
+            "columns, write each row as an object of its own."
+        )
     messages = messages_of(value, ASSISTANT)
     if not messages:
         raise InputError(f"{where}: expected a string, got {cell!r:.80} ({type(cell).__name__}). Pass text, or a chat message.")

@@ -12,6 +12,7 @@ import pytest
 from dialeval_plugin.conversations.messages import split_dialogue, turn_of
 from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.corpora.registry import identify
 from dialeval_plugin.corpora.scored_input import Source
 from tests.refusals import refusal
 from tests.timing import grows_with_its_length
@@ -105,6 +106,24 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         chat(said("user", TEA), said("assistant", LIKE), responses=[{"value": 1}], history=[]),
         ONE,
     ),
+    "roles as usr and sys": ([{"dialog": [{"speaker": "usr", "text": TEA}, {"speaker": "sys", "text": LIKE}]}], ONE),
+    "a notice of the system between people": (
+        chat({"from": "system", "text": "Calls are encrypted."}, {"from": "Ann", "text": TEA}, {"from": "Bo", "text": LIKE}),
+        ONE,
+    ),
+    "notes that the customer does not see": (
+        chat(said("user", TEA), said("agent", "A nice one.", type="note"), said("agent", "A VIP.", public=False),
+             said("agent", LIKE, public=True)),
+        ONE,
+    ),
+    "conversations by their ids": (
+        [{f"c-{id}": {"messages": [said("user", TEA), said("assistant", LIKE)]} for id in (1, 2)}],
+        ONE * 2,
+    ),
+    "messages under another name": ([{"session": {"log": [said("user", TEA), said("operator", LIKE)], "at": 5}}], ONE),
+    "roles before the lines of a text": ([{"call": 7, "transcript": f"User: {TEA}\nAgent: {LIKE}\n"}], ONE),
+    "a text with roles as the messages": ([{"messages": f"<human>: {TEA}\n<bot>: {LIKE}"}], ONE),
+    "which side it is, as a truth value": (chat({"is_agent": False, "text": TEA}, {"is_agent": True, "text": LIKE}), ONE),
     "a number that is none": (chat(said("user", TEA), said("assistant", LIKE), score=float("nan")), ONE),
 }  # fmt: skip
 REFUSED: dict[str, tuple[list[Any], str]] = {
@@ -126,6 +145,18 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         chat({"username": "ann", "text": TEA}, {"username": "bob", "text": LIKE}),
         "Say so by --columns speaker=username",
     ),
+    "who says it, in a name of two words": (
+        chat({"senderWorkerId": 1, "text": TEA}, {"senderWorkerId": 2, "text": LIKE}),
+        "'senderWorkerId' may be the speaker. Say so by --columns speaker=senderWorkerId, or give a 'role'",
+    ),
+    "who says it, as a truth value": (chat({"fromMe": True, "text": TEA}), "Say so by --columns speaker=fromMe"),
+    "a type that is no role": (chat({"type": "gemini", "content": TEA}), "Say so by --columns speaker=type"),
+    "a text in an unknown field": (chat({"role": "user", "pieces": [TEA]}), "by --columns text=NAME"),
+    "a table written by its columns": (
+        [{"context": [TEA, HOW], "response": [LIKE, BREW]}],
+        "has 2 texts, and nothing says which was shown. Keep one; of a table that is written by its columns, write each row",
+    ),
+    "messages in lists of their own": (chat([said("user", TEA)]), "Write each message as an element of its own."),  # type: ignore[arg-type]
     "which text": (
         chat(said("user", TEA), {**said("assistant", LIKE), "text": "No."}),
         "Say which was said by --columns text=content.",
@@ -191,6 +222,58 @@ def test_names_of_columns_may_have_capitals_spaces_and_hyphens(head: str, tmp_pa
     user, bot = {"is_bot": ("0", "1"), "from_user": ("True", "False")}.get(head.split(",")[1], ("User", "Bot"))
     (path := tmp_path / "log.csv").write_text(f'{head}\nc,{user},{TEA}\nc,{bot},"{LIKE}"\n', encoding="utf-8")
     assert talk(Source(str(path))) == ONE
+
+
+@pytest.mark.parametrize(
+    ("messages", "columns"),
+    [
+        ([{"type": "me", "content": TEA}, {"type": "gemini", "content": LIKE}], {"speaker": "type"}),
+        ([{"worker": 1, "text": TEA}, {"worker": 2, "text": LIKE}], {"speaker": "worker"}),
+        (
+            [{"of": {"side": "user"}, "said": {"text": TEA}}, {"of": {"side": "bot"}, "said": {"text": LIKE}}],
+            {"speaker": "of.side", "text": "said.text"},
+        ),
+    ],
+)
+def test_a_named_field_of_messages_may_be_any(messages: list[Any], columns: dict[str, str], tmp_path: Path) -> None:
+    path = written([{"messages": messages}], tmp_path)
+    assert talk(Source(str(path), ReadingOptions(columns=columns))) == ONE
+    assert talk(Source(str(path), ReadingOptions(columns={"messages": "messages", **columns}))) == ONE
+
+
+def test_a_history_comes_before_its_question(tmp_path: Path) -> None:
+    named = ReadingOptions(layout="question-answer")
+    for history in ([[TEA, LIKE]], [said("user", TEA), said("assistant", LIKE)]):
+        path = written([{"prompt": HOW, "response": BREW, "history": history}], tmp_path)
+        assert talk(Source(str(path), named)) == LAST
+    path = written([{"prompt": HOW, "response": BREW, "chat_history": TEA}], tmp_path)
+    assert "has a 'chat_history' that is no list. Write what was said before as a list" in refusal(
+        Source(str(path), named).read, "turn"
+    )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": TEA, "responses": [{"text": LIKE}]},
+        {"thread": [said("user", TEA)]},
+        {"annotations": [], "dialogue_id": 0},
+        {"annotations": [], "system": "Be kind.", "messages": []},
+        {"history": [], "prompt": TEA, "response": LIKE},
+        {"history": "none", "question": TEA, "answer": LIKE},
+        {"history": [{"message": said("user", TEA)}]},
+    ],
+)
+def test_one_usual_field_makes_no_published_corpus_of_an_array(row: dict[str, Any], tmp_path: Path) -> None:
+    (path := tmp_path / "log.json").write_text(json.dumps([row]), encoding="utf-8")
+    assert identify(path) is None
+
+
+def test_a_caption_of_whatsapp_is_said_without_the_name_of_its_file(tmp_path: Path) -> None:
+    (path := tmp_path / "chat.txt").write_text(
+        f"05/02/22, 8:06 pm - Ann: IMG-1.jpg (file attached)\n{TEA}\n05/02/22, 9:08 pm - Bo: {LIKE}\n", encoding="utf-8"
+    )
+    assert talk(Source(str(path), ReadingOptions(layout="whatsapp"))) == ONE
 
 
 def test_usual_names_take_nothing_from_a_table_that_is_read_as_it_is(tmp_path: Path) -> None:

@@ -309,9 +309,13 @@ def test_a_folder_is_read_whole_and_what_holds_no_conversations_is_named(tmp_pat
     assert refusal(Source(str(tmp_path)).read, "turn").startswith(f"{damaged}:2: not valid JSON")
 
 
-MESSAGE = "Give 'role' and 'content', as OpenAI's have them."
+MESSAGE = "Name the field of its text by --columns text=NAME, or give 'role' and 'content', as OpenAI's have them."
 REFUSED: dict[str, tuple[Any, str]] = {
-    "no role": ([{"content": "Hi."}], "has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name."),
+    "no role": (
+        [{"content": "Hi."}],
+        "has no 'role'. Name the field of its speaker by --columns speaker=NAME, or give a 'role': user, assistant, system, "
+        "or a speaker's name.",
+    ),
     "no content": ([{"role": "user"}], f"is no chat message, it has only 'role'. {MESSAGE}"),
     "another object": ([{"a": 1}], f"is no chat message, it has only 'a'. {MESSAGE}"),
     "a number": ([7], "expected a string, got 7 (int). Pass text."),

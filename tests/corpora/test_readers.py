@@ -53,7 +53,11 @@ def test_each_row_knows_its_line(tmp_path: Path) -> None:
         ("[", ":1: not valid JSON (the array does not end). Was the file cut off?"),
         ('[{"a": 1},\n]', ":2: not valid JSON (a comma before the closing bracket). Was the file edited by hand?"),
         ("[{}]\n[{}]", ":2: not valid JSON (text after the closing bracket). Were two files joined?"),
-        ('[{},\n"text"]', ":2: row 1: expected a JSON object, got 'text'."),
+        (
+            '[{},\n"text"]',
+            ":2: row 1: expected a JSON object, got 'text'. "
+            """Write each conversation as {"messages": [{"role": ..., "content": ...}, ...]}, or as a list of its turns.""",
+        ),
         ("[ ]", ": is an empty array, expected one object a row."),
     ],
 )

@@ -435,7 +435,7 @@ LENGTHS = "the columns 'predictions' and {!r} have {} and {} rows. Pass one row 
 AN_ITERATOR = iter(["a"])
 CHAT = {"role": "user", "content": "hi"}
 SYSTEM = {"role": "system", "content": "hi"}
-A_MESSAGE = "Give 'role' and 'content', as OpenAI's have them."
+A_MESSAGE = "Name the field of its text by --columns text=NAME, or give 'role' and 'content', as OpenAI's have them."
 X, Y, Z = ["x"], ["y"], ["z"]
 WRONG: list[tuple[dict[str, object], str]] = [
     (given(["a", "b", "c"], [X, Y]), LENGTHS.format("contexts", 3, 2)),

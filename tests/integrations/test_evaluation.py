@@ -15,7 +15,10 @@ from dialeval_plugin.integrations.evaluation import Evaluation, Evaluator
 from tests.refusals import refused
 
 SAID = {"role": "assistant", "content": "Great, just back from a run."}
-NO_ROLE = "input: conversation '0', message 2: has no 'role'. Say who wrote it: user, assistant, system, or a speaker's name."
+NO_ROLE = (
+    "input: conversation '0', message 2: has no 'role'. Name the field of its speaker by --columns speaker=NAME, or give a "
+    "'role': user, assistant, system, or a speaker's name."
+)
 ASKED = {"role": "user", "content": "Hi, how are you?"}
 
 

@@ -626,7 +626,7 @@ def test_a_malformed_message_costs_its_conversation_alone(tmp_path: Path) -> Non
     assert ids == [f"c{number}:2" for number in range(60) if number % 20 != 3]
     problem = (
         "conversation 'c3', message 1: is no chat message, it has only 'role'. "
-        "Give 'role' and 'content', as OpenAI's have them."
+        "Name the field of its text by --columns text=NAME, or give 'role' and 'content', as OpenAI's have them."
     )
     assert (len(source.reading.malformed), source.reading.malformed[0]) == (3, f"{source.name}:4: {problem}")
     assert source.reading.left_out == {"malformed conversation": 3}

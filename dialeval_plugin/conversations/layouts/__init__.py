@@ -6,10 +6,11 @@ A layout that leaves a question open, for example which of two answers to score,
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from dialeval_plugin.conversations.messages import is_message, parsed_cell
+from dialeval_plugin.conversations.messages import has_both_sides, is_message, parsed_cell
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
@@ -64,7 +65,9 @@ def _whole_name(value: Value) -> str | None:
 
 def _read_whole(value: Value) -> list[Logged]:
     name = _whole_name(value) or WHOLE[0]
-    return [Logged(required_list(value[name], name, "messages"), id_of(value), current=current_of(value))]
+    messages = datasets.marked(value[name]) if isinstance(value[name], str) else None
+    messages = required_list(value[name], name, "messages") if messages is None else messages
+    return [Logged(messages, id_of(value), current=current_of(value))]
 
 
 def _list_under(name: str) -> Layout:
@@ -85,6 +88,27 @@ def _list_under(name: str) -> Layout:
 
     return Layout(f"{name.rpartition('.')[2]}-list", f"a list of conversations under {name!r}", recognises, read)
 
+
+def _lists_of_both_sides(value: Value, depth: int = 1) -> Iterator[list[Any]]:
+    """Yield the lists of a user's and an assistant's messages in an object, or in an object that it has."""
+    for one in value.values():
+        if isinstance(one, list) and has_both_sides(one):
+            yield one
+        elif depth and isinstance(one, Mapping):
+            yield from _lists_of_both_sides(one, depth - 1)
+
+
+def _is_under_another_name(value: Value) -> bool:
+    """Whether an object has one conversation, whatever it is called, and nothing that may be another answer."""
+    return not any(value.get(name) for name in _OF_ANSWERS) and len(list(_lists_of_both_sides(value))) == 1
+
+
+def _read_other_name(value: Value) -> list[Logged]:
+    (messages,) = _lists_of_both_sides(value)
+    return [Logged(messages, id_of(value), current=current_of(value))]
+
+
+_OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "question", "query", "instruction", "text"}
 
 LAYOUTS: list[Layout] = [
     *messengers.LAYOUTS,
@@ -108,6 +132,9 @@ LAYOUTS: list[Layout] = [
     ),
     plain("utterances", "Taskmaster and others with 'utterances'", "utterances"),
     *datasets.LAST,
+    Layout(
+        "other-name", "messages of a user and an assistant under any other name", _is_under_another_name, _read_other_name
+    ),
 ]  # fmt: skip
 
 
@@ -151,11 +178,29 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
         InputError: there is no layout of that name.
     """
     if name is None:
-        return next((layout for layout in _possible(value, is_message=is_message) if layout.fits(value)), None)
+        fitting = (layout for layout in _possible(value, is_message=is_message) if layout.fits(value))
+        return next(fitting, None) or (None if is_message else _of_each(value, LAYOUTS))
     named = [layout for layout in LAYOUTS if layout.name == name]
     if not named:
         raise unknown_name(f"layout: there is no {name!r}", name, list(dict.fromkeys(layout.name for layout in LAYOUTS)))
-    return next((layout for layout in named if layout.fits(value)), named[0])
+    return next((layout for layout in named if layout.fits(value)), None) or _of_each(value, named) or named[0]
+
+
+def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
+    """Return the layout of conversations in an object by their ids, which have digits; None if the object is none."""
+    first = next(iter(value.values()), None)
+    if not isinstance(first, Mapping) or not all(any(one.isdecimal() for one in str(id)) for id in value):
+        return None
+    layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
+    if layout is None or not all(isinstance(one, Mapping) and layout.fits(one) for one in value.values()):
+        return None
+    inner = layout.read
+
+    def read(value: Value) -> Iterator[Logged]:
+        for id, one in value.items():
+            yield from (logged._replace(id=id if logged.id is None else logged.id) for logged in inner(one))
+
+    return replace(layout, read=read)
 
 
 def nearest(value: Value) -> tuple[Layout, list[str]] | None:

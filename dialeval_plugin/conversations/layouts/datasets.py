@@ -28,6 +28,7 @@ from dialeval_plugin.conversations.order import place_of
 from dialeval_plugin.core.errors import InputError
 
 from .layout import (
+    ANSWERS,
     CONVERSATION_IDS,
     WHOLE,
     Layout,
@@ -36,15 +37,16 @@ from .layout import (
     as_message,
     ask_who,
     at,
+    earlier,
     exchange,
     id_of,
     listed,
     messages_at,
     messages_of,
     plain,
-    shape,
     texts,
 )
+from .messengers import transcript_rows
 
 UNDECIDED = "pair without a preference"
 """Kind of a pair of answers without a human choice."""
@@ -190,7 +192,9 @@ def _question_answer(value: Value) -> list[Logged]:
     question, answer = names
     if answer is None:
         return [Logged([], left_out="request without an answer")]
-    return exchange(value[question], value[answer], id_of(value))
+    before = earlier(value)
+    (logged,) = exchange(value[question], value[answer], id_of(value))
+    return [logged._replace(messages=[*before, *logged.messages], n_history=len(before) + logged.n_history)]
 
 
 def _both_messages(value: Value) -> list[Value]:
@@ -201,28 +205,6 @@ def _both_messages(value: Value) -> list[Value]:
     next_place = {**place, "index": place["index"] + 0.5} if "index" in place else place
     question, answer = names
     return [as_message(USER, value[question], **place), as_message(ASSISTANT, value.get(answer or ""), **next_place)]
-
-
-def _each(
-    read: Callable[[Value], list[Any]], mark: str, *of_turns: str
-) -> tuple[Callable[[Value], bool], Callable[[Value], Iterator[Logged]]]:
-    """Return functions that recognise and read a dialogue with the list `mark`, or an object of such dialogues by id."""
-    is_one = shape(f"{mark}[{','.join(of_turns)}]")
-
-    def recognises(value: Value) -> bool:
-        return is_one(value) or (bool(value) and all(isinstance(one, Mapping) and is_one(one) for one in value.values()))
-
-    def read_each(value: Value) -> Iterator[Logged]:
-        for id, one in {id_of(value): value}.items() if is_one(value) else value.items():
-            yield Logged(read(one), id)
-
-    return recognises, read_each
-
-
-_is_multiwoz, _read_multiwoz = _each(lambda value: alternating(turn["text"] for turn in value["log"]), "log", "text")
-_is_topical, _read_topical = _each(
-    lambda value: [{"role": one["agent"], "content": one["message"]} for one in value["content"]], "content", "agent"
-)
 
 
 _HALVES = (("human", "assistant"), ("input", "output"), ("user", "assistant"))
@@ -326,10 +308,23 @@ def _completions(value: Value) -> Iterator[Logged]:
 
 
 def _marked(value: Value) -> list[dict[str, str]] | None:
-    """Return the messages of a text with speaker marks, as written by chat templates."""
-    texts = (value[name] for name in ("text", "transcript", "conversation", "input") if isinstance(value.get(name), str))
-    found = next((messages for text in texts if (messages := split_dialogue(text)) is not None), None)
-    return found[:-1] if found and not found[-1]["content"] else found
+    """Return the messages of a text with marks of who speaks: those of chat templates, or roles before the lines."""
+    if any(value.get(name) is not None for name in ANSWERS):
+        return None  # the text is a request
+    texts = (value[name] for name in _OF_MARKED_TEXTS if isinstance(value.get(name), str))
+    return next((messages for text in texts if (messages := marked(text)) is not None), None)
+
+
+_OF_MARKED_TEXTS = ("text", "transcript", "conversation", "dialogue", "dialog", "chat", "content", "messages", "input")
+
+
+def marked(text: str) -> list[Any] | None:
+    """Return the messages of a text in which each is marked by its role; None if it is no such text."""
+    if (found := split_dialogue(text)) is not None:
+        return found if found[-1]["content"] else found[:-1]
+    rows = [row for _, row in transcript_rows(text.splitlines(keepends=True))] if ":" in text else []
+    roles = {row["role"] for row in rows}
+    return rows if len(roles) > 1 and None not in roles else None
 
 
 def _batch(value: Value) -> list[Logged]:
@@ -388,7 +383,10 @@ LAYOUTS = [
         and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
         open_question="has several answers to one request. Read each by --layout completions",
     ),
-    Layout("multiwoz", "MultiWOZ 2.1", _is_multiwoz, _read_multiwoz),
+    Layout(
+        "multiwoz", "MultiWOZ 2.1", "log[text]",
+        lambda value: [Logged(alternating(turn["text"] for turn in value["log"]), id_of(value))],
+    ),
     Layout(
         "wizard-of-wikipedia", "Wizard of Wikipedia, whose wizard is read as the assistant", "chosen_topic dialog[]", _wizard
     ),
@@ -398,7 +396,9 @@ LAYOUTS = [
         _persona_candidates, open_question=ask_who("persona-candidates", "Persona-Chat", "every second message is scored"),
     ),
     Layout(
-        "topical-chat", "Topical-Chat", _is_topical, _read_topical, open_question=ask_who("topical-chat", "Topical-Chat")
+        "topical-chat", "Topical-Chat", "content[agent,message]",
+        messages_at("content", each=lambda turn: as_message(turn["agent"], turn["message"])),
+        open_question=ask_who("topical-chat", "Topical-Chat"),
     ),
     Layout(
         "blended-skill-talk", "Blended Skill Talk",

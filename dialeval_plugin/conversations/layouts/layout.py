@@ -16,6 +16,7 @@ from dialeval_plugin.conversations.messages import (
     USUAL,
     Fields,
     alternating,
+    at,
     is_message,
     is_role,
     parsed_cell,
@@ -130,13 +131,6 @@ CONVERSATION_IDS = (
     "chatId", "dialogue_id", "dialog_id", "convId", "conv_id",
 )  # fmt: skip
 """Field names of the id of a row's conversation."""
-
-
-def at(value: Any, path: str) -> Any:
-    """Return the value at a path of names and dots; None if there is nothing."""
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 def id_of(value: Value) -> object:
@@ -303,6 +297,16 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and not is_role(value[0])
 
 
+def earlier(value: Value) -> list[Any]:
+    """Return the messages before a question, which rows have in a field called `history` or `chat_history`, for example."""
+    for name in value:
+        if isinstance(name, str) and name.lower().endswith("history") and value[name]:
+            if (messages := listed(value[name])) is None:
+                raise InputError(f"has a {name!r} that is no list. Write what was said before as a list of messages.")
+            return messages_of(messages, USER) or []
+    return []
+
+
 def _held(name: str, value: Any, role: str) -> list[Any] | None:
     """Return the messages that an API's object has under `name`."""
     inner = listed(value)
@@ -381,7 +385,7 @@ def texts(name: str, about: str, question: str, answer: str, *marks: str, more: 
 
     def read(value: Value) -> list[Logged]:
         questions = [text for field in (question, more) if field and (text := value.get(field))]
-        before = alternating(text for pair in listed(value.get("history")) or [] for text in pair)
+        before = earlier(value)
         answered = {"role": ASSISTANT, "content": value[answer]}
         return [Logged([*before, {"role": USER, "content": "\n\n".join(questions)}, answered], id_of(value), len(before) + 1)]
 

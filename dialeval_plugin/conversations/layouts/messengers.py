@@ -30,9 +30,11 @@ _WHATSAPP = re.compile(
     re.DOTALL,
 )
 _WHATSAPP_MEDIA = re.compile(
-    r"<Media omitted>|<attached: .*>|\S+ \(file attached\)|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
-    r"|(?:This message was|You) deleted(?: this message)?\.?|null"
+    r"(?:<Media omitted>|<attached: .*>|[^\n]+ \(file attached\)"
+    r"|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
+    r"|(?:This message was|You) deleted(?: this message)?\.?|null)(?:\n|\Z)"
 )
+"""The first line of a message without words; a caption may follow."""
 _MARK = re.compile(
     r"(?:#{1,6} +)?(?:\*\*|__|\[|<)?(user|human|you|customer|assistant|ai|bot|chatbot|gpt|chatgpt|agent|system)(?: said)?"
     r"(?:(?:\*\*|__|\]|>)?:(?:\*\*|__)?|(?:\*\*)?(?=\s*$))",
@@ -80,10 +82,11 @@ def _whatsapp(value: Value) -> Value:
     if not value["speaker"]:
         return _SERVICE
     text = value["text"].replace("<This message was edited>", "").strip()
-    return as_message(value["speaker"], None if _WHATSAPP_MEDIA.fullmatch(text) else text)
+    media = _WHATSAPP_MEDIA.match(text)
+    return as_message(value["speaker"], text[media.end() :] if media else text)
 
 
-def _transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
+def transcript_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
     """Yield the messages of a transcript, each with the line of its speaker, and the text before the first, if there is any.
 
     All marks are written as the first one is, and two speakers take turns after a system prompt: "Model: X", "  user: root" or
@@ -214,7 +217,7 @@ LAYOUTS = [
     ),
     Layout(
         "transcript", "a text whose lines begin with roles: `User:`, `Assistant:`", lambda value: False,
-        rows=_transcript_rows, message=lambda value: value if value["role"] else _PREAMBLE,
+        rows=transcript_rows, message=lambda value: value if value["role"] else _PREAMBLE,
     ),
     _of_people("whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_whatsapp_rows, message=_whatsapp),
     _of_people("slack", _SLACK, _is_slack, _THREADS, message=_slack_message),

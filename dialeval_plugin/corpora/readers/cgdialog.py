@@ -217,8 +217,8 @@ def _vote(answers: object, criterion: str, where: str) -> str:
 
 
 def _has_utterances(history: object) -> bool:
-    """Whether a history is a list of objects; other files' histories are not: Alpaca's has pairs, a chat's has roles."""
-    return not isinstance(history, list) or all(isinstance(one, dict) and "role" not in one for one in history)
+    """Whether a history is a list of utterances; other files' histories are not: Alpaca's has pairs, a chat's has roles."""
+    return isinstance(history, list) and bool(history) and all(isinstance(one, dict) and "utterance" in one for one in history)
 
 
 def has_causes(path: Path) -> bool:

@@ -124,7 +124,7 @@ def _rating(row: Line, name: str) -> float:
 CONVAI1 = Corpus(
     name="convai1",
     layout="JSON array with `thread`",
-    recognises=lambda file: file.is_array and file.has("thread"),
+    recognises=lambda file: file.is_array and file.has("thread", "users"),
     qualities={"dialogue": CONVAI1_QUALITIES},
     overall={"dialogue": "quality"},
     read_items=lambda path: read_convai1([path]),

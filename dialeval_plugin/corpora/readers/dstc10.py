@@ -179,7 +179,11 @@ def _qualities(level: Level) -> tuple[str, ...]:
 CORPUS = Corpus(
     name="dstc10",
     layout="JSON array with `context` or `dialog`, and `annotations`",
-    recognises=lambda file: file.is_array and file.has("annotations") and (file.has("dialogue_id") or not file.has("system")),
+    recognises=lambda file: (
+        file.is_array
+        and (file.has("annotations", "context") or file.has("annotations", "dialog"))
+        and (file.has("dialogue_id") or not file.has("system"))
+    ),
     qualities={"turn": _qualities("turn"), "dialogue": _qualities("dialogue")},
     read_items=read,
     sets={code: partial(read, code) for code in SETS},

@@ -118,7 +118,7 @@ def _scores(response: Line, first: Mapping[str, float] | None) -> dict[str, floa
 CORPUS = Corpus(
     name="usr",
     layout="JSON array with `context`, `fact`, `responses`",
-    recognises=lambda file: file.is_array and file.has("responses"),
+    recognises=lambda file: file.is_array and file.has("responses", "context"),
     qualities={"turn": tuple(SCALES)},
     overall={"turn": "Overall"},
     read_items=read_examples,
