@@ -22,8 +22,8 @@ from dialeval_plugin.core.files import Line
 
 from .files import Rows
 from .layouts import find, nearest
-from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, at, id_of
-from .messages import Fields, is_message, left_out_text, numbered_turns, parsed_cell
+from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
+from .messages import Fields, at, is_message, left_out_text, numbered_turns, parsed_cell
 from .order import Branches, Order, current_of, paths
 from .record import Conversation, Kept, Reading, ReadingOptions, TurnChoice, check_choice, id_text, kept_fields
 from .responses import OF_AN_EXAMPLE, QUESTIONS, response_of

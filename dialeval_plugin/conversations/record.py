@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Origin, Turn, check_text
 from dialeval_plugin.core.errors import InputError
 
-from .layouts.layout import at
-from .messages import ASSISTANT, USER, answering, left_out_text
+from .messages import ASSISTANT, USER, answering, at, left_out_text
 from .order import Branches, Order
 
 TurnChoice: TypeAlias = Literal["assistant", "all", "last"]

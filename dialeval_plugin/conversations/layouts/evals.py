@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import alternating
+from dialeval_plugin.conversations.messages import alternating, at
 from dialeval_plugin.core.errors import InputError
 
-from .layout import Layout, Logged, Value, at, exchange, exchange_at, has, id_of, listed, messages_at, plain, shape, texts
+from .layout import Layout, Logged, Value, exchange, exchange_at, has, id_of, listed, messages_at, plain, shape, texts
 
 
 def _lm_eval(value: Value) -> Iterator[Logged]:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at
 
-from .layout import Layout, Logged, Value, as_message, ask_who, at, has, messages_at, shape
+from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, shape
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"

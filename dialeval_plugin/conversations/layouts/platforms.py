@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at
 
-from .layout import Layout, Logged, Value, as_message, at, has, id_of, list_at, plain, plain_text
+from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, plain, plain_text
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "template": ASSISTANT}

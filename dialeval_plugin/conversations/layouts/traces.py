@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import parsed_cell
+from dialeval_plugin.conversations.messages import at, parsed_cell
 
-from .layout import Layout, Logged, Value, at, exchange, exchange_at, has, id_of, listed, plain
+from .layout import Layout, Logged, Value, exchange, exchange_at, has, id_of, listed, plain
 
 _SPANS = (
     ("gen_ai.input.messages", "gen_ai.output.messages"), ("gen_ai.prompt", "gen_ai.completion"),
