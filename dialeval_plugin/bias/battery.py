@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scorer import BLOCK, Scorer, block_size, run_signature, score_block, scores_of
 from dialeval_plugin.core.scores import Row, conversation_id
@@ -37,6 +37,8 @@ _ALONE = 100
 """Largest number of answers scored one by one."""
 _FEWEST_WORDS = 8
 """Smallest number of words of an answer whose language is determined."""
+OTHER_CONTEXT = "other context"
+"""The one test of a change that should matter (a sentinel, Perrella et al. 2024)."""
 _STORED = "stored verdicts are the same whatever is asked"
 _SAME = "same to the bit"
 _INTERVALS = (
@@ -123,7 +125,7 @@ def run(
     repeats: int = 3,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> BiasReport:
-    """Test a scorer on answers or dialogues; a language model gets about twelve times as many prompts as for scoring them.
+    """Test a scorer on answers or dialogues; a language model gets about thirteen times as many prompts as for scoring them.
 
     Args:
         scorer: scorer of the items' level.
@@ -140,6 +142,7 @@ def run(
         for what, change in changes.items():
             changed = {place: one for place, item in enumerate(items) if (one := changed_item(item, change)) is not None}
             battery.compare(test, what, battery.scores(list(changed.values())), np.array(list(changed), dtype=np.int64))
+    battery.swap_contexts()
     battery.compare_groups(labels, own)
     tested = {effect.test for effect in battery.effects}
     return BiasReport(
@@ -231,6 +234,22 @@ class _Battery:
                 self.compare("order of options", "from the last to the first", self.scores(self.items), self._places)
         else:
             self.untested["order of options"] = "it has no rubric with words to choose from"
+
+    def swap_contexts(self) -> None:
+        """Put each response after the context of another conversation: a scorer of the response alone is not moved."""
+        first: dict[int, Item] = {}
+        for code, item in sorted(zip(self._codes.tolist(), self.items, strict=True), key=lambda pair: pair[1].id):
+            first.setdefault(code, item)
+        donors = [first[(code or len(first)) - 1] for code in self._codes.tolist()]
+        changed = {
+            place: replace(item, context=donor.context)
+            for place, (item, donor) in enumerate(zip(self.items, donors, strict=True))
+            if isinstance(item, Example) and isinstance(donor, Example) and item.context != donor.context
+        }
+        places = np.array(list(changed), dtype=np.int64)
+        self.untested[OTHER_CONTEXT] = "it needs responses of two conversations, with contexts that differ"
+        if changed:
+            self.compare(OTHER_CONTEXT, "that of another conversation", self.scores(list(changed.values())), places)
 
     def compare(self, test: str, change: str, after: FloatArray, places: IntArray) -> None:
         """Add the effect on the answers at `places`."""

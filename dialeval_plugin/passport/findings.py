@@ -325,8 +325,9 @@ def _unmoved(of: Evaluated) -> Answer:
         return "not tested", "No report of `dialeval bias` is given (--bias)."
     largest: dict[str, BiasEffect] = {}
     for effect in sorted(of.bias, key=lambda one: -abs(one["shift"].value or 0.0)):
-        largest.setdefault(effect["test"], effect)
-    figures = {test: _named(f"bias_{test.replace(' ', '_').replace('-', '_')}", one["shift"]) for test, one in largest.items()}
+        if _bias_name(effect["test"]) in _BIAS_TESTS:
+            largest.setdefault(effect["test"], effect)
+    figures = {test: _named(f"bias_{_bias_name(test)}", one["shift"]) for test, one in largest.items()}
     verdicts: dict[str, Verdict] = {}
     for test, figure in figures.items():
         ends = ends_of(figure)
@@ -339,6 +340,10 @@ def _unmoved(of: Evaluated) -> Answer:
             return verdict, f"{begins} {effects} standard deviations.", tuple(figures.values())
     tests = ", ".join(figures)
     return "yes", f"None of {tests} moves its scores by {MOVED:g} standard deviations.", tuple(figures.values())
+
+
+def _bias_name(test: str) -> str:
+    return test.replace(" ", "_").replace("-", "_")
 
 
 def _systems(of: Evaluated) -> Answer:
@@ -373,6 +378,7 @@ _BIAS_TESTS = (
     *("repeated_runs", "order_of_rows", "prompt_wording", "order_of_options"),
     *("verbosity", "markdown", "injection", "self_preference", "language"),
 )
+"""Tests of changes that should not move a score; another context should."""
 
 
 class Question(NamedTuple):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from dialeval_plugin.bias.battery import BiasReport, Effect, run
+from dialeval_plugin.bias.battery import OTHER_CONTEXT, BiasReport, Effect, run
 from dialeval_plugin.bias.changes import ANSWER_CHANGES, changed_item
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Turn
 from dialeval_plugin.core.registry import load_scorer
@@ -211,6 +212,22 @@ def test_a_judge_that_prefers_its_own_system_is_told_from_a_system_that_is_bette
     assert alone.untested["self-preference"] == (
         "nobody compared with the other systems: 0 and 60 answers have a score and a label, and each side needs 10"
     )
+
+
+def test_a_judge_that_reads_the_context_is_moved_by_another_one() -> None:
+    context_alone = judge(lambda prompt: "yes" if "train 3?" in prompt else "no")
+    found = effect(run(context_alone, ITEMS), OTHER_CONTEXT)
+    # The two answers of one conversation lose the context that gave them a yes, and two others get it.
+    assert (found.n_equal, found.shift.value) == (56, 0.0)
+    assert found.flips is not None
+    assert found.flips.value == pytest.approx(4 / 60)
+    response_alone = effect(run(load_scorer("response_length"), ITEMS), OTHER_CONTEXT)
+    assert response_alone.n_equal == response_alone.shift.n_scored == 60
+
+
+def test_without_a_second_context_nothing_is_told_of_it() -> None:
+    report = run(load_scorer("response_length"), [replace(item, context=ITEMS[0].context) for item in ITEMS])
+    assert report.untested[OTHER_CONTEXT] == "it needs responses of two conversations, with contexts that differ"
 
 
 def test_the_order_of_the_answers_moves_no_effect() -> None:
