@@ -209,9 +209,10 @@ def is_message(value: object) -> bool:
 
 
 def has_both_sides(messages: Sequence[object]) -> bool:
-    """Whether these are messages, of which some are a user's, and others an assistant's."""
-    roles = set()
-    for one in messages:
+    """Whether these are messages, or texts that begin with roles, some of a user and others of an assistant."""
+    marks = [isinstance(one, str) and _PREFIX.match(one) for one in messages]
+    roles = {role_of(mark[1]) for mark in marks if mark} if all(marks) else set()
+    for one in messages if not roles else ():
         value = _unwrapped(one) if isinstance(one, Mapping) else {}
         if not is_message(value) and not value.keys() & _CALLS:
             return False
@@ -269,7 +270,7 @@ def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
     is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
-    if any(value.get(name) is is_set for name, is_set in _INTERNAL.items()):
+    if value.get("synthetic_reason") or any(value.get(name) is is_set for name, is_set in _INTERNAL.items()):
         return "internal message"
     kind = value.get("type")
     return f"{kind} message" if isinstance(kind, str) and is_silent(kind) else None

@@ -308,6 +308,9 @@ def _grouped(layout: str, groups: dict[str | None, list[_Packed]], reading: Read
         lines, kept = [Line(packed.where, packed.value) for packed in group], [dict(packed.kept) for packed in group]
         id = reading.places.unique(reading.name(reading.first) if given is None else given, lines[0].where)
         is_layout = layout != _MESSAGE_ROWS
+        if latest := {str(line.value["replaces"]): place for place, line in enumerate(lines) if "replaces" in line.value}:
+            valid = [place for place, line in enumerate(lines) if latest.get(str(line.value.get("replaces")), place) == place]
+            lines, kept = [lines[place] for place in valid], [kept[place] for place in valid]
         messages = [line.value if is_layout else _message_of_row(line.value) for line in lines]
         logged = Logged(messages, id, current=current_of(messages[-1]) if is_layout else None)
         yield from _in_order(logged, [line.where for line in lines], kept, layout, reading)

@@ -205,6 +205,17 @@ CONVERSATIONS: dict[str, Writer] = {
     "deepeval": lambda turns, id: [{"conversationalTestCases": [{"id": id, "turns": chat(turns)}]}],
     "ragas": lambda turns, id: [{"id": id, "user_input": lang(turns)}],
     "multiwoz": lambda turns, id: [{id: {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in turns]}}],
+    "dialogstudio": lambda turns, id: [{id: {"log": [
+        {"user utterance": asked, "system response": said, "dialog history": ""} for asked, said in pairs(turns)]}}],
+    "kvret": lambda turns, id: [{"id": id, "dialogue": [
+        {"turn": role, "data": {"utterance": text}} for role, text in turns]}],
+    "woz": lambda turns, id: [{"dialogue_idx": id, "dialogue": [
+        {"system_transcript": said, "transcript": asked}
+        for said, asked in zip(["", *(text for role, text in turns if role == "assistant")],
+                               [*(text for role, text in turns if role == "user"), ""], strict=True)]}],
+    "tweetsumm": lambda turns, id: [{"dialog": {"dialog_id": id, "turns": [
+        {"is_agent": role == "assistant", "sentences": [text]} for role, text in turns]}, "summaries": {}}],
+    "other-name": lambda turns, id: [{"id": id, "talk": {"log": chat(turns)}}],
     "persona-candidates": lambda turns, id: [{"id": id, "personality": ["I like tea."], "utterances": [
         {"candidates": ["No.", answer[1]], "history": [text for _, text in turns[:n]]}
         for n, answer in enumerate(turns) if n % 2]}],

@@ -383,8 +383,8 @@ def test_a_session_of_twenty_thousand_messages_is_read() -> None:
 
 
 def test_names_of_layouts_are_named_where_one_is_not_known() -> None:
-    with pytest.raises(InputError, match=r"^layout: there is no 'tea'\. Known are: discord, meta, telegram, "):
-        find({}, "tea")
+    with pytest.raises(InputError, match=r"^layout: there is no 'xyz'\. Known are: discord, meta, telegram, "):
+        find({}, "xyz")
     assert text_of([{"a": 1}]) == '{"a": 1}\n'
 
 

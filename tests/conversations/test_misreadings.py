@@ -123,6 +123,27 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "messages under another name": ([{"session": {"log": [said("user", TEA), said("operator", LIKE)], "at": 5}}], ONE),
     "roles before the lines of a text": ([{"call": 7, "transcript": f"User: {TEA}\nAgent: {LIKE}\n"}], ONE),
     "a text with roles as the messages": ([{"messages": f"<human>: {TEA}\n<bot>: {LIKE}"}], ONE),
+    "what an agent did": (
+        [{"id": 0, "source": "user", "action": "message", "args": {"content": TEA}},
+         {"id": 1, "source": "agent", "action": "run", "message": "Running a command.", "args": {"thought": "Tea?"}},
+         {"id": 2, "source": "agent", "observation": "run", "message": "It ran.", "content": "42", "extras": {}},
+         {"id": 3, "source": "agent", "action": "finish", "message": "All done!", "args": {"final_thought": LIKE}}],
+        ONE,
+    ),
+    "what an agent told another": (
+        [{"id": str(n), "parentId": None, "timestamp": f"2025-01-02T10:0{n}:00Z", "type": type, "data": data}
+         for n, (type, data) in enumerate((("user.message", {"content": TEA}),
+                                           ("assistant.message", {"content": "Looked up.", "parentToolCallId": "c"}),
+                                           ("assistant.message", {"content": LIKE})))],
+        ONE,
+    ),
+    "a message that is written again when it is whole": (
+        [{"id": "1", "timestamp": "2025-01-02T10:00:00Z", "type": "user", "content": [{"text": TEA}]},
+         {"id": "2", "timestamp": "2025-01-02T10:01:00Z", "type": "gemini", "content": "I do,"},
+         {"id": "2", "timestamp": "2025-01-02T10:01:00Z", "type": "gemini", "content": LIKE}],
+        ONE,
+    ),
+    "turns that begin with roles under another name": ([{"dialogue": [f"customer: {TEA}", f"agent: {LIKE}"]}], ONE),
     "which side it is, as a truth value": (chat({"is_agent": False, "text": TEA}, {"is_agent": True, "text": LIKE}), ONE),
     "a number that is none": (chat(said("user", TEA), said("assistant", LIKE), score=float("nan")), ONE),
 }  # fmt: skip

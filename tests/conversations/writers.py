@@ -200,6 +200,20 @@ def claude_code(turns: Turns, id: str) -> Written:
     return rows
 
 
+def gemini_cli(turns: Turns) -> list[dict[str, Any]]:
+    """Rows of Gemini's command line, which has no rows of thoughts and of tools."""
+    rows = _by_role(turns, system="info", user="user", assistant="gemini")
+    return [{"id": f"m{n}", "timestamp": _TIME.format(n), "type": kind,
+             "content": text if kind == "gemini" else [{"text": text}]} for n, (kind, text) in enumerate(rows)]  # fmt: skip
+
+
+def openhands(turns: Turns) -> list[dict[str, Any]]:
+    actions = {"system": "system", "tool": "run"}
+    return [{"id": n, "source": "user" if role == "user" else "agent", "action": actions.get(role, "message"),
+             "message": text, "args": {"content": text}}
+            for n, (role, text) in enumerate(turns) if role != "thinking"]  # fmt: skip
+
+
 def codex(turns: Turns, id: str) -> Written:
     items: list[dict[str, Any]] = []
     for role, text in turns:
@@ -293,6 +307,40 @@ WRITERS: dict[str, Writer] = {
         "requests": [{"requestId": f"r{n}", "message": {"text": asked, "parts": []}, "response": [{"value": answer}]}
         for n, (asked, answer) in enumerate(pairs(turns))]},
     "claude-code": claude_code,
+    "claude-code of Qwen": lambda turns, id: [{"uuid": f"m{n}", "parentUuid": f"m{n - 1}" if n else None, "sessionId": id,
+        "type": role, "message": {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}}
+        for n, (role, text) in enumerate(spoken(turns))],
+    "chatbox": lambda turns, id: {"id": id, "messages": [{"id": f"m{n}", "role": role, "contentParts": [{"type": "text",
+        "text": text}]} for n, (role, text) in enumerate(turns) if role in ("system", *SPOKEN)]},
+    "chatbox of UiPath": lambda turns, id: {"id": id, "messages": [{"role": role, "contentParts": [{"mimeType": "text/plain",
+        "data": {"inline": text}}]} for role, text in spoken(turns)]},
+    "copilot-cli": lambda turns, id: [{"type": kind, "data": {"content": text, "sessionId": id}, "id": f"e{n}",
+        "timestamp": _TIME.format(n), "parentId": f"e{n - 1}"} for n, (kind, text) in enumerate(_by_role(turns,
+        system="session.start", user="user.message", tool="tool.execution_complete", assistant="assistant.message"))],
+    "gemini-cli": lambda turns, id: {"sessionId": id, "projectHash": "0", "messages": gemini_cli(turns)},
+    "gemini-cli in rows": lambda turns, id: [{"sessionId": id, "projectHash": "0", "startTime": _TIME.format(0)},
+        *gemini_cli(turns), {"$set": {"lastUpdated": _TIME.format(9)}}, *gemini_cli(turns)[-1:]],
+    "openhands": lambda turns, id: {"id": id, "history": openhands(turns)},
+    "openhands in rows": lambda turns, id: openhands(turns),
+    "atif": lambda turns, id: {"schema_version": "ATIF-v1.6", "session_id": id, "steps": [{"step_id": n, "source": source,
+        "message": text} for n, (source, text) in enumerate(_by_role(turns, system="system", user="user", assistant="agent"))]},
+    "opencode": lambda turns, id: {"info": {"id": id}, "messages": [{"info": {"id": f"m{n}", "role": role},
+        "parts": [{"type": "step-start"}, {"type": "text", "text": text}]} for n, (role, text) in enumerate(spoken(turns))]},
+    "chat-history of Continue": lambda turns, id: {"id": id, "history": [{"message": {"role": role, "content": text},
+        "contextItems": []} for role, text in turns if role != "tool"]},
+    "hubspot": lambda turns, id: {"id": id, "results": [{"conversationsThreadId": id, "type": "MESSAGE", "direction": side,
+        "text": text} for side, text in _by_role(turns, user="INCOMING", assistant="OUTGOING")]},
+    "help-scout": lambda turns, id: {"id": id, "_embedded": {"threads": [{"type": kind, "body": html.escape(text)}
+        for kind, text in _by_role(turns, user="customer", tool="note", assistant="message")]}},
+    "salesforce": lambda turns, id: {"id": id, "conversationEntries": [{"sender": {"role": role}, "entryPayload": {
+        "abstractMessage": {"staticContent": {"text": text}}}}
+        for role, text in _by_role(turns, user="EndUser", assistant="Chatbot")]},
+    "bland": lambda turns, id: {"call_id": id, "transcripts": [{"id": n, "user": role, "text": text}
+        for n, (role, text) in enumerate(spoken(turns))]},
+    "teams": lambda turns, id: {"id": id, "value": [{"messageType": "message", "createdDateTime": _TIME.format(n),
+        "from": {"user": {"id": "u", "displayName": "Ann"}} if role == "user" else {"application": {"id": "b"}},
+        "body": {"contentType": "html", "content": f"<p>{html.escape(text)}</p>"}}
+        for n, (role, text) in enumerate(spoken(turns))][::-1]},
     "codex": codex,
     "text-generation-webui": lambda turns, id: {"internal": [list(pair) for pair in pairs(turns)],
         "visible": [[html.escape(text) for text in pair] for pair in pairs(turns)]},

@@ -5,6 +5,7 @@ A layout that leaves a question open, for example which of two answers to score,
 
 from __future__ import annotations
 
+import re
 from collections import UserDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -108,6 +109,7 @@ def _read_other_name(value: Value) -> list[Logged]:
     return [Logged(messages, id_of(value), current=current_of(value))]
 
 
+_AS_IT_SHOULD_BE = re.compile(r"expected|reference|target|ideal|gold|truth", re.IGNORECASE)
 _OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "question", "query", "instruction", "text"}
 
 LAYOUTS: list[Layout] = [
@@ -124,7 +126,8 @@ LAYOUTS: list[Layout] = [
     ),
     *map(
         _list_under,
-        ("data", "conversations", "samples", "chats", "data.chats", "dialogues", "items", "rows", "results", "simulations"),
+        ("data", "conversations", "samples", "chats", "data.chats", "dialogues", "items", "rows", "results", "simulations",
+         "sessions", "threads", "chat-next-web-store.sessions"),
     ),
     Layout(
         "messages", "OpenAI, ShareGPT, LMSYS, WildChat, plain turns",
@@ -187,9 +190,9 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
 
 
 def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
-    """Return the layout of conversations in an object by their ids, which have digits; None if the object is none."""
+    """Return the layout of conversations in an object by their ids, which are no usual names; None if the object is none."""
     first = next(iter(value.values()), None)
-    if not isinstance(first, Mapping) or not all(any(one.isdecimal() for one in str(id)) for id in value):
+    if not isinstance(first, Mapping) or value.keys() & _OF_ANSWERS or any(map(_AS_IT_SHOULD_BE.search, value)):
         return None
     layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
     if layout is None or not all(isinstance(one, Mapping) and layout.fits(one) for one in value.values()):

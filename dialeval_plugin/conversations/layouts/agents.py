@@ -2,7 +2,8 @@
 
 Schemas: google/adk-python (`Session`), deepset-ai/haystack (`ChatMessage.to_dict`), pydantic/pydantic-ai (`ModelMessage`),
 microsoft/autogen (AgentChat's messages, `chat_history` of version 0.2), run-llama/llama_index (`ChatMessage`),
-microsoft/semantic-kernel (`ChatHistory` of Python and .NET).
+microsoft/semantic-kernel (`ChatHistory` of Python and .NET), All-Hands-AI/OpenHands (events), laude-institute/harbor (ATIF),
+sst/opencode (export), continuedev/continue (sessions); GitHub Copilot's and Gemini's command lines in jazzyalex/agent-sessions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
 
-from .layout import ANSWERS, Layout, Logged, Value, as_message, has, list_at, messages_at, plain
+from .layout import ANSWERS, CONVERSATION_IDS, Layout, Logged, Value, as_message, has, list_at, messages_at, plain
 
 _PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT}
 _AFTER_HISTORY = {*ANSWERS, "text", "input", "inputs", "query", "question", "prompt", "instruction"}
@@ -57,6 +58,10 @@ def _with_blocks(message: Any) -> Any:
     return {"role": message["role"], "content": [{"type": one["block_type"], **one} for one in message["blocks"]]}
 
 
+_OF_GEMINI, _NOT_OF_GEMINI = {"user", "gemini", "info", "error", "warning"}, {"role", *CONVERSATION_IDS}
+"""Types of the rows of Gemini's command line, and fields that these do not have."""
+
+
 def _history(value: Value) -> list[Any]:
     return list_at(value, "chat_history" if "chat_history" in value else "history")
 
@@ -71,7 +76,62 @@ def _autogen(message: Any) -> Any:
     return as_message(message["source"], message["content"]) if is_said else {"role": "event"}
 
 
+def _openhands(event: Value) -> Value:
+    """Return the message of an event; an action other than to speak or to finish, and its result, are said by nobody."""
+    args = event.get("args") or {}
+    text = {"message": args.get("content") or event.get("message"), "finish": args.get("final_thought")}
+    role = {"user": USER, "agent": ASSISTANT}.get(event["source"])
+    is_said = role is not None and event.get("action") in text
+    return as_message(role, text[event["action"]], id=event.get("id")) if is_said else {"role": "event"}
+
+
+def _atif(step: Any) -> Any:
+    return {"role": ASSISTANT if step["source"] == "agent" else step["source"], "content": step["message"]}
+
+
+def _opencode(message: Any) -> Any:
+    parts = [{**one, "type": "attached text"} if one.get("synthetic") else one for one in message["parts"]]
+    return {"role": message["info"]["role"], "content": parts or None}
+
+
+def _copilot_cli(value: Value) -> Value | str:
+    """Return the message of an event; those of an agent that another one started have the call of a tool that started it."""
+    role = {"user.message": USER, "assistant.message": ASSISTANT}.get(value["type"])
+    if role is None or value["data"].get("parentToolCallId"):
+        return {"role": "event"}
+    return as_message(role, value["data"].get("content"), id=value["id"])
+
+
+def _gemini_cli(message: Value) -> Value | str:
+    """Return the message of a row; a later row with the same id replaces it."""
+    if "type" not in message:
+        return ""  # the session, or a change of it
+    role = {"user": USER, "gemini": ASSISTANT}.get(message["type"], "event")
+    return {**message, "role": role, "type": None, "content": message["content"] or None, "replaces": message["id"]}
+
+
 LAYOUTS = [
+    plain("openhands", "events of OpenHands", "history", "source", "args", each=_openhands),
+    Layout(
+        "openhands", "events of OpenHands", 'source"" action"" args{} | source"" observation"" extras{}', message=_openhands
+    ),
+    plain("atif", "trajectories of Harbor (ATIF)", "steps", "source", "message", each=_atif),
+    plain("opencode", "sessions of opencode", "messages", "info", "parts", id="info.id", each=_opencode),
+    Layout(
+        "copilot-cli", "a session of GitHub Copilot's command line, an event a row", message=_copilot_cli,
+        recognises=lambda value: has(value, "id", "timestamp") and has(value["data"])
+        and value["type"].partition(".")[0] in ("session", "user", "assistant", "tool", "hook", "subagent", "skill"),
+    ),
+    Layout(
+        "gemini-cli", "a session of Gemini's command line", "sessionId projectHash messages[]",
+        lambda value: [Logged([_gemini_cli(one) for one in list_at(value, "messages")], value["sessionId"])],
+    ),
+    Layout(
+        "gemini-cli", "a session of Gemini's command line", message=_gemini_cli,
+        recognises=lambda value: value.keys() >= {"sessionId", "projectHash"}
+        or [*value] == ["$set"]
+        or (value["type"] in _OF_GEMINI and has(value, "id", "timestamp", "content") and not value.keys() & _NOT_OF_GEMINI),
+    ),
     plain("adk", "sessions of Google's Agent Development Kit", "events", "author", "content", each=_adk),
     plain("adk", "sessions of Google's Agent Development Kit", "session.events", id="session.id", each=_adk),
     plain("haystack", "messages of Haystack", "messages", "_role", "_content", each=_haystack),
@@ -95,7 +155,8 @@ LAYOUTS = [
     ),
     Layout(
         "chat-history", "messages under 'chat_history' or 'history', as of LlamaIndex, AutoGen or Gemini's chats",
-        lambda value: not value.keys() & _AFTER_HISTORY and has(_history(value)[0], "role"),
+        lambda value: not value.keys() & _AFTER_HISTORY
+        and has(_history(value)[0].get("message") or _history(value)[0], "role"),
         lambda value: [Logged([_with_blocks(one) for one in _history(value)], value.get("id"))],
     ),
 ]  # fmt: skip

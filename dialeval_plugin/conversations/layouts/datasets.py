@@ -39,6 +39,7 @@ from .layout import (
     ask_who,
     earlier,
     exchange,
+    has,
     id_of,
     listed,
     messages_at,
@@ -145,7 +146,7 @@ _OF_CHATS = (
 _OF_TASKS = (("instruction", "prompt", "input", "request"),
              ("completion", "output", "model_answer", "model_output", "prediction", "generation"))  # fmt: skip
 """Field names of what may be a task and its solution instead."""
-_OF_USERS, _OF_PARTNERS = ("user", "customer"), ("assistant", "bot", "ai", "chatbot", "agent")
+_OF_USERS, _OF_PARTNERS = ("user", "customer", "patient"), ("assistant", "bot", "ai", "chatbot", "agent", "doctor")
 """Field names of two speakers, which hold texts only where there is one of each."""
 
 
@@ -207,6 +208,7 @@ def _both_messages(value: Value) -> list[Value]:
     return [as_message(USER, value[question], **place), as_message(ASSISTANT, value.get(answer or ""), **next_place)]
 
 
+_OF_DIALOGSTUDIO = ("user utterance", "system response")
 _HALVES = (("human", "assistant"), ("input", "output"), ("user", "assistant"))
 """Field names of a question and its answer in a turn that has both."""
 
@@ -382,6 +384,27 @@ LAYOUTS = [
         recognises=lambda value: bool(value.keys() & {"instruction", "prompt"})
         and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
         open_question="has several answers to one request. Read each by --layout completions",
+    ),
+    Layout(
+        "dialogstudio", "DialogStudio", lambda value: has(value["log"][0], *_OF_DIALOGSTUDIO),
+        lambda value: [Logged(alternating(turn[name] or None for turn in value["log"] for name in _OF_DIALOGSTUDIO))],
+    ),
+    plain(
+        "kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data",
+        each=lambda turn: as_message(turn["turn"], turn["data"]["utterance"]),
+    ),
+    Layout(
+        "woz", "WOZ 2.0, and MultiWOZ as prepared for TRADE", "dialogue[system_transcript,transcript]",
+        lambda value: [
+            Logged([
+                as_message(role, turn[name]) for turn in value["dialogue"]
+                for role, name in ((ASSISTANT, "system_transcript"), (USER, "transcript")) if turn[name]
+            ], value.get("dialogue_idx"))
+        ],
+    ),
+    plain(
+        "tweetsumm", "TweetSumm", "dialog.turns", "is_agent", "sentences", id="dialog.dialog_id",
+        each=lambda turn: as_message("agent" if turn["is_agent"] else USER, "\n".join(turn["sentences"])),
     ),
     Layout(
         "multiwoz", "MultiWOZ 2.1", "log[text]",

@@ -125,6 +125,11 @@ def _lm_studio(message: Any) -> Any:
     return {"role": version.get("role", ASSISTANT), "content": parts}
 
 
+def _chatbox(message: Any) -> Any:
+    parts = [{"type": "text", "text": at(one, "data.inline")} if "data" in one else one for one in message["contentParts"]]
+    return {**message, "content": parts}
+
+
 def _sillytavern(value: Value) -> Value | str:
     if "mes" not in value:
         return ""  # the first row describes the chat as a whole
@@ -191,7 +196,7 @@ def _claude_code(value: Value) -> Value | str:
     message = value.get("message")
     if value["type"] not in (USER, ASSISTANT) or not isinstance(message, Mapping):
         return {**place, "role": "event"}
-    content = message.get("content")
+    content = message.get("content", message.get("parts"))  # Qwen Code writes Gemini's parts
     is_own = any(map(value.get, _OWN_WORDS)) or (isinstance(content, str) and _SLASH.match(content))
     return {**value, **place, "type": None, "role": "event" if is_own else message["role"], "message": content}
 
@@ -282,6 +287,7 @@ LAYOUTS = [
     plain("character-ai", "a chat of Character.AI", "turns", "author", "candidates", each=_character_ai),
     Layout("perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", _perplexity),
     Layout("grok", "a conversation of Grok's export", "conversation{} responses[response]", _grok),
+    plain("chatbox", "a session of Chatbox, or messages of UiPath", "messages", "role", "contentParts", each=_chatbox),
     Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),
     Layout("llama.cpp", "the export of llama.cpp's web page", "conv{} messages[]", messages_at("messages", id="conv.id")),
     Layout(

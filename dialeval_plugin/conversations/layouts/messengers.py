@@ -1,8 +1,8 @@
 """Layouts of chats between people: none of them is known to be an assistant, so the user must name most of these layouts.
 
 They follow published schemas and readers, without a file of the product at hand: Discord Tyrrrz/DiscordChatExporter, Telegram
-telegramdesktop/tdesktop, Matrix element-hq/element-web, Meta MasterScrat/Chatistics, Slack its API's `conversations.history`,
-Signal AsamK/signal-cli and carderne/signal-export, Deepgram its API's `listen`.
+telegramdesktop/tdesktop, Teams microsoftgraph/microsoft-graph-docs, Matrix element-hq/element-web, Meta MasterScrat/Chatistics,
+Slack its API's `conversations.history`, Signal AsamK/signal-cli and carderne/signal-export, Deepgram its API's `listen`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at
 
-from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, shape
+from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, plain_text, shape
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
@@ -148,6 +148,16 @@ def _discord_message(message: Any) -> Any:
     return as_message(speaker, message["content"], id=message.get("id"), timestamp=message.get("timestamp"))
 
 
+def _teams_message(message: Any) -> Any:
+    sender = message.get("from") or {}
+    if message["messageType"] != "message" or not any(sender.values()):
+        return {**_SERVICE, "timestamp": message.get("createdDateTime")}
+    person, body = sender.get("user"), message["body"]
+    speaker = person.get("displayName") or person["id"] if person else ASSISTANT
+    text = plain_text(body["content"]) if body["contentType"] == "html" else body["content"]
+    return as_message(speaker, text, timestamp=message.get("createdDateTime"))
+
+
 def _matrix_message(event: Any) -> Any:
     content = event["content"]
     if event["type"] != "m.room.message" or at(content.get("m.relates_to"), "rel_type") == "m.replace":
@@ -230,6 +240,10 @@ LAYOUTS = [
         "conversationId body type | sender body date reactions | envelope{source,timestamp}", message=_signal,
     ),
     _of_people("imessage", "messages of iMessage, one a row", "is_from_me text", message=_imessage),
+    _of_people(
+        "teams", "messages of Microsoft Teams from Graph's API", "value[messageType,body]", _BOTS,
+        read=messages_at("value", each=_teams_message),
+    ),
     _of_people(
         "matrix", "Element's export of a Matrix room", "messages[event_id,sender,content]",
         read=messages_at("messages", each=_matrix_message),

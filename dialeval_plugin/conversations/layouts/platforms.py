@@ -3,7 +3,8 @@
 Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. The others follow the documentation of each API,
 without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
 (conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere (chat
-v1), Chatwoot (messages), LiveChat (chats), Freshchat (messages).
+v1), Chatwoot (messages), LiveChat (chats), Freshchat (messages), HubSpot (threads), Help Scout (threads), Salesforce (entries),
+Bland (calls).
 """
 
 from __future__ import annotations
@@ -138,6 +139,22 @@ def _freshchat(message: Any) -> Any:
     return as_message(role, "\n".join(texts), timestamp=message.get("created_time"))
 
 
+def _hubspot(message: Any) -> Any:
+    role = {"INCOMING": USER, "OUTGOING": "agent"}.get(message.get("direction"), "event")
+    is_said = message["type"] == "MESSAGE"
+    return as_message(role if is_said else "note", message.get("text"), timestamp=message.get("createdAt"))
+
+
+def _helpscout(thread: Any) -> Any:
+    role = {"customer": USER, "note": "note", "lineitem": "event"}.get(thread["type"], "agent")
+    return as_message(role, plain_text(thread["body"] or ""), timestamp=thread.get("createdAt"))
+
+
+def _salesforce(entry: Any) -> Any:
+    text = at(entry, "entryPayload.abstractMessage.staticContent.text")
+    return as_message({"EndUser": USER, "Chatbot": ASSISTANT}.get(entry["sender"]["role"], entry["sender"]["role"]), text)
+
+
 def _twilio(value: Value) -> Value:
     sides = sorted(str(value[name]) for name in ("from", "to"))
     role = USER if value["direction"] == "inbound" else ASSISTANT
@@ -197,6 +214,13 @@ LAYOUTS = [
         "twilio-conversations", "messages of a conversation of Twilio", "messages", "conversation_sid", "author", "body",
         fields=Fields("author", "body"),
     ),
+    plain("hubspot", "a thread of HubSpot's inbox", "results", "conversationsThreadId", "type", each=_hubspot),
+    plain("help-scout", "a conversation of Help Scout", "_embedded.threads", "type", "body", each=_helpscout),
+    plain(
+        "salesforce", "entries of a conversation of Salesforce", "conversationEntries", "sender", "entryPayload",
+        each=_salesforce,
+    ),
+    plain("bland", "calls of Bland", "transcripts", "user", "text", id="call_id", fields=Fields("user", "text")),
     Layout("cohere", "requests of Cohere's API, with the answer", "chat_history[] message | chat_history[] text", _cohere),
     Layout(
         "bot-framework", _BOT_FRAMEWORK, message=_activity,
