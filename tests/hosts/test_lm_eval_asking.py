@@ -159,7 +159,7 @@ def test_a_reply_that_does_not_come_in_time_is_a_failure() -> None:
     assert answers == ["re: a", failed("TimeoutError"), "re: b"]
 
 
-@pytest.mark.parametrize("status", [400, 401, 422])
+@pytest.mark.parametrize("status", [400, 403, 422])
 def test_a_request_that_is_refused_is_not_repeated_and_does_not_count_as_a_server_that_is_down(
     status: int, pauses: list[float]
 ) -> None:
@@ -169,6 +169,67 @@ def test_a_request_that_is_refused_is_not_repeated_and_does_not_count_as_a_serve
     assert answers == [*[failed(f"HTTP {status}")] * len(prompts), "re: a"]
     assert len(server.asked) == len(prompts) + 1
     assert pauses == []
+
+
+@CONCURRENT
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [
+        (401, "the server does not take the API key"),
+        (404, "the server does not know the address or the model. Check base_url and model in llm_args"),
+        (405, "the server has no chat or completions at this address. Check base_url in llm_args"),
+    ],
+)
+def test_what_every_request_would_be_refused_for_is_asked_a_few_times(
+    status: int, meaning: str, concurrent: int, pauses: list[float]
+) -> None:
+    with serve(lambda _: Reply({}, status)) as server:
+        answers = ask(server, [f"p{index}" for index in range(200)], num_concurrent=concurrent)
+    assert set(answers) == {failed(f"HTTP {status}: {meaning}"), NOT_ASKED}
+    assert len(server.asked) < MAX_FAILURES_IN_A_ROW + concurrent
+    assert pauses == []
+
+
+@pytest.mark.parametrize(("finish", "content"), [("content_filter", ""), ("content_filter", "Score: 4"), ("refusal", "4")])
+def test_an_answer_that_a_filter_ended_is_a_refusal(finish: str, content: str) -> None:
+    with serve(lambda _: chat_reply(content, finish)) as server:
+        (answer,) = ask(server, ["a"], "local-chat-completions")
+    assert answer == Unscored(Reason.REFUSAL, f"the server's filter ended the answer ({finish})")
+
+
+def test_a_refusal_in_the_place_of_a_text_is_the_answer() -> None:
+    message = {"role": "assistant", "content": None, "refusal": "I'm sorry, I can't help with that."}
+    with serve(lambda _: Reply({"choices": [{"index": 0, "finish_reason": "stop", "message": message}]})) as server:
+        assert ask(server, ["a"], "local-chat-completions") == ["I'm sorry, I can't help with that."]
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "path"),
+    [
+        ("local-chat-completions", "http://127.0.0.1:9/v1", "chat/completions"),
+        ("local-chat-completions", "http://127.0.0.1:9/v1/", "chat/completions"),
+        ("local-completions", "http://127.0.0.1:9", "completions"),
+        ("local-completions", "127.0.0.1:9/v1/completions", "completions"),
+    ],
+)
+def test_an_address_without_its_path_or_scheme_is_refused_before_anything_is_asked(kind: str, address: str, path: str) -> None:
+    with refused(f"llm {kind!r}: base_url is {address!r}. Give all of it, as http://HOST/v1/{path}."):
+        load_language_model(kind, f"model=m,base_url={address},tokenizer_backend=none")
+
+
+def test_a_server_on_another_machine_is_asked_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(echo) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        elsewhere = "http://judge.invalid/v1/completions"
+        assert ask(proxy, ["a"], base_url=elsewhere) == ["re: a"]  # which no name server knows
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        assert ask(proxy, ["b"]) == ["re: b"]
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "judge.invalid")
+        (answer,) = ask(proxy, ["c"], base_url=elsewhere, max_retries=1)
+    assert isinstance(answer, Unscored)
+    assert proxy.prompts() == ["a", "b"]
 
 
 @CONCURRENT

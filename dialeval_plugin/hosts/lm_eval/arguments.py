@@ -7,16 +7,22 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import Json
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, unknown_name
 from dialeval_plugin.core.files import checked
 from dialeval_plugin.core.options import Positive, make_options
+from dialeval_plugin.core.redaction import redacted
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
 _EXTRA = re.compile(r"lm[-_]eval\[\w+\]")
+_PATHS = {
+    f"{server}-{path.replace('/', '-')}": path for server in ("local", "openai") for path in ("completions", "chat/completions")
+}
+"""Paths of servers by the models whose `base_url` is posted to as it is; the host completes those of other models."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,8 @@ def split_arguments(
     return own, of_host, {"chat_template_kwargs": template} if template else {}
 
 
-def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> None:
-    """Raise an error for arguments that a kind of model does not know, and for required ones that are missing.
+def check_arguments(model: str, kind: type[Any], arguments: Mapping[str, Any]) -> None:
+    """Raise an error for arguments that a kind of model does not know, required ones that are missing, and half an address.
 
     A served model ignores unknown arguments. Other models pass them to their library, which raises an error when the model is
     made; see `refused_argument`.
@@ -76,6 +82,11 @@ def check_arguments(model: str, kind: type[Any], arguments: Iterable[str]) -> No
     if missing := [name for name in known if name in required and name not in arguments]:
         example = ",".join(f"{name}=..." for name in missing)
         raise InputError(f"llm {model!r}: llm_args lacks {' and '.join(missing)}. Give llm_args='{example}'.")
+    if "base_url" in arguments and (path := _PATHS.get(model)):
+        address = str(arguments["base_url"])
+        url = urlsplit(address)
+        if url.scheme not in ("http", "https") or url.path.rstrip("/") in ("", "/v1"):
+            raise InputError(f"llm {model!r}: base_url is {redacted(address)!r}. Give all of it, as http://HOST/v1/{path}.")
 
 
 def refused_argument(model: str, kind: type[Any], arguments: Iterable[str], error: TypeError) -> InputError | None:

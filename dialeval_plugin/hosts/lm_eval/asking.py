@@ -35,6 +35,12 @@ LONGEST_PAUSE = 60.0
 """Longest pause in seconds that a server may impose before we retry."""
 _PASSING = frozenset({408, 409, 425, 429})
 """HTTP client errors (RFC 9110, RFC 6585, RFC 8470) that may pass when the same request is repeated."""
+_OF_EVERY_REQUEST = {
+    401: "the server does not take the API key",
+    404: "the server does not know the address or the model. Check base_url and model in llm_args",
+    405: "the server has no chat or completions at this address. Check base_url in llm_args",
+}
+"""HTTP client errors that the next request would have too, and what they mean."""
 USED_UP = frozenset({"length", "max_tokens", "model_length"})
 """Finish reasons for an answer that used up its tokens: OpenAI and compatible servers, Anthropic, Mistral."""
 _TRANSPORTS = ("requests", "urllib3", "aiohttp", "httpx")
@@ -111,7 +117,8 @@ class RetryBudget:
             return False
         status = _status(error)
         if status is not None and 400 <= status < 500 and status not in _PASSING:
-            # A refusal shows that the server is up, so it says nothing about the next request.
+            # Any other refusal shows that the server is up, so it says nothing about the next request.
+            self.failures_in_a_row += status in _OF_EVERY_REQUEST
             logger.warning("a request failed for good: %s", describe(error))
             return False
         return True
@@ -149,7 +156,7 @@ def _retry_after(error: Exception) -> float | None:
 def describe(error: Exception) -> str:
     """Return the error as a short text, without a transport's message, which may hold a key and varies from run to run."""
     if (status := _status(error)) is not None and status >= 400:
-        return f"HTTP {status}"
+        return f"HTTP {status}" + (f": {meaning}" if (meaning := _OF_EVERY_REQUEST.get(status)) else "")
     if status is not None or isinstance(error, JSONDecodeError):
         return "the server's reply is no JSON"
     name = type(error).__name__

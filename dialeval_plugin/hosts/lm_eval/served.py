@@ -7,6 +7,8 @@ import logging
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from tenacity import AsyncRetrying, retry_if_exception
@@ -33,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 MAX_REPLY_BYTES = 16 * 2**20
 """Size limit of a decompressed reply. An answer of 4,096 tokens with log probabilities has less than one MiB."""
+_FILTERED = frozenset({"content_filter", "refusal"})
+"""Finish reasons for an answer that a filter removed or broke off: OpenAI and compatible servers, Anthropic."""
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _NAMED = re.compile(r"""['"`](max_tokens|max_completion_tokens|temperature|stop|seed)\\?['"`]""")
 _UNSUPPORTED = re.compile(
@@ -121,6 +125,7 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
         batches = list(zip(*(chunks(column, n=self._batch_size) for column in columns), strict=True))
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._n_at_once, ssl=self.verify_certificate),
+            proxy=_proxy_of(self.base_url or ""),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             response_class=_BoundedResponse,
         ) as session:
@@ -187,9 +192,9 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
 
         return is_adapted
 
-    def parse_generations(self, outputs: Any, **kwargs: Any) -> list[str | CutAnswer]:
-        """Return the texts of replies without the thinking, and mark the truncated ones."""
-        are_cut = []
+    def parse_generations(self, outputs: Any, **kwargs: Any) -> list[str | CutAnswer | Unscored]:
+        """Return the texts of replies without the thinking; mark truncated ones, and leave out those that a filter ended."""
+        reasons = []
         for output in _checked(outputs):
             # A reply of Anthropic is one message; the others have a list of choices.
             for choice in sorted(output.get("choices") or [output], key=lambda choice: choice.get("index", 0)):
@@ -197,15 +202,34 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
                 if isinstance(parts := message.get("content"), list):
                     text = "".join(part["text"] for part in parts if part.get("type") == "text")
                     message["content"] = text if message is not output else [{"text": text}]
-                are_cut.append((choice.get("finish_reason") or choice.get("stop_reason")) in USED_UP)
+                # OpenAI's models may have a refusal in the place of a text.
+                message["content"] = message.get("content") or message.get("refusal")
+                reasons.append(choice.get("finish_reason") or choice.get("stop_reason"))
         answers = super().parse_generations(outputs=outputs, **kwargs)
-        return [CutAnswer(text or "") if is_cut else text or "" for text, is_cut in zip(answers, are_cut, strict=True)]
+        return [_answer(text or "", reason) for text, reason in zip(answers, reasons, strict=True)]
 
     def parse_logprobs(self, outputs: Any, **kwargs: Any) -> list[tuple[float, bool]]:
         """Return the host's log probabilities of replies without errors."""
         _checked(outputs)
         answers: list[tuple[float, bool]] = super().parse_logprobs(outputs=outputs, **kwargs)
         return answers
+
+
+def _proxy_of(address: str) -> str | None:
+    """Return the proxy that the environment names for a server on another machine."""
+    # aiohttp's own reading (trust_env) also takes a password from ~/.netrc, in the place of the API key.
+    url = urlsplit(address)
+    host = url.hostname or ""
+    if host == "localhost" or host.startswith("127.") or proxy_bypass(host):
+        return None
+    return getproxies().get(url.scheme)
+
+
+def _answer(text: str, reason: str | None) -> str | CutAnswer | Unscored:
+    """Return an answer by the reason why it ended."""
+    if reason in _FILTERED:
+        return Unscored(Reason.REFUSAL, f"the server's filter ended the answer ({reason})")
+    return CutAnswer(text) if reason in USED_UP else text
 
 
 def _checked(outputs: Any) -> list[Any]:
