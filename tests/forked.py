@@ -8,6 +8,7 @@ its own. Run as a program this file is the server that forks.
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import importlib
 import json
@@ -27,6 +28,8 @@ PRELOADED = (
     *("torch.distributed", "torch.export", "transformers.core_model_loading", "transformers.pipelines", "datasets", "evaluate"),
     *("lm_eval.__main__", "lm_eval.evaluator", "lm_eval.models.huggingface", "scipy.stats", "sklearn.linear_model", "pandas"),
     *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
+    *("dialeval_plugin.methods.slide.training", "dialeval_plugin.hosts.lm_eval.cli", "dialeval_plugin.models.runtimes.exported"),
+    "torch.utils.collect_env",
 )
 READ_LATE = {"COLUMNS", "HOME", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH", "XDG_DATA_HOME"}
 READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE"}
@@ -34,7 +37,7 @@ READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PA
 PYTHONPATH that has the host, do not share a server."""
 HOME = 900
 """Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""
-FROM_NOTHING = 2
+FROM_NOTHING = 1
 """Commands with the same variables that are not forked: to start a server takes as long as a command does."""
 MOST = 2
 """Servers of a process of pytest."""
@@ -49,8 +52,8 @@ def run(
     """Run a command as `subprocess.run` does, with its output captured as text.
 
     On Linux a command of this environment's Python (`-m`, `-c` or an installed script) is forked where OMP_NUM_THREADS is 1, as
-    the Makefile sets it: else imports start threads, which a fork would lose. The first two commands with the same variables
-    start from nothing, as a user's do.
+    the Makefile sets it: else imports start threads, which a fork would lose. The first command with the same variables
+    starts from nothing, as a user's does.
 
     Raises:
         subprocess.TimeoutExpired: the command took longer than `timeout` seconds and was killed.
@@ -163,6 +166,10 @@ def _main() -> None:
     del sys.path[0]
     for name in PRELOADED:
         importlib.import_module(name)
+    # The host describes the machine in each of its results, with programs that take half a second.
+    collect_env = sys.modules["torch.utils.collect_env"]
+    collect_env.get_pretty_env_info = functools.cache(collect_env.get_pretty_env_info)
+    collect_env.get_pretty_env_info()
     # A thread would be absent from every forked process. jemalloc, which pyarrow brings, starts its own again after a fork.
     threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     assert len(threads) - threads.count("jemalloc_bg_thd") == 1, f"an import has started a thread: {threads}"

@@ -223,7 +223,8 @@ def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[s
     llm = ("--llm", judge["llm"], "--llm-args", judge["llm_args"])
     slide = ("--scorer", "slide", "--slm", slm)
     asked = ("score", "rows.jsonl", "--output", "x", *slide, "--llm")
-    named = ("--output", "named", "--backbone", given["sentence_similarity"]["encoder"], "--epochs", "1")
+    # For one epoch instead of the ten of `demo --train`, which goes on with the model that it sees.
+    trained = ("--output", "trained/slm", "--epochs", "1")
     after_demo: list[tuple[int, str, tuple[str, ...]]] = [
         (0, "What to type next", ("demo",)),
         (0, "Agreement with the labels of the corpus", ("demo", "--train", "--output", "trained")),
@@ -239,8 +240,8 @@ def runs(given: Mapping[str, Mapping[str, Any]]) -> list[tuple[int, str, tuple[s
         (2, "llm 'local-completions': llm_args lacks model and base_url", (*asked, "local-completions")),
         (3, "Run pip install 'vllm'", (*asked, "vllm", "--llm-args", "pretrained=x")),
         (0, "pearson", ("meta-eval", "rated.csv", "--rating-column", "rating", "--coefficient", "pearson")),
-        (0, "", ("train", "slm", "--data", mini, *named)),
-        (0, "72 contexts", ("accuracy", mini, "--slm", "named")),
+        (0, "", ("train", "slm", "--data", mini, *trained)),
+        (0, "72 contexts", ("accuracy", mini, "--slm", "trained/slm")),
         (0, "dry run:", ("augment", mini, "--output", "augmented.jsonl", "--dry-run", *llm)),
         (0, "written", ("enable",)),
         (0, "enabled", ("status",)),

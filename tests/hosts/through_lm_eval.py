@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import hashlib
 import json
 import math
@@ -15,6 +17,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
+from torch.utils import collect_env
 
 from dialeval_plugin.core.dialogue import Example, Item
 from dialeval_plugin.core.resources import tasks_path
@@ -84,9 +87,18 @@ class Length(Scorer):
         return {"method": self.name}
 
 
+# The host describes the machine in each of its results, with programs that take half a second.
+collect_env.get_pretty_env_info = functools.cache(collect_env.get_pretty_env_info)
+
+
 def task_manager(metadata: Mapping[str, Any] | None = None) -> TaskManager:
     """The tasks of this package alone."""
-    return TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata=dict(metadata or {}))
+    return copy.deepcopy(_read_tasks(json.dumps(metadata or {})))
+
+
+@functools.cache
+def _read_tasks(metadata: str) -> TaskManager:
+    return TaskManager(include_path=str(tasks_path()), include_defaults=False, metadata=json.loads(metadata))
 
 
 def evaluate(
