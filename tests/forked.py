@@ -28,8 +28,8 @@ PRELOADED = (
     *("torch.distributed", "torch.export", "transformers.core_model_loading", "transformers.pipelines", "datasets", "evaluate"),
     *("lm_eval.__main__", "lm_eval.evaluator", "lm_eval.models.huggingface", "scipy.stats", "sklearn.linear_model", "pandas"),
     *("pyarrow.parquet", "dialeval_plugin.cli.entry", "dialeval_plugin.cli.main", "dialeval_plugin.scoring"),
-    *("dialeval_plugin.methods.slide.training", "dialeval_plugin.hosts.lm_eval.cli", "dialeval_plugin.models.runtimes.exported"),
-    "torch.utils.collect_env",
+    *("dialeval_plugin.methods.slide.training", "dialeval_plugin.models.runtimes.exported", "torch.utils.collect_env"),
+    "dialeval_plugin.hosts.lm_eval.cli",
 )
 READ_LATE = {"COLUMNS", "HOME", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH", "XDG_DATA_HOME"}
 READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE"}
