@@ -193,6 +193,10 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
     for index, one in enumerate(logged):
         if one.left_out:
             continue
+        if named := _names_several(one.messages):
+            advice = "Write each message as a row of its own, and they are grouped by it."
+            reading.refuse(InputError(f"{row.where}: has messages of several conversations, which {named!r} names. {advice}"))
+            continue
         own = id_of(row.value) if one.id is None and len(logged) == 1 else one.id
         id = name if len(logged) == 1 else f"{name}_{index}"
         if own is not None:
@@ -203,6 +207,14 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
         )
         n = len(one.messages)
         yield from _in_order(one._replace(id=id), [row.where] * n, [line.value] * n, layout.name, reading, stated)
+
+
+def _names_several(messages: Sequence[object]) -> str | None:
+    """Return the field by which messages belong to more than one conversation; None if they do not."""
+    for name in CONVERSATION_IDS:
+        if len({str(one[name]) for one in messages if isinstance(one, Mapping) and one.get(name) is not None}) > 1:
+            return name
+    return None
 
 
 def _in_order(

@@ -183,6 +183,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "Say which was said by --columns text=content.",
     ),
     "a text under another name": (chat({"role": "user", "body": TEA}), "say so by --columns text=body."),
+    "messages of two conversations in one list": (
+        [{"data": [{"conversation_id": id, **said(role, TEA)} for id in (1, 2) for role in ("user", "assistant")]}],
+        "has messages of several conversations, which 'conversation_id' names. Write each message as a row of its own",
+    ),
     "which conversation": (
         [{"ticket_id": id, "role": role, "text": TEA} for id in (1, 2) for role in ("user", "assistant")],
         "Say so by --columns conversation=ticket_id,speaker=NAME,text=NAME.",
