@@ -240,7 +240,8 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
             )
         else:
             return _plain_turn(check_text(value, where))
-    value = _unwrapped(value)
+    if not any(name in value or at(value, name) is not None for name in fields if name):
+        value = _unwrapped(value)
     given, is_named = _speaker(value, where, fields)
     if (silent := _silent(value, given)) is not None:
         if silent:
@@ -446,13 +447,17 @@ def numbered_turns(
     messages: Iterable[tuple[str, object]], left_out: Counter[str], fields: Fields = USUAL
 ) -> list[tuple[int, Turn]]:
     """Return the turns of messages, each with its message's number, from 1; messages come with their location for errors."""
-    read = [(number, turn_of(value, where, left_out, fields)) for number, (where, value) in enumerate(messages, start=1)]
-    numbers = [number for number, turn in read if turn is not None]
-    turns = _speakers_told_apart([turn for _, turn in read if turn is not None], left_out)
+    read, places = [], []
+    for number, (where, value) in enumerate(messages, start=1):
+        if (turn := turn_of(value, where, left_out, fields)) is not None:
+            read.append((number, turn))
+            places.append(where)
+    numbers = [number for number, _ in read]
+    turns = _speakers_told_apart([turn for _, turn in read], left_out, next(iter(places), ""))
     return [(number, turn) for number, turn in zip(numbers, turns, strict=True) if turn is not None]
 
 
-def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn | None]:
+def _speakers_told_apart(turns: list[Turn], left_out: Counter[str], where: str) -> list[Turn | None]:
     """Return turns with speakers inferred from the whole conversation; None for each that is no turn.
 
     If all texts begin with a role ("User: "), that is their speaker. A `system` that answers is the assistant, and so is the
@@ -472,6 +477,11 @@ def _speakers_told_apart(turns: list[Turn], left_out: Counter[str]) -> list[Turn
         left_out["system message"] += sum(turn.speaker == SYSTEM for turn in turns)
         speakers.discard(SYSTEM)
     others = speakers - {USER}
+    if USER in speakers and len(others) == 1 and (partner := str(*others)) and role_of(partner) in _CUSTOMERS:
+        raise InputError(
+            f"{where}: its conversation has turns of 'user' and of {partner!r}, and either may be who asks. "
+            "Call the one who answers 'assistant'."
+        )
     only = SYSTEM if answers else (next(iter(others)) if USER in speakers and len(others) == 1 else None)
     return [
         Turn(turn.text, ASSISTANT) if only is not None and turn.speaker == only else None if turn.speaker == SYSTEM else turn

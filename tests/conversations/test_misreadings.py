@@ -143,6 +143,10 @@ READ: dict[str, tuple[list[Any], Talk]] = {
          {"id": "2", "timestamp": "2025-01-02T10:01:00Z", "type": "gemini", "content": LIKE}],
         ONE,
     ),
+    "turns that have a question and its answer each": (
+        [{"transcript": [{"q": TEA, "a": LIKE, "score": None}, {"q": HOW, "a": BREW, "score": 3}]}],
+        TWO,
+    ),
     "turns that begin with roles under another name": ([{"dialogue": [f"customer: {TEA}", f"agent: {LIKE}"]}], ONE),
     "which side it is, as a truth value": (chat({"is_agent": False, "text": TEA}, {"is_agent": True, "text": LIKE}), ONE),
     "a number that is none": (chat(said("user", TEA), said("assistant", LIKE), score=float("nan")), ONE),
@@ -176,6 +180,11 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "a table written by its columns": (
         [{"context": [TEA, HOW], "response": [LIKE, BREW]}],
         "has 2 texts, and nothing says which was shown. Keep one; of a table that is written by its columns, write each row",
+    ),
+    "a user and a customer": (chat(said("user", LIKE), said("customer", TEA)), "Call the one who answers 'assistant'."),
+    "a text whose turns have names": (
+        [{"messages": f"Ann: {TEA}\nBo: {LIKE}"}],
+        "messages: is a text without roles. Begin each turn with 'User:' or 'Assistant:', or write a list of turns.",
     ),
     "messages in lists of their own": (chat([said("user", TEA)]), "Write each message as an element of its own."),  # type: ignore[arg-type]
     "which text": (
@@ -257,6 +266,10 @@ def test_names_of_columns_may_have_capitals_spaces_and_hyphens(head: str, tmp_pa
         (
             [{"of": {"side": "user"}, "said": {"text": TEA}}, {"of": {"side": "bot"}, "said": {"text": LIKE}}],
             {"speaker": "of.side", "text": "said.text"},
+        ),
+        (
+            [{"turn": who, "data": {"utterance": text, "end": False}} for who, text in (("driver", TEA), ("assistant", LIKE))],
+            {"speaker": "turn", "text": "data.utterance"},
         ),
     ],
 )

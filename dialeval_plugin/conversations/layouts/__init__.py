@@ -67,6 +67,10 @@ def _whole_name(value: Value) -> str | None:
 def _read_whole(value: Value) -> list[Logged]:
     name = _whole_name(value) or WHOLE[0]
     messages = datasets.marked(value[name]) if isinstance(value[name], str) else None
+    if messages is None and isinstance(value[name], str) and listed(value[name]) is None and "\n" in value[name].strip():
+        raise InputError(
+            f"{name}: is a text without roles. Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
+        )
     messages = required_list(value[name], name, "messages") if messages is None else messages
     return [Logged(messages, id_of(value), current=current_of(value))]
 

@@ -209,18 +209,22 @@ def _both_messages(value: Value) -> list[Value]:
 
 
 _OF_DIALOGSTUDIO = ("user utterance", "system response")
-_HALVES = (("human", "assistant"), ("input", "output"), ("user", "assistant"))
-"""Field names of a question and its answer in a turn that has both."""
 
 
-def _halves(value: Value) -> tuple[str, str] | None:
-    first = (listed(value.get("conversation") or value.get("conversations")) or [None])[0]
-    return next((names for names in _HALVES if isinstance(first, Mapping) and set(names) <= first.keys()), None)
+def _halves(value: Value) -> tuple[list[Any], str, str] | None:
+    """Return the turns that have a question and its answer each, and the names of the two fields; otherwise None."""
+    turns = next((turns for name in (*WHOLE, "transcript", "history", "dialogue") if (turns := listed(value.get(name)))), [])
+    first = turns[0] if turns and isinstance(turns[0], Mapping) else {}
+    names = [[name for name in half if name in first] for half in _HALVES]
+    return (turns, names[0][0], names[1][0]) if all(len(half) == 1 for half in names) and "role" not in first else None
+
+
+_HALVES = ((*_OF_CHATS[0], "user", "input", "prompt", "q"), (*_OF_CHATS[1], *_OF_PARTNERS, "output", "a"))
+"""Field names of a question and of its answer in a turn that has both."""
 
 
 def _of_halves(value: Value) -> list[Logged]:
-    names = _halves(value) or _HALVES[0]
-    turns = listed(value.get("conversation") or value.get("conversations")) or []
+    turns, *names = _halves(value) or ([], "")
     return [Logged(alternating(turn[name] for turn in turns for name in names), id_of(value))]
 
 
