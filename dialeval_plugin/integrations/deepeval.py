@@ -8,6 +8,9 @@ from typing import Any
 from deepeval.metrics import BaseConversationalMetric
 from deepeval.test_case import ConversationalTestCase
 
+from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.options import check_value
+
 from .evaluation import Evaluator
 
 
@@ -18,13 +21,17 @@ class DialevalMetric(BaseConversationalMetric):  # type: ignore[misc]
     fails.
     """
 
-    def __init__(self, name: str | Evaluator, threshold: float | None, **options: Any) -> None:
+    def __init__(self, name: str | Evaluator, threshold: float | None, *, label: str | None = None, **options: Any) -> None:
         # DeepEval copies a metric for each test case, from attributes named like the arguments.
-        self.name = name if isinstance(name, Evaluator) else Evaluator(name, options, takes_mean=True)
-        self.threshold, self._scorer = threshold, self.name.scorer
+        self.name = name if isinstance(name, Evaluator) else Evaluator(name, options, takes_mean=True, label=label)
+        self.threshold, self._scorer, self.label = threshold, self.name.scorer, label
+        check_value(self._scorer.name, "threshold", threshold, float | None)
 
     def measure(self, test_case: ConversationalTestCase, *args: Any, **kwargs: Any) -> float | None:
         """Score the answers of a test case."""
+        if not isinstance(test_case, ConversationalTestCase):
+            kind = type(test_case).__name__
+            raise InputError(f"{self.__name__}: got a {kind}. Give a ConversationalTestCase, with the answers among its turns.")
         messages = [{"role": turn.role, "content": turn.content} for turn in test_case.turns]
         (result,) = self.name([{"messages": messages}], "messages")
         self.score, self.reason, self.score_breakdown = result.value, result.explanation, result.details
@@ -46,4 +53,4 @@ class DialevalMetric(BaseConversationalMetric):  # type: ignore[misc]
 
     @property
     def __name__(self) -> str:
-        return f"dialeval {self._scorer.name}"
+        return f"dialeval {self.label or self._scorer.name}"

@@ -18,12 +18,17 @@ from dialeval_plugin.core.scorer import refuse_parts, score_block, scores_of
 from dialeval_plugin.core.scores import JUDGED_BY, WHY_UNSCORED
 from dialeval_plugin.hosts.judges import load_scorer_with_judge
 
+logger = logging.getLogger(__name__)
+
+_OPENED: dict[str, str] = {}
+"""Scorers with their options, by the name under which hosts keep their scores."""
+
 
 class Evaluation(NamedTuple):
     """A host's record of one conversation."""
 
     name: str
-    """Name of the scorer; for a combined scorer, of the one that gave the score."""
+    """The label, or the name of the scorer; for a combined scorer, of the one that gave the score."""
     value: float | None
     """Mean score of the scored answers; None if no answer has a score."""
     reason: str
@@ -41,19 +46,26 @@ class Evaluator:
         name: name of the scorer.
         options: options of the scorer; and `turns`, the turns of a conversation to score: "assistant", "all" (but the first) or
             "last"; by default the assistant's, or all in a conversation with neither a user nor an assistant.
-        takes_mean: whether the host takes one mean over all conversations.
+        takes_mean: whether the host takes one mean over all conversations, and keeps scorers of the same name apart.
+        label: name of the scores in the host, in the place of the scorer's; for several scorers of one name.
 
     Raises:
         InputError: there is no such scorer or option; the scorer needs all conversations at once; or the host takes a mean and
             the scores have no common scale.
     """
 
-    def __init__(self, name: str, options: Mapping[str, Any], *, takes_mean: bool = False) -> None:
+    def __init__(self, name: str, options: Mapping[str, Any], *, takes_mean: bool = False, label: str | None = None) -> None:
+        self.label = label
         self._turns = check_choice("turns", options.get("turns"))
         self.scorer = load_scorer_with_judge(name, {option: options[option] for option in options if option != "turns"})
+        self._name = label or self.scorer.name
         refuse_parts(self.scorer)
         if takes_mean and not self.scorer.has_one_scale:
             raise InputError(f"{name}: its scores have no common scale, so no mean. Choose {' or '.join(self.scorer.judges)}.")
+        opened = repr((name, sorted(options.items())))
+        if not takes_mean and _OPENED.setdefault(label or name, opened) != opened:
+            text = "%r: was opened before with other options, and a host has one score of a name. Give each a label='...'."
+            logger.warning(text, label or name)
 
     def __call__(self, conversations: Sequence[Mapping[str, Any]], layout: str) -> list[Evaluation]:
         """Return an evaluation for each conversation of a layout; all are scored in common batches."""
@@ -69,7 +81,7 @@ class Evaluator:
         evaluations = self(rows, layout)
         if unreadable := [one.explanation for one in evaluations if one.reason == "unreadable"]:
             text = "%d of %d spans hold no conversation and are left out; the first: %s"
-            logging.getLogger(__name__).warning(text, len(unreadable), len(evaluations), unreadable[0])
+            logger.warning(text, len(unreadable), len(evaluations), unreadable[0])
         pairs = zip(spans, evaluations, strict=True)
         return [(span, one) for span, one in pairs if one.reason not in {"no_answer", "unreadable"}]
 
@@ -80,11 +92,13 @@ class Evaluator:
             rows = list(read_rows(Rows(iter([line])), Reading(options)))
             items = [item for one in rows if isinstance(one, Conversation) for item in one.items(self.scorer.level)]
         except InputError as error:
-            return Evaluation(self.scorer.name, None, "unreadable", str(error), {})
-        return items or Evaluation(self.scorer.name, None, "no_answer", "the conversation has no answer to score", {})
+            return Evaluation(self._name, None, "unreadable", str(error), {})
+        return items or Evaluation(
+            self.label or self.scorer.name, None, "no_answer", "the conversation has no answer to score", {}
+        )
 
     def _evaluation(self, answers: list[tuple[Item, dict[str, Any]]]) -> Evaluation:
-        name, column = self.scorer.name, self.scorer.columns[0]
+        name, column = self._name, self.scorer.columns[0]
         scored = [(item, row) for item, row in answers if row[column] is not None]
         counts = {"scored": len(scored), "unscored": len(answers) - len(scored)}
         if not scored:
@@ -99,4 +113,4 @@ class Evaluator:
             explanation = f"{worst}: {explanation}".removesuffix(": ")
         mean = sum(row[column] for _, row in scored) / len(scored)
         others = {field: value for field, value in row.items() if isinstance(value, float) and field != column}
-        return Evaluation(row.get(JUDGED_BY, name), mean, "", explanation, {**counts, **others})
+        return Evaluation(self.label or row.get(JUDGED_BY, name), mean, "", explanation, {**counts, **others})

@@ -10,14 +10,16 @@ from langfuse import Langfuse
 from .evaluation import Evaluator
 
 
-def score_observations(client: Langfuse, observations: Iterable[Any], name: str = "general", **options: Any) -> int:
+def score_observations(
+    client: Langfuse, observations: Iterable[Any], name: str = "general", *, label: str | None = None, **options: Any
+) -> int:
     """Score the outputs of observations, with their inputs as context, and send the scores to Langfuse; see `Evaluator`.
 
     An output without a score gets the reason as a category under a separate name, `general_unscored`. Scores sent before for an
     observation are replaced. Returns the number of scores sent.
     """
     answers = [one for one in observations if one.output is not None]
-    pairs = Evaluator(name, options).of_spans(
+    pairs = Evaluator(name, options, label=label).of_spans(
         answers, [{"input": one.input, "output": one.output} for one in answers], "exchange"
     )
     for one, found in pairs:

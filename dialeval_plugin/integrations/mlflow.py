@@ -10,15 +10,15 @@ from mlflow.genai.scorers import Scorer, scorer
 from .evaluation import Evaluator
 
 
-def dialeval_scorer(name: str = "general", **options: Any) -> Scorer:
+def dialeval_scorer(name: str = "general", *, label: str | None = None, **options: Any) -> Scorer:
     """Return a scorer of the outputs of a data set or of traces, with their inputs as context; see `Evaluator`."""
-    evaluator = Evaluator(name, options)
+    evaluator = Evaluator(name, options, label=label)
 
     def evaluate(inputs: Any, outputs: Any) -> Feedback:
         (result,) = evaluator([{"input": inputs, "output": outputs}], "exchange")
         error = AssessmentError(result.reason, result.explanation) if result.value is None else None
         about = {"rationale": result.explanation, "metadata": {field: str(value) for field, value in result.details.items()}}
-        label = f"dialeval_{result.name}"
-        return Feedback(label, result.value, error, AssessmentSource("CODE", label), **about)
+        kept_as = f"dialeval_{result.name}"
+        return Feedback(kept_as, result.value, error, AssessmentSource("CODE", kept_as), **about)
 
-    return scorer(evaluate, name=f"dialeval_{name}")
+    return scorer(evaluate, name=f"dialeval_{label or name}")

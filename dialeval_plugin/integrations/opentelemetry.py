@@ -20,8 +20,15 @@ class DialevalExporter(SpanExporter):  # type: ignore[misc]
     An answer without a score has `error.type`. Events go to `logger_provider`, by default the global one; see `Evaluator`.
     """
 
-    def __init__(self, name: str = "general", logger_provider: LoggerProvider | None = None, **options: Any) -> None:
-        self._evaluator = Evaluator(name, options)
+    def __init__(
+        self,
+        name: str = "general",
+        logger_provider: LoggerProvider | None = None,
+        *,
+        label: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._evaluator = Evaluator(name, options, label=label)
         self._logger = get_logger("dialeval", logger_provider=logger_provider)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:

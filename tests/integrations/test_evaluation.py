@@ -60,6 +60,13 @@ def test_without_a_score_there_is_a_reason(messages: list[dict[str, str]], reaso
     assert found.details["signature"] == str(load_scorer("response_length").score([]).signature)
 
 
+def test_a_request_in_fields_of_any_name_says_which_names_are_known() -> None:
+    (found,) = Evaluator("response_length", {})([{"input": {"a": "Hi.", "b": "?"}, "output": "Fine."}], "exchange")
+    message = "Give each as a text, messages, or in a field 'question' or 'answer'."
+    assert found.reason == "unreadable"
+    assert found.explanation.startswith(f"input: has a request or an answer that is no chat. {message}")
+
+
 def test_conversations_keep_their_places_whatever_is_wrong_with_others() -> None:
     chats = [[ASKED], [ASKED, SAID], [ASKED, {"content": "Fine."}], [ASKED, {**SAID, "content": "Fine."}]]
     found = Evaluator("response_length", {})([{"messages": chat} for chat in chats], "messages")
@@ -86,6 +93,25 @@ def test_auto_is_recorded_under_the_name_of_the_one_that_judged_and_has_no_mean(
     message = "auto: its scores have no common scale, so no mean. Choose general or assistant."
     with refused(message):
         Evaluator("auto", {}, takes_mean=True)
+
+
+def test_scorers_of_one_name_are_told_apart_by_a_label(caplog: pytest.LogCaptureFixture) -> None:
+    chats = [[ASKED], [ASKED, SAID, ASKED, {**SAID, "content": "Fine."}], [ASKED, {"content": "Fine."}]]
+    rows = [{"messages": chat} for chat in chats]
+    with caplog.at_level(logging.WARNING, logger="dialeval_plugin"):
+        for _ in range(2):
+            found = Evaluator("random", {"turns": "last"}, label="last")(rows, "messages")
+            assert [one.name for one in found] == ["last"] * 3
+            assert Evaluator("random", {})(rows, "messages")[0].name == "random"
+        assert caplog.messages == []
+        for label, name in ((None, "random"), ("last", "last")):
+            Evaluator("random", {"seed": 7}, label=label)
+            problem = "was opened before with other options, and a host has one score of a name"
+            assert caplog.messages[-1] == f"{name!r}: {problem}. Give each a label='...'."
+        Evaluator("random", {"seed": 8}, takes_mean=True)
+    assert len(caplog.messages) == 2
+    found = Evaluator("auto", {}, label="mine")(rows, "messages")
+    assert [one.name for one in found] == ["mine"] * 3
 
 
 def test_a_choice_of_turns_that_there_is_not_is_refused() -> None:

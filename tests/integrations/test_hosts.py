@@ -110,3 +110,30 @@ def test_a_low_score_passes_where_lower_is_better(host: str) -> None:
 
     assert [passes(text, 1.0) for text in ("Hi.", "Hi!", "Hi!!", "")] == [True, True, False, False]
     assert passes("Hi.", None) is None
+
+
+@pytest.mark.parametrize("host", ["deepeval"])
+def test_what_deepeval_would_take_for_a_failed_case_is_refused(host: str) -> None:
+    needed("deepeval")
+    from deepeval.test_case import LLMTestCase
+
+    from dialeval_plugin.integrations.deepeval import DialevalMetric
+
+    with refused("response_length: threshold is '3'. Give a number."):
+        DialevalMetric("response_length", threshold="3")  # type: ignore[arg-type]
+    kind = "Give a ConversationalTestCase, with the answers among its turns."
+    with refused(f"dialeval words: got a LLMTestCase. {kind}"):
+        DialevalMetric("response_length", threshold=3, label="words").measure(LLMTestCase(input="Hi.", actual_output="Hi."))
+
+
+@pytest.mark.parametrize("host", ["mlflow"])
+def test_two_scorers_of_one_name_have_two_means(host: str, tmp_path: Path) -> None:
+    mlflow = needed("mlflow")
+    from dialeval_plugin.integrations.mlflow import dialeval_scorer
+
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    mlflow.set_experiment("chat")
+    rows = [{"inputs": {"messages": CHATS[0][:1]}, "outputs": ["One two.", "Three."]}]
+    scorers = [dialeval_scorer("response_length"), dialeval_scorer("response_length", label="last", turns="last")]
+    found = mlflow.genai.evaluate(data=rows, scorers=scorers).metrics
+    assert found == {"dialeval_response_length/mean": 1.5, "dialeval_last/mean": 1.0}

@@ -328,7 +328,8 @@ def exchange(request: Any, answer: Any, id: object) -> list[Logged]:
     before, answers = messages_of(request, USER), messages_of(answer, ASSISTANT)
     if before is None or answers is None:
         raise InputError(
-            "has a request or an answer that is no chat. Say which fields hold them by --columns context=NAME,response=NAME"
+            "has a request or an answer that is no chat. Give each as a text, messages, or in a field 'question' or 'answer'. "
+            "Or say which fields hold them by --columns context=NAME,response=NAME"
         )
     if (
         before
