@@ -61,12 +61,32 @@ _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozens
 _IS_USER = {
     **dict.fromkeys(("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman"), True),
     **dict.fromkeys(
-        ("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai", "is_agent", "isAgent"), False
+        (
+            "is_bot",
+            "isBot",
+            "from_bot",
+            "fromBot",
+            "is_assistant",
+            "isAssistant",
+            "is_ai",
+            "is_agent",
+            "isAgent",
+            "from_agent",
+            "fromAgent",
+        ),
+        False,
     ),
 }
 """Fields that tell the user from the assistant, with their value for the user."""
-_INTERNAL = {"internal": True, "is_internal": True, "isInternal": True, "is_note": True, "isNote": True, "public": False}
-"""Fields of a message that the other side does not see, such as a note between agents, with their value for such a message."""
+_UNSAID = {
+    **dict.fromkeys(("internal", "is_internal", "isInternal", "is_note", "isNote"), ("internal message", True)),
+    "public": ("internal message", False),
+    **dict.fromkeys(("error", "is_error", "isError"), ("error message", True)),
+    **dict.fromkeys(("deleted", "is_deleted", "isDeleted"), ("deleted message", True)),
+}
+"""Fields of a message that nobody said to the other side, with its kind, and their value for such a message."""
+_TYPES = ("part_type", "message_type", "messageType", "comment_type", "kind")
+"""Fields that may call a message a note."""
 _BOOLEANS = {**dict.fromkeys(("true", "1", "yes"), True), **dict.fromkeys(("false", "0", "no"), False)}
 _OF_PEOPLE = frozenset(
     {"user", "username", "actor", "participant", "who", "author", "sender", "speaker", "role", "nick", "nickname", "me", "mine",
@@ -271,7 +291,10 @@ def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
     is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
-    if value.get("synthetic_reason") or any(value.get(name) is is_set for name, is_set in _INTERNAL.items()):
+    for name in _UNSAID.keys() & value.keys():
+        if _BOOLEANS.get(str(value[name]).strip().lower()) is _UNSAID[name][1]:
+            return _UNSAID[name][0]
+    if value.get("synthetic_reason") or any(role_of(str(value[name])).endswith("note") for name in _TYPES if name in value):
         return "internal message"
     kind = value.get("type")
     return f"{kind} message" if isinstance(kind, str) and is_silent(kind) else None
@@ -318,6 +341,11 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
             if name != "role" and len(names) > 1:
                 continue
             raise InputError(f"{where}: has no {name!r}. {_who_said(value)}")
+        if isinstance(given, int):
+            raise InputError(
+                f"{where}: {name} is {given!r}. Write user or assistant, or read such numbers as names by "
+                f"--columns speaker={name}."
+            )
         return (None if given is None else check_text(given, f"{where}: {name}").strip() or None), True
     return None, False
 

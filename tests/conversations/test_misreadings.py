@@ -113,7 +113,12 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     ),
     "notes that the customer does not see": (
         chat(said("user", TEA), said("agent", "A nice one.", type="note"), said("agent", "A VIP.", public=False),
-             said("agent", LIKE, public=True)),
+             said("agent", "Call her.", part_type="note"), said("agent", LIKE, public=True)),
+        ONE,
+    ),
+    "errors and what was taken back": (
+        chat(said("user", TEA), said("assistant", "Something went wrong.", error=True), said("assistant", "No.", deleted=1),
+             said("assistant", LIKE, error=False)),
         ONE,
     ),
     "conversations by their ids": (
@@ -180,6 +185,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "a table written by its columns": (
         [{"context": [TEA, HOW], "response": [LIKE, BREW]}],
         "has 2 texts, and nothing says which was shown. Keep one; of a table that is written by its columns, write each row",
+    ),
+    "roles as numbers": (
+        chat(said(0, TEA), said(1, LIKE)),  # type: ignore[arg-type]
+        "role is 0. Write user or assistant, or read such numbers as names by --columns speaker=role.",
     ),
     "a user and a customer": (chat(said("user", LIKE), said("customer", TEA)), "Call the one who answers 'assistant'."),
     "a text whose turns have names": (

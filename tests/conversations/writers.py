@@ -330,6 +330,9 @@ WRITERS: dict[str, Writer] = {
         "contextItems": []} for role, text in turns if role != "tool"]},
     "hubspot": lambda turns, id: {"id": id, "results": [{"conversationsThreadId": id, "type": "MESSAGE", "direction": side,
         "text": text} for side, text in _by_role(turns, user="INCOMING", assistant="OUTGOING")]},
+    "freshdesk": lambda turns, id: {"id": id, "description_text": spoken(turns)[0][1], "conversations": [{"id": n,
+        "body_text": text, "incoming": role == "user", "private": role == "tool"}
+        for n, (role, text) in enumerate([one for one in turns if one[0] in ("tool", *SPOKEN)]) if n or role == "tool"]},
     "help-scout": lambda turns, id: {"id": id, "_embedded": {"threads": [{"type": kind, "body": html.escape(text)}
         for kind, text in _by_role(turns, user="customer", tool="note", assistant="message")]}},
     "salesforce": lambda turns, id: {"id": id, "conversationEntries": [{"sender": {"role": role}, "entryPayload": {

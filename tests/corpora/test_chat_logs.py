@@ -319,7 +319,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no content": ([{"role": "user"}], f"is no chat message, it has only 'role'. {MESSAGE}"),
     "another object": ([{"a": 1}], f"is no chat message, it has only 'a'. {MESSAGE}"),
     "a number": ([7], "expected a string, got 7 (int). Pass text."),
-    "a number as role": ([{"role": 1, "content": "a"}], "role: expected a string, got 1 (int). Pass text."),
+    "a number as role": (
+        [{"role": 1, "content": "a"}],
+        "role is 1. Write user or assistant, or read such numbers as names by --columns speaker=role.",
+    ),
     "a number as content": (
         [{"role": "user", "content": 7}],
         "content: expected a string or a list of parts, got 7 (int). Give text, or parts as {'type': 'text', 'text': ...}.",

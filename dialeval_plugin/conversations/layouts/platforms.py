@@ -3,7 +3,8 @@
 Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. The others follow the documentation of each API,
 without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
 (conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere (chat
-v1), Chatwoot (messages), LiveChat (chats), Freshchat (messages), HubSpot (threads), Help Scout (threads), Salesforce (entries),
+v1), Chatwoot (messages), LiveChat (chats), Freshchat (messages), HubSpot (threads), Help Scout (threads), Freshdesk
+(tickets), Salesforce (entries),
 Bland (calls).
 """
 
@@ -145,6 +146,16 @@ def _hubspot(message: Any) -> Any:
     return as_message(role if is_said else "note", message.get("text"), timestamp=message.get("createdAt"))
 
 
+def _freshdesk(value: Value) -> list[Logged]:
+    asked = [as_message(USER, value.get("description_text"), timestamp=value.get("created_at"))]
+    return [Logged([*asked, *map(_freshdesk_note, value["conversations"])], value.get("id"))]
+
+
+def _freshdesk_note(note: Any) -> Any:
+    role = "note" if note.get("private") else USER if note["incoming"] else "agent"
+    return as_message(role, note["body_text"], timestamp=note.get("created_at"))
+
+
 def _helpscout(thread: Any) -> Any:
     role = {"customer": USER, "note": "note", "lineitem": "event"}.get(thread["type"], "agent")
     return as_message(role, plain_text(thread["body"] or ""), timestamp=thread.get("createdAt"))
@@ -215,6 +226,7 @@ LAYOUTS = [
         fields=Fields("author", "body"),
     ),
     plain("hubspot", "a thread of HubSpot's inbox", "results", "conversationsThreadId", "type", each=_hubspot),
+    Layout("freshdesk", "a ticket of Freshdesk with its conversations", "conversations[body_text,incoming]", _freshdesk),
     plain("help-scout", "a conversation of Help Scout", "_embedded.threads", "type", "body", each=_helpscout),
     plain(
         "salesforce", "entries of a conversation of Salesforce", "conversationEntries", "sender", "entryPayload",
