@@ -38,7 +38,7 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: help demo demo-train models test test-all lint types tests all-tests exhaustive docs spaces axe integrations lm-eval-next real-data wheels \
+.PHONY: help demo demo-train models test test-all lint types tests all-tests budgets exhaustive docs spaces axe integrations lm-eval-next real-data wheels \
 	light installed release-check matrix mutants bench clean
 
 # This list.
@@ -84,6 +84,10 @@ test-all: lint types docs all-tests
 all-tests: $(READY)
 	$(PYTEST) -m "not real_data and not exhaustive" --doctest-modules tests dialeval_plugin
 
+# Measures the processor time of each test again, after which a test may take tenfold of it.
+budgets: $(READY)
+	DIALEVAL_WRITE_BUDGETS=1 $(MAKE) all-tests
+
 # The tests marked `exhaustive`: what a default run does a few times is repeated, and simulations are as long as their claims need;
 # and where DIALEVAL_DATA_DIR is set, figures of the bundled models are computed again, as they must be after a change of a model.
 exhaustive: $(READY)
@@ -99,7 +103,7 @@ spaces: $(READY)
 	$(UV) venv --quiet --clear --python $(PYTHON) build/spaces
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
 	$(UV) pip install --quiet --python build/spaces/bin/python --constraint constraints.txt gradio==$(GRADIO)
-	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) tests/hosts/test_conversation_page.py
+	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) -k space tests/hosts/test_conversation_page.py
 
 # The pages of passports, leaderboards, scores and labelling, checked by axe-core (MPL-2.0), which npm installs.
 axe: $(READY)
@@ -134,7 +138,7 @@ $(NEXT)/.ready: $(READY)
 
 # The tests on public data; DIALEVAL_DATA_DIR is a folder with the corpora (dialeval data list).
 real-data: $(READY)
-	$(PYTEST) -m "real_data and not exhaustive" tests
+	$(PYTEST) -m "real_data and not exhaustive" $$(grep -rl --include='test_*.py' real_data tests)
 
 # All that is published: source distribution and wheel of dialeval-plugin, wheel of dialeval-core.
 # The latter is made from that source, so that the checkout does not look as if both were installed.

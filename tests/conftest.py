@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.budgets import pytest_runtest_call, pytest_runtest_logreport, pytest_sessionfinish  # noqa: F401 - hooks
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -158,9 +159,10 @@ def test_a_chat_model_is_not_stopped_at_a_line_break(name: str) -> None:
     """It may begin with an empty line or a sentence, or think first; a model that continues a text has no end of its own."""
     path = task_manager()._index[name].yaml_path
     printed = load_yaml(path, resolve_func=False)["generation_kwargs"]["until"]
+    loaded = task_manager().load([name])["tasks"][name]
 
     def stops(given: list[str] | None = None, *, in_chat: bool) -> list[str]:
-        task = task_manager().load([name])["tasks"][name]
+        task = copy.deepcopy(loaded)
         if given is not None:
             task.set_config("generation_kwargs", {"until": given}, update=True)
         task.set_config("num_fewshot", 0)

@@ -1,0 +1,64 @@
+"""Processor time of each test, which does not depend on how busy the machine is: one that takes tenfold of its budget fails.
+
+`make budgets` measures again and writes `budgets.json`, the seconds of tests that take more than a few.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).with_name("budgets.json")
+WRITTEN = 3.0
+"""Seconds from which on a test is in the file."""
+UNWRITTEN = 12.0
+"""Budget of a test that is not. Which test is the first to start a server of `forked`, or to export a model, varies."""
+BUDGETS: dict[str, float] = json.loads(FILE.read_text(encoding="utf-8"))
+
+_measured: dict[str, float] = {}
+
+
+def used() -> float:
+    """Return the processor seconds of this process and of all below it, those that have ended included."""
+    return sum(os.times()[:4]) + sum(_below(os.getpid())) / os.sysconf("SC_CLK_TCK")
+
+
+def _below(process: int) -> Iterator[int]:
+    """Clock ticks of each process that lives below one; none where the system does not tell."""
+    for names in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, names.read_text().split()):
+                yield from _below(child)
+                # After the name in brackets: user and system time of the process, and of its children that have ended.
+                yield sum(map(int, Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:15]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Measure the test, without its fixtures, which the first of the tests that share one pays."""
+    before = used()
+    yield
+    seconds = used() - before
+    item.user_properties.append(("processor_seconds", seconds))
+    allowed = 10 * BUDGETS.get(item.nodeid, UNWRITTEN)
+    if seconds > allowed and "DIALEVAL_WRITE_BUDGETS" not in os.environ:
+        message = f"{seconds:.0f} s of processor time are more than {allowed:.0f} s, tenfold of the budget. See `make budgets`."
+        pytest.fail(message, pytrace=False)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Collect what each process of the run measured."""
+    if report.when == "call" and report.passed:
+        _measured[report.nodeid] = dict(report.user_properties).get("processor_seconds", 0.0)
+
+
+def pytest_sessionfinish() -> None:
+    """Write the file again, where `make budgets` asks for it; tests that did not run keep their lines."""
+    if "DIALEVAL_WRITE_BUDGETS" in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
+        found = {name: round(seconds, 1) for name, seconds in sorted((BUDGETS | _measured).items()) if seconds >= WRITTEN}
+        FILE.write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
