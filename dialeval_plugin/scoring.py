@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval_plugin.conversations.record import ReadingOptions, TurnChoice, check_choice
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.scored_input import Source
@@ -49,6 +50,8 @@ def score(
     more = {name: options.pop(name) for name in ("layout", "branches", "order", "strict") if name in options}
     reading = ReadingOptions(choice=check_choice("turns", turns), columns=columns or {}, keep=tuple(keep), **more)
     level = scorer.level if isinstance(scorer, Scorer) else options.get("level")
+    if data is None:
+        raise InputError("data: is None. Give a list of conversations, a table of them, or the name of a file.")
     is_named = isinstance(data, (str, Path))
     source = Source(str(data) if is_named else "input", reading, None if is_named else data, level)
     run = ScoreRun(scorer if isinstance(scorer, Scorer) else load_scorer_with_judge(scorer, options), source)

@@ -410,7 +410,11 @@ def examples_from(
         choice=choice, columns=columns or {}, layout=layout, branches=branches, order=order, keep=tuple(keep)
     )
     read = conversations_from(conversations, options)
-    return [example for one in read for example in (one.examples() if isinstance(one, Conversation) else [one])]
+    examples = [example for one in read for example in (one.examples() if isinstance(one, Conversation) else [one])]
+    if read and not examples:
+        advice = "Call the assistant 'assistant', or choose turns='all'."
+        logger.warning("conversations: there is no turn to score in any of %d. %s", len(read), advice)
+    return examples
 
 
 def conversations_from(conversations: Any, options: ReadingOptions, *, first: int = 0) -> list[Conversation | Example]:
@@ -436,6 +440,9 @@ def given_rows(given: Any) -> Rows:
         )
     if hasattr(given, "collect") and hasattr(given, "collect_schema"):  # a query of polars
         given = given.collect()
+    form = getattr(given, "format", None)
+    if isinstance(form, Mapping) and form.get("type") in ("arrow", "pandas", "polars"):  # a Dataset whose rows are tables
+        given = given.with_format(None, columns=form["columns"])
     rows: Iterable[Any] | None = None
     if hasattr(given, "to_pylist") and hasattr(given, "column_names"):
         rows = (row for batch in (given.to_batches() if hasattr(given, "to_batches") else [given]) for row in batch.to_pylist())

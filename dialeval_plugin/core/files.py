@@ -51,6 +51,13 @@ class Line(NamedTuple):
     value: dict[str, Any]
 
 
+def check_name(name: str | None) -> str | None:
+    """Return the name of an input; an empty one, which would be the working folder, is an `InputError`."""
+    if name == "":
+        raise InputError("the name of the input is empty. Name a file or a folder (is a variable of the shell not set?).")
+    return name
+
+
 def read_text(path: Path, first: int | None = None) -> str:
     """Return the text of a file, or of its `first` bytes, without a byte order mark; a file named .gz is decompressed."""
     try:

@@ -20,7 +20,7 @@ from dialeval_plugin.conversations.reading import given_rows, is_conversation, r
 from dialeval_plugin.conversations.record import Conversation, FirstPlaces, Reading, ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level
 from dialeval_plugin.core.errors import InputError, NothingToScore
-from dialeval_plugin.core.files import Line
+from dialeval_plugin.core.files import Line, check_name
 
 from .registry import published_items
 
@@ -116,8 +116,7 @@ class Source:
                 unless no conversation can be read. With `is_scored`, a published file has responses and whole dialogues, and
                 `level` is None.
         """
-        if not self.name:
-            raise InputError("the name of the input is empty. Name a file or a folder (is a variable of the shell not set?).")
+        check_name(self.name)
         self.reading = Reading(self.options, leaves_out_malformed=self.given is None)
         self._digest = hashlib.sha256(repr(self.options).encode())
         n_read = 0

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.files import check_name
 from dialeval_plugin.core.scores import Orientation, PrintedResult, Scores
 from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows, conversation_of, read_scored_rows
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
@@ -167,8 +168,10 @@ def _rows_given(given: Any, name: str, column: str | None) -> ScoredRows:
     if isinstance(given, Scores):
         return scored_rows(name, given.items, given, column)
     if not isinstance(given, (str, Path)):
-        raise InputError(f"{name}: expected a file of scores, or what `score` returned, got {type(given).__name__}.")
-    return read_scored_rows(Path(given), column)
+        kind = type(given).__name__
+        advice = "Write your own scores into a file, as rows with 'id' and 'score'."
+        raise InputError(f"{name}: expected a file of scores, or what `score` returned, got {kind}. {advice}")
+    return read_scored_rows(Path(check_name(str(given)) or ""), column)
 
 
 def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | None = None) -> ScoredRows:

@@ -107,6 +107,10 @@ def test_a_gate_decides_the_exit_code(files: Path, options: tuple[str, ...], cod
     ("words", "message"),
     [
         (
+            ("a.jsonl", ""),
+            "the name of the input is empty. Name a file or a folder (is a variable of the shell not set?).",
+        ),
+        (
             ("a.jsonl", "b.jsonl", "--min-conversations", "20"),
             "--min-conversations: is of a gate, and there is none. Add --fail-if-worse, or leave it out.",
         ),

@@ -323,3 +323,32 @@ def test_frames_whose_columns_are_not_known_apart_are_refused() -> None:
     assert "has the columns '0', '1', '2'" in refusal(dialeval_plugin.examples_from, frame)
     frame.columns = pandas.Index(["conversation", "text", "text"])
     assert refusal(dialeval_plugin.examples_from, frame) == "table: the column 'text' occurs twice. Rename one."
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "numpy", None])
+@pytest.mark.parametrize("rows", [[{"context": ["Hi."], "response": "Fine."}], [{"messages": chat_rows()[0]["messages"]}]])
+def test_a_data_set_that_gives_its_rows_as_tables_is_read_as_any_other(kind: str | None, rows: list[dict[str, Any]]) -> None:
+    if kind == "polars":
+        pytest.importorskip("polars")
+    data = datasets.Dataset.from_list([{**row, "other": 1} for row in rows])
+    given = data.with_format(kind, columns=list(rows[0]))
+    assert dialeval_plugin.examples_from(given) == dialeval_plugin.examples_from(rows) != []
+
+
+def test_conversations_without_an_answer_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    assert dialeval_plugin.examples_from([]) == []
+    assert caplog.messages == []
+    assert dialeval_plugin.examples_from([[{"role": "user", "content": "Hi."}]] * 2) == []
+    advice = "Call the assistant 'assistant', or choose turns='all'."
+    assert caplog.messages == [f"conversations: there is no turn to score in any of 2. {advice}"]
+
+
+def test_what_is_no_input_of_score_or_compare_says_what_is() -> None:
+    message = "data: is None. Give a list of conversations, a table of them, or the name of a file."
+    assert refusal(dialeval_plugin.score, None, "response_length") == message
+    empty = "the name of the input is empty. Name a file or a folder (is a variable of the shell not set?)."
+    assert refusal(dialeval_plugin.compare, "", "x.jsonl") == empty
+    assert refusal(dialeval_plugin.compare, {"a": 1.0}, {"a": 2.0}) == (
+        "A: expected a file of scores, or what `score` returned, got dict. Write your own scores into a file, as rows with "
+        "'id' and 'score'."
+    )

@@ -9,7 +9,7 @@ import typer
 
 from dialeval_plugin.cli.options import Command, Commercial, ScorerOptions, check_share, scorer_options
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import write_text
+from dialeval_plugin.core.files import check_name, write_text
 from dialeval_plugin.core.registry import scorer_names
 
 from .plot import check_ending
@@ -46,8 +46,15 @@ def _check_ending(path: Path | None) -> Path | None:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="Scores of the present version (.jsonl, .csv, .parquet), or a log.")],
-    b: Annotated[str | None, typer.Argument(metavar="[B]", help="Scores of the new version, or a log.")] = None,
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", callback=check_name, help="Scores of the present version (.jsonl, .csv, .parquet), or a log."
+        ),
+    ],
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", callback=check_name, help="Scores of the new version, or a log.")
+    ] = None,
     scorer: Annotated[str, typer.Option(help="Scorer for logs.", autocompletion=scorer_names)] = "general",
     option: ScorerOptions = None,
     commercial: Commercial = False,
