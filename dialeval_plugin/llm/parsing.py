@@ -445,8 +445,10 @@ def _without_echo(answer: str, prompt: str) -> str:
         rest = rest.partition("\n")[2]
     if "\n" in rest:
         answer = answer[len(rest) :]
-    lines = {line.strip() for line in whole.splitlines()}
-    known = {line for line in lines if len(line) >= _ECHO_LENGTH or (line.endswith(":") and not has_heading(line))}
+    *lines, last = [line.strip() for line in whole.splitlines() or [""]]
+    # The last line may be the heading of the answer.
+    headings = {line for line in lines if line.endswith(":") and line != last and not has_heading(line)}
+    known = headings | {line for line in (*lines, last) if len(line) >= _ECHO_LENGTH}
     # HIDDEN keeps the text after a removed line apart from a heading before it.
     return "\n".join(HIDDEN if line.strip() in known else line for line in answer.splitlines())
 
