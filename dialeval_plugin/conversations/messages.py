@@ -85,8 +85,8 @@ _UNSAID = {
     **dict.fromkeys(("deleted", "is_deleted", "isDeleted"), ("deleted message", True)),
 }
 """Fields of a message that nobody said to the other side, with its kind, and their value for such a message."""
-_TYPES = ("part_type", "message_type", "messageType", "comment_type", "kind")
-"""Fields that may call a message a note."""
+_MARKS_OF_UNSAID = frozenset({*_UNSAID, "part_type", "message_type", "messageType", "comment_type", "kind"})
+"""These, and fields that may call a message a note."""
 _BOOLEANS = {**dict.fromkeys(("true", "1", "yes"), True), **dict.fromkeys(("false", "0", "no"), False)}
 _OF_PEOPLE = frozenset(
     {"user", "username", "actor", "participant", "who", "author", "sender", "speaker", "role", "nick", "nickname", "me", "mine",
@@ -260,7 +260,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
             )
         else:
             return _plain_turn(check_text(value, where))
-    if not any(name in value or at(value, name) is not None for name in fields if name):
+    if fields == USUAL or not any(name in value or at(value, name) is not None for name in fields if name):
         value = _unwrapped(value)
     given, is_named = _speaker(value, where, fields)
     if (silent := _silent(value, given)) is not None:
@@ -291,10 +291,12 @@ def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
     is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
-    for name in _UNSAID.keys() & value.keys():
-        if _BOOLEANS.get(str(value[name]).strip().lower()) is _UNSAID[name][1]:
-            return _UNSAID[name][0]
-    if value.get("synthetic_reason") or any(role_of(str(value[name])).endswith("note") for name in _TYPES if name in value):
+    for name in _MARKS_OF_UNSAID & value.keys():
+        of_unsaid, is_set = _UNSAID.get(name, ("internal message", None))
+        given_there = str(value[name]).strip().lower()
+        if (is_set is None and given_there.endswith("note")) or _BOOLEANS.get(given_there, ...) is is_set:
+            return of_unsaid
+    if value.get("synthetic_reason"):
         return "internal message"
     kind = value.get("type")
     return f"{kind} message" if isinstance(kind, str) and is_silent(kind) else None
