@@ -46,7 +46,7 @@ TESTS = {
 }
 """By distribution."""
 SMOKE = {"full": "tests/smoke.py", "light": "tests/light.py"}
-EXTRAS = {"full": {"", "api"}, "light": {""}}
+EXTRAS = {"full": {"", "api", "onnx", "openvino", "reports", "bertscore"}, "light": {""}}
 SCORE = """
 from dialeval_plugin import Example, load_scorer
 item = Example.from_texts(["Do you have plans for Sunday?", "Not yet. Why?"], "We could have a picnic by the river.")

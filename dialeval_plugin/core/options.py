@@ -227,7 +227,9 @@ def _fits(value: Any, kind: Any) -> bool:
     try:
         _adapter(kind).validate_python(value, strict=True)
     except ValueError:
-        # In strict mode it accepts only a dict for a mapping, and only a list or a tuple for a sequence.
+        # In strict mode it accepts only a dict for a mapping, a list or a tuple for a sequence, and before 2.10 only a str.
+        if isinstance(value, str) and type(value) is not str:
+            return _fits(str(value), kind)
         if isinstance(value, Mapping) and not isinstance(value, dict):
             return _fits(dict(value), kind)
         return isinstance(value, Sequence) and not isinstance(value, (str, bytes, list, tuple)) and _fits(list(value), kind)
