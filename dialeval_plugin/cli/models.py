@@ -89,10 +89,9 @@ def verify(
         check = verify_model(name)
         state = "ok" if check.is_equal else f"differs by more than {TOLERANCE:g}"
         built = "" if check.instruction_set == check.golden_instruction_set else f", built with {check.golden_instruction_set}"
-        typer.echo(
-            f"{name}: {state}; hashes match {check.record}, {check.n_scores} golden scores, largest difference "
-            f"{check.largest_difference:.1e} ({check.instruction_set}{built})"
-        )
+        scores = f"largest difference {check.largest_difference:.1e} ({check.instruction_set}{built})"
+        scores = f"{check.n_scores} golden scores, {scores}" if check.n_scores else "no golden scores to compare with"
+        typer.echo(f"{name}: {state}; hashes match {check.record}, {scores}")
         is_equal &= check.is_equal
     if not is_equal:
         raise typer.Exit(code=1)

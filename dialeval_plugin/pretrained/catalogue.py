@@ -21,7 +21,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.signature import EXPORTS, GOLDEN_FILE, MANIFEST_FILE, file_hash
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.models.folders import PRETRAINED, DefaultModel, check_weights, resolve
-from dialeval_plugin.models.manifest import changing, of_model, recorded, unfinished, write_manifest
+from dialeval_plugin.models.manifest import changing, listed, of_model, recorded, unfinished, write_manifest
 from dialeval_plugin.models.runtimes.runtime import ExportedBackend, RuntimeChoice
 
 TOLERANCE = 1e-4
@@ -181,12 +181,12 @@ def write_golden(folder: Path) -> None:
 
 
 def verify(name: str) -> Verification:
-    """Check a model's files against their published hashes, then its scores against the golden ones.
+    """Check a model's files against their published hashes, then its scores against the golden ones, if it has any.
 
     The hashes of bundled models and their copies are also recorded in this package: changing the folder alone is not enough.
 
     Raises:
-        ModelLoadError: a file is damaged or changed, or the model has no golden scores.
+        ModelLoadError: a file is damaged or changed.
     """
     folder = resolve(name)
     settings = folder / settings_file(folder)
@@ -198,11 +198,13 @@ def verify(name: str) -> Verification:
         raise ModelLoadError(
             f"{folder / MANIFEST_FILE}: names other files than this release has recorded of the model. Copy the folder again."
         )
+    record = "this release's record" if expected else "the folder's own manifest"
+    if GOLDEN_FILE not in (listed(folder) or (GOLDEN_FILE,)):  # of a folder of one's own, just trained
+        return Verification(0, 0.0, _instruction_set(), _instruction_set(), record)
     golden, scores = checked_model_file(folder / GOLDEN_FILE, _Golden), _scores(str(folder))
     if not scores or scores.keys() != golden["scores"].keys():
         raise ModelLoadError(f"{folder / GOLDEN_FILE}: has scores of other items than are verified. Copy the folder again.")
     largest = max(abs(scores[id] - score) / max(1, abs(score)) for id, score in golden["scores"].items())
-    record = "this release's record" if expected else "the folder's own manifest"
     return Verification(len(scores), largest, _instruction_set(), golden["instruction_set"], record)
 
 

@@ -168,7 +168,7 @@ SET = {"context": ["Am I late ?"], "positive_responses": ["No ."]}
 RENUMBER = "Predictions are keyed by id: renumber one."
 RESPONSE_SETS = edits(
     [{"id": 12, **SET}, {"id": 13, **SET}],
-    ("1/id", REMOVED, f"has neither 'id' nor 'dialog_id'. {ELSE}"),
+    ("1/id", REMOVED, "has neither 'id' nor 'dialog_id'. Give each row an 'id' of its own."),
     ("1/context", REMOVED, f"has no 'context'. {ELSE}"),
     ("1/positive_responses", REMOVED, f"has no 'positive_responses'. {ELSE}"),
     ("1/context", "Hi.", "context: expected a list of strings, got 'Hi.' (str)."),

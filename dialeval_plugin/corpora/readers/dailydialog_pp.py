@@ -54,7 +54,7 @@ def read(path: Path) -> list[ResponseSet]:
     rows = read_json_lines(path)
     for row in rows:
         if "id" not in row.value and "dialog_id" not in row.value:
-            raise InputError(f"{row.where}: has neither 'id' nor 'dialog_id'. Is this another file's layout?")
+            raise InputError(f"{row.where}: has neither 'id' nor 'dialog_id'. Give each row an 'id' of its own.")
         require(row, "context", "positive_responses")
     return _response_sets(rows)
 
