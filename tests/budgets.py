@@ -32,10 +32,15 @@ def _below(process: int) -> Iterator[int]:
     """Clock ticks of each process that lives below one; none where the system does not tell."""
     for names in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):
-            for child in map(int, names.read_text().split()):
+            for child in map(int, _text(names).split()):
                 yield from _below(child)
                 # After the name in brackets: user and system time of the process, and of its children that have ended.
-                yield sum(map(int, Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:15]))
+                yield sum(map(int, _text(f"/proc/{child}/stat").rpartition(")")[2].split()[11:15]))
+
+
+def _text(path: str | Path) -> str:
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - the test may have replaced Path.open
+        return file.read()
 
 
 @pytest.hookimpl(wrapper=True)

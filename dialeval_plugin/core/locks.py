@@ -66,16 +66,13 @@ class CallLock:
     """A lock that a thread may take again; a pickled or forked copy of its owner has a new, free one."""
 
     def __init__(self) -> None:
-        self._lock, self._is_forked = threading.RLock(), False
+        _use_one_thread_if_forked()  # before its owner loads a model, for one that is made in a forked process
+        self._lock = threading.RLock()
         _ALL.add(self)
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        if self._is_forked:
-            self._is_forked = False
-            # OpenMP's threads do not survive a fork, and torch would wait for them for ever.
-            if (torch := sys.modules.get("torch")) is not None:
-                torch.set_num_threads(1)
+        _use_one_thread_if_forked()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._lock.release()
@@ -96,12 +93,22 @@ def one_at_a_time(method: Callable[P, T]) -> Callable[P, T]:
 
 
 _ALL: weakref.WeakSet[CallLock] = weakref.WeakSet()
+_is_forked = threading.Event()
+"""Set in a forked process until a model is used in it."""
 
 
 def _after_fork() -> None:
+    _is_forked.set()
     for lock in list(_ALL):
         # Another thread may have held it.
-        lock._lock, lock._is_forked = threading.RLock(), True
+        lock._lock = threading.RLock()
+
+
+def _use_one_thread_if_forked() -> None:
+    """Let torch compute in one thread: OpenMP's threads do not survive a fork, and torch would wait for them for ever."""
+    if _is_forked.is_set() and (torch := sys.modules.get("torch")) is not None:
+        _is_forked.clear()
+        torch.set_num_threads(1)
 
 
 os.register_at_fork(after_in_child=_after_fork)

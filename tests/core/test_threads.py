@@ -167,7 +167,11 @@ def test_one_metric_of_evaluate_in_eight_threads(name: str) -> None:
 
 
 def _score(scorer: Scorer, queue: Any) -> None:
-    queue.put(scorer.score(mini.read_examples("test")[:8]).values)
+    queue.put(_values(scorer))
+
+
+def _values(scorer: Scorer) -> tuple[float | None, ...]:
+    return scorer.score(mini.read_examples("test")[:8]).values
 
 
 @pytest.mark.long
@@ -176,13 +180,13 @@ def test_a_scorer_works_in_forked_and_in_spawned_processes(start: str, backends:
     """With two threads of OpenMP a forked process waited for ever, and no scorer could be pickled for a spawned one."""
     code = f"""
 import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 from dialeval_plugin import load_scorer
-from dialeval_plugin.corpora import mini
-from tests.core.test_threads import _score
+from tests.core.test_threads import _score, _values
 if __name__ == "__main__":
     context = multiprocessing.get_context({start!r})
     scorers = [load_scorer("general", model={str(tiny_general)!r}, backend=name, device="cpu") for name in {backends}]
-    alone = [scorer.score(mini.read_examples("test")[:8]).values for scorer in scorers]
+    alone = list(map(_values, scorers))
     for scorer, expected in zip(scorers, alone):
         queue = context.Queue()
         process = context.Process(target=_score, args=(scorer, queue))
@@ -190,12 +194,15 @@ if __name__ == "__main__":
         found = queue.get(timeout=240)
         process.join()
         print(process.exitcode, found == expected)
+        # The pool sends a pickled scorer, whose model is opened in the other process.
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            print(0, pool.submit(_values, scorer).result(timeout=240) == expected)
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600, env=environment
     )
-    assert done.stdout == "0 True\n" * len(backends), done.stderr
+    assert done.stdout == "0 True\n" * 2 * len(backends), done.stderr
 
 
 @pytest.mark.parametrize("how", [lambda scorer: ForkingPickler.loads(ForkingPickler.dumps(scorer)), copy.deepcopy])

@@ -21,7 +21,7 @@ from tests import forked
 from tests.cli.running import environment, run
 from tests.refusals import refused
 
-CHAT = Path(__file__).parents[2] / "dialeval_plugin" / "corpora" / "examples" / "chat.jsonl"
+CHAT = PRETRAINED.parent / "corpora" / "examples" / "chat.jsonl"
 TERMS = {name: read_json(PRETRAINED / name / "provenance.json") for name in pretrained_names()}
 
 SPDX = {
