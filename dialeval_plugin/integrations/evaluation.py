@@ -93,9 +93,7 @@ class Evaluator:
             items = [item for one in rows if isinstance(one, Conversation) for item in one.items(self.scorer.level)]
         except InputError as error:
             return Evaluation(self._name, None, "unreadable", str(error), {})
-        return items or Evaluation(
-            self.label or self.scorer.name, None, "no_answer", "the conversation has no answer to score", {}
-        )
+        return items or Evaluation(self._name, None, "no_answer", "the conversation has no answer to score", {})
 
     def _evaluation(self, answers: list[tuple[Item, dict[str, Any]]]) -> Evaluation:
         name, column = self._name, self.scorer.columns[0]
