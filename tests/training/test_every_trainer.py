@@ -16,15 +16,6 @@ from tests.training_processes import Ended, TrainingProcesses, files_of, trainin
 
 OTHERS = ("general", "independence", "language_model", "language_model_early_end", "reconstruction")
 TRAINERS = ["slm", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
-OFTEN = {("slm", 3), ("slm", 11), *((name, 3) for name in OTHERS)}
-KILLS = [
-    pytest.param(
-        name, seed, marks=[pytest.mark.long] * (name != "slm") + [pytest.mark.exhaustive] * ((name, seed) not in OFTEN)
-    )
-    for name in ("slm", *OTHERS)
-    for seed in range(20)
-]
-"""Trainers, and twentieths of their changes; the place within is random."""
 FINISHED = "holds a trained model already. Choose another folder, or delete this one."
 
 Unbroken = Callable[[str], tuple[Path, int]]
@@ -52,7 +43,10 @@ def unbroken(processes: TrainingProcesses, tmp_path_factory: pytest.TempPathFact
     return run
 
 
-@pytest.mark.parametrize(("name", "seed"), KILLS)
+@pytest.mark.parametrize("name", TRAINERS)
+@pytest.mark.parametrize(
+    "seed", [3, 11, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(20) if seed not in (3, 11))]
+)
 def test_a_kill_in_a_write_ends_with_the_same_files(
     name: str, seed: int, unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
 ) -> None:
