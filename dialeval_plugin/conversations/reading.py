@@ -20,6 +20,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
+from .beside import OF_ANY_PRODUCT, answer_beside
 from .files import Rows
 from .layouts import find, nearest
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
@@ -229,6 +230,7 @@ def _in_order(
     fields = Fields(options.columns.get("speaker") or fields.speaker, options.columns.get("text") or fields.text)
     places = [f"{source}: conversation {id!r}, message {number}" for number, source in enumerate(sources, start=1)]
     where = f"{sources[0]}: conversation {id!r}" if sources else id
+    beside, is_unsettled = None, layout in OF_ANY_PRODUCT and not (options.layout or options.columns.keys() & set(WHOLE))
     try:
         ways = paths(messages, where, current=logged.current, branches=options.branches, order=options.order)
         seen: set[int] = set()
@@ -244,6 +246,8 @@ def _in_order(
             if not n_history and len(turns) > 1 and (n_repeated := reading.n_repeated(turns, stated)):
                 left_out["repeated message"] = n_history = n_repeated
             reading.left_out.update(left_out)
+            if is_unsettled and turns and (beside := answer_beside(rows[0], turns)):
+                break
             conversation = Conversation(
                 id if branch == 1 else f"{id}/{branch}",
                 turns,
@@ -257,6 +261,8 @@ def _in_order(
             yield conversation
     except InputError as error:
         reading.refuse(error)
+    if beside:
+        raise InputError(f"{where}: {beside} Or read the turns alone by --layout {layout}.")
 
 
 def _joined(parts: Sequence[Line]) -> Line:

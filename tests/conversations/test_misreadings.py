@@ -201,6 +201,17 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "Say which was said by --columns text=content.",
     ),
     "a text under another name": (chat({"role": "user", "body": TEA}), "say so by --columns text=body."),
+    "an answer next to the turns before it": (
+        [{"turns": ASKED, "botReply": BREW}], "may be the last answer. Say so by --columns context=NAME,response=botReply. Or",
+    ),
+    "a question and its answer next to the turns before them": (
+        [{"conversation_history": ASKED[:2], "userQuery": HOW, "final_reply": BREW}],
+        "has 'userQuery' and 'final_reply' next to its turns, which may be the last two. Add them to the turns. Or read the",
+    ),
+    "an answer next to turns under a name of their own": (
+        [{"so_far": ASKED, "predicted answer": BREW}],
+        "by --columns 'context=NAME,response=predicted answer'. Or read the turns alone by --layout other-name.",
+    ),
     "messages of two conversations in one list": (
         [{"data": [{"conversation_id": id, **said(role, TEA)} for id in (1, 2) for role in ("user", "assistant")]}],
         "has messages of several conversations, which 'conversation_id' names. Write each message as a row of its own",

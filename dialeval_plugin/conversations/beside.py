@@ -1,0 +1,65 @@
+"""Fields next to the turns of a conversation that may hold its last answer, which the turns then lack."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dialeval_plugin.core.dialogue import Turn
+
+from .messages import USER
+
+OF_ANY_PRODUCT = ("messages", "other-name", "dialog", "chat-history", "prism", "utterances")
+"""Layouts whose fields have names that any product may use, next to fields that are not known."""
+
+
+def _names(last_words: str) -> re.Pattern[str]:
+    """Return a pattern of names in snake case by their last words, without names of what should have been said."""
+    others = "system|expected|reference|target|ideal|gold|truth|correct|chosen|rejected"
+    return re.compile(rf"(?!.*(?:{others}))(?:[a-z0-9]+_)*(?:{last_words})(?:_(?:text|message|content|turn|input|query))?")
+
+
+_ANSWER = _names(
+    r"(?:answer|response|resp|res|reply|replie|output|completion|predict(?:ion|ed)|generat(?:ion|ed)|candidate|utterance)s?"
+    r"|assistant|bot|ai"
+)
+_QUESTION = _names("question|query|prompt|input|request|message|turn|user|human|customer")
+_MAY_BE_NAMES = ("assistant", "bot", "ai", "user", "human", "customer", "input", "message")
+"""Names under which one word may be the name of a person or a model."""
+
+
+def answer_beside(row: Mapping[str, Any], turns: Sequence[Turn]) -> str | None:
+    """Say which field of a row may have the answer to its turns, or to a question next to them; None without one."""
+    if (answer := _field(row, _ANSWER, turns)) is None:
+        return None
+    if turns[-1].speaker == USER:
+        option = shlex.quote(f"context=NAME,response={answer}")
+        return f"has {answer!r} next to its turns, which may be the last answer. Say so by --columns {option}."
+    if (question := _field(row, _QUESTION, turns)) is None:
+        return None
+    return f"has {question!r} and {answer!r} next to its turns, which may be the last two. Add them to the turns."
+
+
+def _field(row: Mapping[str, Any], names: re.Pattern[str], turns: Sequence[Turn]) -> str | None:
+    """Return the first field of such a name with words that are no turn."""
+    for name, value in row.items():
+        spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[\s-]+", "_", str(name)).lower()
+        if not names.fullmatch(spelled):
+            continue
+        texts = {" ".join(text.split()) for text in _texts(value)}
+        if spelled in _MAY_BE_NAMES:
+            texts = {text for text in texts if " " in text}
+        if any(texts) and not texts & {" ".join(turn.text.split()) for turn in turns}:
+            return str(name)
+    return None
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts of a field, also those inside of it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, tuple, Mapping)):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(one)
