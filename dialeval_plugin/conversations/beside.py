@@ -22,7 +22,7 @@ def _names(last_words: str) -> re.Pattern[str]:
 
 
 _ANSWER = _names(
-    r"(?:answer|response|resp|res|reply|replie|output|completion|predict(?:ion|ed)|generat(?:ion|ed)|candidate|utterance)s?"
+    r"(?:answer|response|resp|res|reply|replie|output|completion|prediction|predicted|generation|generated|candidate|utterance)s?"
     r"|assistant|bot|ai"
 )
 _QUESTION = _names("question|query|prompt|input|request|message|turn|user|human|customer")

@@ -11,7 +11,7 @@ from dialeval_plugin.core.dialogue import Example, Origin, Turn, check_text
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .layouts.layout import PYTHON_LIST, messages_of, required_list
+from .layouts.layout import ANSWERS, PYTHON_LIST, messages_of, required_list
 from .messages import ASSISTANT, SYSTEM, TEXTLESS, USER, is_message, numbered_turns, parsed_cell, split_dialogue, turn_of
 from .record import Reading, ReadingOptions, id_text, kept_fields
 
@@ -85,12 +85,17 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
     if options.choice is not None:
         raise InputError(f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out.")
     questions = [] if is_renamed else [name for name in QUESTIONS if name in value]
-    if questions and "response" in value:
-        others = ",facts=context, or by --columns context=context,response=response" if "context" in value else ""
+    texts = [name for name in ANSWERS if isinstance(value.get(name), str) and " " in value[name]]
+    answer = "response" if is_renamed or "response" in value else next(iter(texts), None)
+    if questions and answer:
+        others = f",facts=context, or by --columns context=context,response={answer}" if "context" in value else ""
         raise InputError(
-            f"{row.where}: has {questions[0]!r} next to 'response', so that it is not known what was said before the response. "
-            f"Say so by --columns context={questions[0]},response=response{others}."
+            f"{row.where}: has {questions[0]!r} next to {answer!r}, so that it is not known what was said before the response. "
+            f"Say so by --columns context={questions[0]},response={answer}{others}."
         )
+    if "context" in value and answer not in ("response", None):
+        advice = f"If it is {answer!r}, say so by --columns context=context,response={answer}."
+        raise InputError(f"{row.where}: has no 'response'. {advice}")
     if not may_be_cells:
         return value
     if not (is_renamed or "context" in value or "response" in value):

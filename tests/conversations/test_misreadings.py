@@ -341,6 +341,15 @@ def test_usual_names_take_nothing_from_a_table_that_is_read_as_it_is(tmp_path: P
     assert "has the columns 'Question', 'Response', 'Context'" in refusal(Source(str(path)).read, "turn")
 
 
+def test_a_passage_with_a_question_and_an_answer_is_no_context_without_a_response(tmp_path: Path) -> None:
+    (path := tmp_path / "log.csv").write_text(f'context,question,answer\nTea is warm.,{TEA},"{LIKE}"\n', encoding="utf-8")
+    assert "Say so by --columns context=question,response=answer,facts=context, or" in refusal(Source(str(path)).read, "turn")
+    path.write_text(f'context,answer\n{TEA},"{LIKE}"\n', encoding="utf-8")
+    assert "If it is 'answer', say so by --columns context=context,response=answer." in refusal(Source(str(path)).read, "turn")
+    path.write_text(f"context,response,result\n{TEA},,pass\n", encoding="utf-8")
+    assert talk(Source(str(path))) == [([TEA], "")]
+
+
 def test_a_text_that_begins_with_a_time_in_brackets_is_no_broken_json(tmp_path: Path) -> None:
     (path := tmp_path / "chat.txt").write_text(f"[10:00] <ann> {TEA}\n[10:01] <bot> {LIKE}\n", encoding="utf-8")
     assert "begins with neither an object nor an array of JSON" in refusal(Source(str(path)).read, "turn")
