@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dialeval_plugin.conversations.layouts import agents, datasets, evals, exports, find, messengers, platforms, traces
-from dialeval_plugin.conversations.messages import answering
+from dialeval_plugin.conversations.messages import answering, is_role
 from dialeval_plugin.conversations.record import Conversation, ReadingOptions
 from dialeval_plugin.corpora.scored_input import Source
 from tests.conversations.reading_back import TEXTS
@@ -92,7 +92,9 @@ def test_a_layout_is_recognised_as_itself(name: str) -> None:
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> Turns:
-    return [(role, draw(TEXTS)) for _ in range(draw(st.integers(1, 3))) for role in ("user", "assistant")]
+    # In a list of two texts, such as a pair of a history, a role says who wrote the other.
+    texts = TEXTS.filter(lambda text: not is_role(text))
+    return [(role, draw(texts)) for _ in range(draw(st.integers(1, 3))) for role in ("user", "assistant")]
 
 
 @pytest.mark.parametrize("name", [*REQUESTS, *CONVERSATIONS])
