@@ -173,11 +173,6 @@ _UNPACKED: dict[bytes, Callable[[Any], Any]] = {
 """First bytes of a compressed file, and how it is decompressed."""
 
 
-def is_packed(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a compressed one."""
-    return head.startswith((*_UNPACKED, _ZIP))
-
-
 def _zipped(name: str, file: IO[bytes], layout: str | None) -> Iterator[Line]:
     with zipfile.ZipFile(file) as archive:
         members = [one for one in archive.namelist() if has_known_suffix(one, layout) and not one.startswith("__MACOSX")]

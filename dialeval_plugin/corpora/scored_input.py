@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, is_packed, open_rows
+from dialeval_plugin.conversations.files import SUFFIXES, Rows, has_known_suffix, is_data_set, open_rows
 from dialeval_plugin.conversations.reading import given_rows, is_conversation, read_rows
 from dialeval_plugin.conversations.record import Conversation, FirstPlaces, Reading, ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level
@@ -247,10 +247,7 @@ def _below(file: str, one: Conversation | Example) -> Conversation | Example:
 
 def _may_be_published(path: Path) -> bool:
     """Whether a file may belong to a published corpus: not large, and JSON, CSV or text, gzipped or not."""
-    if not path.is_file() or path.stat().st_size >= LARGE or path.suffix.lower() not in _PUBLISHED:
-        return False
-    with path.open("rb") as file:
-        return is_packed(file.read(8)) == (path.suffix == ".gz")
+    return path.is_file() and path.stat().st_size < LARGE and path.suffix.lower() in _PUBLISHED
 
 
 def _rows_of_log(file: Path, options: ReadingOptions) -> Rows | None:
