@@ -203,9 +203,10 @@ def test_a_score_that_is_off_is_said_and_so_is_what_is_no_model(tmp_path: Path) 
     assert "model: differs by more than 0.0001; hashes match the folder's own manifest, " in done.stdout
     assert "largest difference 1.0e-02" in done.stdout
     (tmp_path / "model" / GOLDEN_FILE).unlink()
-    write_manifest(tmp_path / "model")
     with refused(f"{tmp_path / 'model' / GOLDEN_FILE}: there is no such file. Copy the folder again.", ModelLoadError):
         verify(str(tmp_path / "model"))
+    write_manifest(tmp_path / "model")  # as a trainer does, which makes no golden scores
+    assert "no golden scores to compare with" in run("models", "verify", tmp_path / "model").stdout
     (tmp_path / "empty").mkdir()
     with refused(f"{tmp_path / 'empty'}: holds no trained model: it has none of {', '.join(KINDS)}. Give the folder of one."):
         settings_file(tmp_path / "empty")

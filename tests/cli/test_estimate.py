@@ -155,7 +155,8 @@ def test_what_score_returned_is_estimated_from_and_compared(tmp_path: Path) -> N
         (compare(scores, better), "A and B have the same scores."),
     ):
         assert repr(result).startswith(begin)
-    assert refusal(compare, labels, scores) == "A: expected a file of scores, or what `score` returned, got DataFrame."
+    said = refusal(compare, labels, scores)
+    assert said.startswith("A: expected a file of scores, or what `score` returned, got DataFrame. Write your own scores into")
 
 
 def test_strata_are_a_field_of_the_rows(files: tuple[Path, Path]) -> None:
