@@ -9,6 +9,7 @@ from typing import Any
 
 from dialeval_plugin.core.dialogue import Turn
 
+from .layouts.layout import AS_IT_SHOULD_BE
 from .messages import USER
 
 OF_ANY_PRODUCT = ("messages", "other-name", "dialog", "chat-history", "prism", "utterances")
@@ -17,7 +18,7 @@ OF_ANY_PRODUCT = ("messages", "other-name", "dialog", "chat-history", "prism", "
 
 def _names(last_words: str) -> re.Pattern[str]:
     """Return a pattern of names in snake case by their last words, without names of what should have been said."""
-    others = "system|expected|reference|target|ideal|gold|truth|correct|chosen|rejected"
+    others = f"{AS_IT_SHOULD_BE}|correct|chosen|rejected|system"
     return re.compile(rf"(?!.*(?:{others}))(?:[a-z0-9]+_)*(?:{last_words})(?:_(?:text|message|content|turn|input|query))?")
 
 

@@ -60,22 +60,8 @@ _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozens
 """Fields of a text that may stand without a speaker, and of one that may not."""
 _IS_USER = {
     **dict.fromkeys(("isCreatedByUser", "is_user", "isUser", "fromUser", "from_user", "is_human", "isHuman"), True),
-    **dict.fromkeys(
-        (
-            "is_bot",
-            "isBot",
-            "from_bot",
-            "fromBot",
-            "is_assistant",
-            "isAssistant",
-            "is_ai",
-            "is_agent",
-            "isAgent",
-            "from_agent",
-            "fromAgent",
-        ),
-        False,
-    ),
+    **dict.fromkeys(("is_bot", "isBot", "from_bot", "fromBot", "is_assistant", "isAssistant", "is_ai"), False),
+    **dict.fromkeys(("is_agent", "isAgent", "from_agent", "fromAgent"), False),
 }
 """Fields that tell the user from the assistant, with their value for the user."""
 _UNSAID = {
@@ -291,7 +277,7 @@ def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
     is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
-    for name in _MARKS_OF_UNSAID & value.keys():
+    for name in sorted(_MARKS_OF_UNSAID & value.keys()):
         of_unsaid, is_set = _UNSAID.get(name, ("internal message", None))
         given_there = str(value[name]).strip().lower()
         if (is_set is None and given_there.endswith("note")) or _BOOLEANS.get(given_there, ...) is is_set:

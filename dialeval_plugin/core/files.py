@@ -51,7 +51,7 @@ class Line(NamedTuple):
     value: dict[str, Any]
 
 
-def check_name(name: str | None) -> str | None:
+def check_name(name: T) -> T:
     """Return the name of an input; an empty one, which would be the working folder, is an `InputError`."""
     if name == "":
         raise InputError("the name of the input is empty. Name a file or a folder (is a variable of the shell not set?).")

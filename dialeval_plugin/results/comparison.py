@@ -171,7 +171,7 @@ def _rows_given(given: Any, name: str, column: str | None) -> ScoredRows:
         kind = type(given).__name__
         advice = "Write your own scores into a file, as rows with 'id' and 'score'."
         raise InputError(f"{name}: expected a file of scores, or what `score` returned, got {kind}. {advice}")
-    return read_scored_rows(Path(check_name(str(given)) or ""), column)
+    return read_scored_rows(Path(check_name(str(given))), column)
 
 
 def scored_rows(name: str, items: Sequence[Item], scores: Scores, column: str | None = None) -> ScoredRows:

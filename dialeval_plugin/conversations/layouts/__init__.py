@@ -16,7 +16,21 @@ from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
 from . import agents, datasets, evals, exports, messengers, platforms, traces
-from .layout import ANSWERS, WHOLE, Layout, Logged, Value, exchange, id_of, is_chat, list_at, listed, plain, required_list
+from .layout import (
+    ANSWERS,
+    AS_IT_SHOULD_BE,
+    WHOLE,
+    Layout,
+    Logged,
+    Value,
+    exchange,
+    id_of,
+    is_chat,
+    list_at,
+    listed,
+    plain,
+    required_list,
+)
 
 _EXCHANGES = (
     ("input", "output"), ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
@@ -113,7 +127,6 @@ def _read_other_name(value: Value) -> list[Logged]:
     return [Logged(messages, id_of(value), current=current_of(value))]
 
 
-_AS_IT_SHOULD_BE = re.compile(r"expected|reference|target|ideal|gold|truth", re.IGNORECASE)
 _OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "question", "query", "instruction", "text"}
 
 LAYOUTS: list[Layout] = [
@@ -196,7 +209,8 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
 def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:
     """Return the layout of conversations in an object by their ids, which are no usual names; None if the object is none."""
     first = next(iter(value.values()), None)
-    if not isinstance(first, Mapping) or value.keys() & _OF_ANSWERS or any(map(_AS_IT_SHOULD_BE.search, value)):
+    others = (re.search(AS_IT_SHOULD_BE, str(name), re.IGNORECASE) for name in value)
+    if not isinstance(first, Mapping) or value.keys() & _OF_ANSWERS or any(others):
         return None
     layout = next((one for one in layouts if one.message is None and one.rows is None and one.fits(first)), None)
     if layout is None or not all(isinstance(one, Mapping) and layout.fits(one) for one in value.values()):

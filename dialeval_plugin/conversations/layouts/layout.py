@@ -118,6 +118,8 @@ class Layout:
             ) from error
 
 
+AS_IT_SHOULD_BE = "expected|reference|target|ideal|gold|truth"
+"""Pattern of names of what should have been said, in place of what was."""
 WHOLE = ("messages", "conversations", "conversation", "turns")
 """Field names of a conversation's messages in unknown layouts."""
 IDS = (
