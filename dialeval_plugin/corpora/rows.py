@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,23 @@ def is_table(path: Path) -> bool:
 def file_rows(path: Path) -> list[Line]:
     """Return the rows of a table or of Parquet, or the objects of a JSON file."""
     if is_table(path):
-        return read_csv(path, "\t" if ".tsv" in path.name.lower() else ",")
-    rows = list(open_rows(str(path), is_log=False).lines)
+        return list(with_id(read_csv(path, "\t" if ".tsv" in path.name.lower() else ",")))
+    rows = list(with_id(open_rows(str(path), is_log=False).lines))
     if not rows:
         raise InputError(f"{path}: has no rows. Give some.")
     return rows
+
+
+def with_id(rows: Iterable[Line]) -> Iterator[Line]:
+    """Yield rows; a field that the first one calls "ID", or "Id " as in a spreadsheet, is `id`."""
+    lines = iter(rows)
+    if (first := next(lines, None)) is None:
+        return
+    spelled = [name for name in first.value if str(name).strip().casefold() == "id"]
+    is_usual = len(spelled) != 1 or spelled == ["id"]
+    for line in itertools.chain([first], lines):
+        renamed = line.value if is_usual else {"id" if name in spelled else name: cell for name, cell in line.value.items()}
+        yield Line(line.where, renamed)
 
 
 def _set_decimal_points(rows: Sequence[Line]) -> None:

@@ -22,7 +22,17 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is_subset: bool = False) -> JudgedLabels:
+_PARTIAL = "compare what is on both sides with --partial"
+
+
+def pair(
+    scores: ScoreTable,
+    labels: LabelTable,
+    *,
+    is_partial: bool = False,
+    is_subset: bool = False,
+    remedy: str = _PARTIAL,
+) -> JudgedLabels:
     """Return the labelled rows, each with its score.
 
     Rows of `labels` without any label count as unlabelled and are left out. An evaluator's words must be those of the people,
@@ -33,6 +43,7 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
         labels: human labels.
         is_subset: whether only a part of the scored rows was labelled, on purpose.
         is_partial: leave out rows on one side only, and report their number, instead of raising an error.
+        remedy: what else the user can do about labelled rows without a score.
 
     Raises:
         InputError: ids are on one side only, no id is on both, or the evaluator's words are not those of the people.
@@ -41,7 +52,9 @@ def pair(scores: ScoreTable, labels: LabelTable, *, is_partial: bool = False, is
     labelled = np.flatnonzero(labels.n_labels > 0).tolist()
     known = set(labels.ids)
     extra = [] if is_subset else [id for id in scores.ids if id not in known]
-    check_ids(scores.source, place, [labels.ids[row] for row in labelled], extra, "labelled", is_partial=is_partial)
+    check_ids(
+        scores.source, place, [labels.ids[row] for row in labelled], extra, "labelled", is_partial=is_partial, remedy=remedy
+    )
     kept = [row for row in labelled if labels.ids[row] in place]
     of_scores = [place[labels.ids[row]] for row in kept]
     values, scale = on_scale(scores, labels.scale)
@@ -70,6 +83,7 @@ def check_ids(
     how: Literal["labelled", "rated"],
     *,
     is_partial: bool,
+    remedy: str = _PARTIAL,
 ) -> None:
     """Raise an error for ids on one side only; with `is_partial` log their number.
 
@@ -80,6 +94,7 @@ def check_ids(
         extra: ids in the file that people did not judge.
         how: word for their judging.
         is_partial: whether ids on one side only are left out.
+        remedy: see `pair`.
     """
     missing = [id for id in judged if id not in scored]
     if len(missing) == len(judged):
@@ -95,7 +110,7 @@ def check_ids(
             shown = ", ".join(map(repr, ids[:3]))
             raise InputError(
                 f"{source}: {len(ids)} ids are {who} but not {where}: {shown}{', ...' if len(ids) > 3 else ''}. "
-                f"Score the {how} responses, unscored ones as null, or compare what is on both sides with --partial."
+                f"Score the {how} responses, unscored ones as null, or {remedy}."
             )
 
 

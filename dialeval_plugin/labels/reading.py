@@ -29,7 +29,7 @@ from dialeval_plugin.corpora.corpus import FileHead
 from dialeval_plugin.corpora.exports import check_suffix, export_of, person_rows, user_rows
 from dialeval_plugin.corpora.rated_items import RatedItem, of_level, read_rated_items
 from dialeval_plugin.corpora.registry import identify
-from dialeval_plugin.corpora.rows import file_rows, is_number, is_table
+from dialeval_plugin.corpora.rows import file_rows, is_number, is_table, with_id
 from dialeval_plugin.corpora.score_files import conversation_of
 
 from .scales import MAX_CATEGORIES, Cells
@@ -111,7 +111,7 @@ def _own_rows(path: Path, *, only_first: bool = False) -> list[Line] | None:
         return None
     if not only_first:
         return user_rows(path)
-    return person_rows(list(islice(open_rows(str(path), is_log=False).lines, _ROWS_SEEN)), str(path), is_logged=False)
+    return person_rows(list(islice(with_id(open_rows(str(path), is_log=False).lines), _ROWS_SEEN)), str(path), is_logged=False)
 
 
 def labels_from(labels: Any, **options: Unpack[LabelOptions]) -> LabelTable:
@@ -129,7 +129,7 @@ def rows_from(given: Any, what: str, column: str) -> list[Line]:
         given = [{"id": id, column: value} for id, value in given.items()]
     elif hasattr(given, "notna") and hasattr(given, "columns"):
         given = given.astype(object).where(given.notna(), None)
-    rows = list(given_rows(given).lines)
+    rows = list(with_id(given_rows(given).lines))
     if not rows:
         raise InputError(f"{what}: has no rows. Give one a response.")
     return rows

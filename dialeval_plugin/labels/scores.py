@@ -15,7 +15,7 @@ from dialeval_plugin.core.files import Line, read_text
 from dialeval_plugin.core.scores import Scores
 from dialeval_plugin.corpora.columns import check_columns, names_of
 from dialeval_plugin.corpora.exports import check_layout, check_suffix
-from dialeval_plugin.corpora.rows import file_rows, is_table, label_field
+from dialeval_plugin.corpora.rows import file_rows, is_table, label_field, with_id
 from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation_of, named_file, read_meta, texts_before
 
 from .reading import chosen_columns, label_columns, rows_from
@@ -69,7 +69,7 @@ def score_rows(path: Path) -> Iterator[Line]:
     """Yield the rows of a file of scores, read one by one."""
     # A table with decimal commas must be read whole.
     is_plain = not is_table(path) or delimiter_of(read_text(path, _HEADER).partition("\n")[0], ",") == ","
-    return open_rows(str(path), is_log=False).lines if is_plain else iter(file_rows(path))
+    return with_id(open_rows(str(path), is_log=False).lines) if is_plain else iter(file_rows(path))
 
 
 def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> ScoreTable:

@@ -130,7 +130,7 @@ def read_labelled(
     for one in tables:
         if one.scale.kind != scale.kind:
             raise InputError(f"{one.source}: has other labels than {tables[0].source}. Use one scale.")
-        pair(table, _known(one, place) if is_shared else one, is_subset=True)
+        pair(table, _known(one, place) if is_shared else one, is_subset=True, remedy="leave out their labels")
         with_labels = np.flatnonzero(one.n_labels > 0)
         for row in with_labels.tolist():
             if (at := place.get(one.ids[row])) is None:

@@ -210,6 +210,10 @@ def test_labels_without_a_mean_are_refused(files: tuple[Path, Path], tmp_path: P
     with pytest.raises(InputError) as refused:
         estimate(scores, [labels, labels])
     assert str(refused.value) == f"{labels}: 'c0:0' is labelled in another file too. Leave it in one of them."
+    assert refusal(estimate, scores, {"c0:0": "pass", "c0:9": "fail"}) == (
+        f"{scores}: 1 ids are labelled but not scored: 'c0:9'. Score the labelled responses, unscored ones as null, or leave "
+        "out their labels."
+    )
 
 
 def with_texts(folder: Path) -> Path:

@@ -50,6 +50,13 @@ def test_a_judge_and_two_people_in_one_table(tmp_path: Path) -> None:
     assert (found.evaluator, found.scale, found.unscored) == ("judge", PASS, {"unknown": 1})
 
 
+@pytest.mark.parametrize("heading", ["ID", " Id "])
+def test_ids_may_have_the_heading_of_a_spreadsheet(tmp_path: Path, heading: str) -> None:
+    path = write(tmp_path, JUDGED.replace("id", heading, 1))
+    assert read_labels(path).ids == read_scores(path).ids == ["a", "b", "c", "d"]
+    assert labels_from(pd.read_csv(path)).ids == ["a", "b", "c", "d"]
+
+
 @pytest.mark.parametrize(
     ("words", "scale", "places"),
     [
