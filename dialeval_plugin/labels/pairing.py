@@ -14,6 +14,7 @@ from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.score_files import UNKNOWN
 
+from .scales import ZERO_OR_ONE
 from .scores import people_among, read_scores
 from .table import JudgedLabels, LabelTable, Scale, ScoreTable
 
@@ -142,7 +143,7 @@ def on_scale(scores: ScoreTable, scale: Scale) -> tuple[FloatArray, Scale | None
         return np.where(np.isnan(scores.scores), np.nan, places[taken]), scale
     if own is None and scale.kind == "ordinal":
         return _named(scores.scores, scale)
-    if own is None or own.categories == ("0", "1"):
+    if own is None or own == ZERO_OR_ONE:
         return scores.scores, None
     raise InputError(
         f"{scores.source}: {scores.evaluator} says {', '.join(own.categories)}, and people "

@@ -18,6 +18,7 @@ from .table import Scale
 
 MAX_CATEGORIES = 50
 """Maximum number of different words in a column; columns with more hold texts."""
+ZERO_OR_ONE = Scale("binary", ("0", "1"))
 _MAX_KNOWN = 1000
 """Number of distinct texts whose numbers are remembered."""
 _PAIRS = (
@@ -91,7 +92,7 @@ class Cells:
         are_known = known is not None and {f"{number:g}" for number in distinct} <= {*known.categories}
         if not (order or self._words) and (positive is None or (known is not None and not are_known)):
             is_binary = len(distinct) and {*distinct} <= {0.0, 1.0}
-            return numbers, Scale("binary", ("0", "1")) if is_binary else Scale("interval")
+            return numbers, ZERO_OR_ONE if is_binary else Scale("interval")
         if len(distinct) > MAX_CATEGORIES and self._words:
             word, place = next(iter(self._first.items()))
             raise InputError(f"{place}: expected a number, got {word!r}. Leave the cell empty where there is none.")

@@ -19,7 +19,7 @@ from dialeval_plugin.corpora.rows import file_rows, is_table, label_field, with_
 from dialeval_plugin.corpora.score_files import NO_SCORES, UNKNOWN, conversation_of, named_file, read_meta, texts_before
 
 from .reading import chosen_columns, label_columns, rows_from
-from .scales import Cells
+from .scales import ZERO_OR_ONE, Cells
 from .table import LabelTable, Scale, ScoreTable, known_labels
 
 _ROWS_SEEN = 1000
@@ -60,9 +60,7 @@ def read_scores(
     main, found, is_alone = _of_rows(score_rows(path), str(path), asked, is_of_turns=meta.get("level") != "dialogue")
     is_main = main in {"score", meta.get("main")} or (is_alone and column is None)
     called = evaluator or name or (path.stem if is_main else main)
-    is_lower = meta.get("orientation") == "lower"
-    scores = -found.scores + 0.0 if is_lower else found.scores
-    return replace(found, evaluator=called, scores=scores, signature=meta.get("signature"))
+    return replace(_turned(found, meta.get("orientation")), evaluator=called, signature=meta.get("signature"))
 
 
 def score_rows(path: Path) -> Iterator[Line]:
@@ -85,9 +83,16 @@ def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> S
         asked["column"] = asked.get("column") or scores.main
     main, found, _ = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", _Asked(**asked))
     if isinstance(scores, Scores):
-        values = found.scores if scores.orientation == "higher" else 0.0 - found.scores
-        found = replace(found, scores=values, signature=str(scores.signature))
+        found = replace(_turned(found, scores.orientation), signature=str(scores.signature))
     return replace(found, evaluator=evaluator or main)
+
+
+def _turned(table: ScoreTable, orientation: str | None) -> ScoreTable:
+    """Return the scores such that higher is better: 0 and 1 change places, as they are categories too; words say themselves."""
+    is_zero_or_one = table.scale == ZERO_OR_ONE
+    if orientation != "lower" or (table.scale is not None and not is_zero_or_one):
+        return table
+    return replace(table, scores=float(is_zero_or_one) - table.scores)
 
 
 def people_among(scores: Any, labels: Any, table: LabelTable) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ def _every_eval_ever_result(cell: Cell, coefficient: str, figure: Figure) -> dic
                 "lower": figure.ci_low,
                 "upper": figure.ci_high,
                 "confidence_level": CONFIDENCE,
-                "method": f"percentile bootstrap over dialogues{', rough: there are few' if figure.is_rough else ''}",
+                "method": f"expanded percentile bootstrap over dialogues{', rough: there are few' if figure.is_rough else ''}",
             }
         }
     return {

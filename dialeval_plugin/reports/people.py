@@ -11,6 +11,7 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import OptionalNumbers
 from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.labels.scales import ZERO_OR_ONE
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
 from dialeval_plugin.statistics.annotators.alternative_annotator_test import (
     MIN_ROWS,
@@ -53,7 +54,7 @@ def label_table(
         for name, value in zip(names, answers.get(id, ()), strict=False):
             labels[row, raters.index(name)] = value
     is_binary = {*labels[~np.isnan(labels)]} <= {0.0, 1.0}
-    scale = Scale("binary", ("0", "1")) if is_binary else Scale("interval")
+    scale = ZERO_OR_ONE if is_binary else Scale("interval")
     return LabelTable(source=source, ids=ids, labels=labels, scale=scale, raters=tuple(raters), has_people=has_people, **beside)
 
 

@@ -280,9 +280,9 @@ def _with_distribution(
     is_scored = np.True_ if judged is None else ~np.isnan(judged.scores)
     is_rated = labels.n_labels >= MIN_LABELS
     used = np.flatnonzero(is_rated & is_scored)
+    counts = Counts(len(labels.ids), len(used), 0, int((is_rated & ~is_scored).sum()), int((~is_rated).sum()))
     if not len(used):
         why = f"no row has a score and {MIN_LABELS} labels, so people's distribution is not known. Have rows labelled by more."
-        counts = Counts(len(labels.ids), 0, 0, 0, len(labels.ids))
         return bootstrap.estimates({"jsd": f"jsd: {why}"}, counts)
     content = _columns(labels) if chances is None else [*np.nan_to_num(chances).T, *_columns(labels)]
     rows = canonical_rows("distribution", content, used, labels.clusters)
@@ -291,8 +291,7 @@ def _with_distribution(
     computed = {"jsd": divergence(own, people, rows.clusters)}
     if own is not None and is_soft:
         computed["cross_entropy"] = cross_entropy(own, people, rows.clusters)
-    counts = Counts(len(labels.ids), len(used), rows.n_clusters, int((is_rated & ~is_scored).sum()), int((~is_rated).sum()))
-    return bootstrap.estimates(computed, counts)
+    return bootstrap.estimates(computed, counts._replace(n_clusters=rows.n_clusters))
 
 
 def _labels_a_row(labels: LabelTable) -> float | None:

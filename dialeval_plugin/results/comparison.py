@@ -219,10 +219,10 @@ def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[
     fields_a, fields_b = (dict(part.partition(":")[::2] for part in one.split("|")) for one in (a.signature, b.signature))
     differing = [name for name in {**fields_a, **fields_b} if fields_a.get(name) != fields_b.get(name)]
     differences = {name: f"{name} ({fields_a.get(name, 'none')}, {fields_b.get(name, 'none')})" for name in differing}
-    if others := [differences[name] for name in differing if name not in ignore]:
+    if others := [name for name in differing if name not in ignore]:
         raise InputError(
-            f"{a.name}, {b.name}: were scored in different ways: {', '.join(others)}. Score both with the same scorer, release "
-            f"and options, or accept a difference that moves no score by --ignore {differing[0]}."
+            f"{a.name}, {b.name}: were scored in different ways: {', '.join(differences[name] for name in others)}. Score both "
+            f"with the same scorer, release and options, or accept a difference that moves no score by --ignore {others[0]}."
         )
     return [f"scored in different ways, which --ignore accepts: {', '.join(differences.values())}"] if differences else []
 

@@ -350,6 +350,7 @@ def draw_clusters(n_clusters: int, rounds: int, generator: np.random.Generator) 
     return drawn
 
 
+@np.errstate(invalid="ignore")
 def jackknife_error(resampled: Resampled) -> float:
     """Return the jackknife standard error of a statistic; NaN if it is undefined without one of the clusters."""
     n_clusters = resampled.sums.shape[0]

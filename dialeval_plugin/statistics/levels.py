@@ -28,13 +28,6 @@ Range: TypeAlias = tuple[float, float]
 MAX_CELLS = 2**14
 """Largest number of distinct rows with exact resamples; with more, see `binned`."""
 
-GROUPS = {
-    "system": "compares systems. Give level='system', which is --by-system.",
-    "item": "compares responses to one item. Give average_by='item', which is --average-by item.",
-    None: "is of rows.",
-}
-"""Requirements of coefficients of groups, by kind."""
-
 _FEW_LEVELS = 256
 
 
@@ -160,7 +153,7 @@ class LevelStatistic:
         y, groups = rows.ratings, rows.groups
         is_given = rows.level == "system" if coefficient.groups == "system" else rows.average_by == coefficient.groups
         if coefficient.of_groups is not None and not is_given:
-            raise InputError(f"{coefficient.name}: {GROUPS[coefficient.groups]}")
+            coefficient.of_pairs(x, y)  # raises
         if rows.level == "system" and groups is not None and len(groups):
             x, y, groups = _group_means(groups, x), _group_means(groups, y), None
         return cls(coefficient.calibrated(x, y, groups), rows)

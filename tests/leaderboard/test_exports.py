@@ -18,6 +18,7 @@ import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from dialeval_plugin import examples_from
+from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOOTSTRAP
 from dialeval_plugin.leaderboard.board import Cell, Column, Figure, Identity, Leaderboard
 from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
 from tests.refusals import refused
@@ -95,7 +96,8 @@ def test_a_record_of_every_eval_ever_has_what_its_schema_requires(tmp_path: Path
     assert (first["metric_config"]["min_score"], first["metric_config"]["max_score"]) == (-1.0, 1.0)
     assert (second["metric_config"]["min_score"], second["metric_config"]["lower_is_better"]) == (0.0, True)
     assert first["score_details"]["score"] == 0.0
-    assert first["score_details"]["uncertainty"]["confidence_interval"]["lower"] == -0.1
+    interval = first["score_details"]["uncertainty"]["confidence_interval"]
+    assert (interval["lower"], interval["method"]) == (-0.1, f"{BOOTSTRAP.interval} percentile bootstrap over dialogues")
     assert "confidence_interval" not in second["score_details"]["uncertainty"]
 
 

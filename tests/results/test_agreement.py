@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from sklearn import metrics
 
 from dialeval_plugin import agreement
+from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.results.agreement import Disagreement
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from tests.refusals import refusal
@@ -188,3 +190,23 @@ def test_unscored_rows_and_rows_of_two_people_are_left_out_of_a_distribution() -
     people[first] = people[first][:2]
     found = agreement({**chances, second: None}, people, bootstrap=NO_ROUNDS).statistics["jsd"]
     assert (found.n_scored, found.n_unscored, found.n_unrated) == (58, 1, 1)
+
+
+def test_rows_of_several_people_without_a_score_are_unscored_where_there_is_no_distribution() -> None:
+    people, chances = several(4)
+    first, *others = people
+    fewer = {first: people[first], **{id: people[id][:2] for id in others}}
+    found = agreement({**chances, first: None}, fewer, bootstrap=NO_ROUNDS).statistics["jsd"]
+    assert (found.value, found.n_scored, found.n_unscored, found.n_unrated) == (None, 0, 1, 59)
+
+
+@pytest.mark.parametrize("is_number", [True, False])
+def test_zero_and_one_change_places_where_lower_is_better(tmp_path: Path, is_number: bool) -> None:
+    """0 and 1 are categories too, and -1 was taken for one."""
+    path = tmp_path / "broken.jsonl"
+    path.write_text("".join(json.dumps({"id": f"chat{k}:2", "score": k % 2}) + "\n" for k in range(40)), encoding="utf-8")
+    meta = {"schema_version": 1, "main": "score", "orientation": "lower", "level": "turn", "signature": "method:mine"}
+    meta_file(path).write_text(json.dumps(meta), encoding="utf-8")
+    good, bad = (1, 0) if is_number else ("pass", "fail")
+    people = {f"chat{k}:2": bad if k % 2 or k == 2 else good for k in range(40)}
+    assert agreement(path, people, bootstrap=NO_ROUNDS).statistics["accuracy"].value == 39 / 40

@@ -202,6 +202,12 @@ def test_files_that_were_scored_in_different_ways_are_refused(tmp_path: Path, ot
     )
 
 
+def test_a_difference_that_is_accepted_is_not_advised_again(tmp_path: Path) -> None:
+    other = SIGNATURE.replace("1.0", "1.1") + "|seed:3"
+    a, b = file(tmp_path / "a.jsonl", rows(), SIGNATURE), file(tmp_path / "b.jsonl", rows(), other)
+    assert refusal(compare, a, b, ignore=["version"]).endswith("a difference that moves no score by --ignore seed.")
+
+
 def test_a_difference_that_is_accepted_is_said(tmp_path: Path) -> None:
     a, b = file(tmp_path / "a.jsonl", rows(), SIGNATURE), file(tmp_path / "b.jsonl", rows(), SIGNATURE.replace("1.0", "1.1"))
     assert compare(a, b, ignore=["version"]).notes == ["scored in different ways, which --ignore accepts: version (1.0, 1.1)"]

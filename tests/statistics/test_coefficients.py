@@ -7,6 +7,7 @@ import inspect
 import itertools
 import math
 import pkgutil
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -35,6 +36,8 @@ from dialeval_plugin.statistics.coefficients.by_name import (
 )
 from dialeval_plugin.statistics.correlation import correlate, correlations
 from dialeval_plugin.statistics.levels import AverageBy
+from dialeval_plugin.statistics.raters import leave_one_rater_out
+from dialeval_plugin.statistics.sensitivity import sensitivity_range
 from tests.refusals import refused
 
 NAMES = sorted(COEFFICIENTS)
@@ -253,6 +256,23 @@ def test_unknown_name() -> None:
     known = sorted(COEFFICIENTS | COEFFICIENTS_OF_GROUPS)
     with refused(f"there is no coefficient 'kendall'. Did you mean 'kendall_b'? Known are: {', '.join(known)}."):
         coefficient_named("kendall")
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda name: sensitivity_range([1, 2, 4, None, 5], [1, 2, 3, 4, 5], coefficient=name),
+        lambda name: leave_one_rater_out([[1, 2], [2, 2], [4, 3]], coefficient=name),
+        lambda name: correlate([1, 2, 3], [1, 2, 3], coefficient=name),
+    ],
+)
+def test_what_compares_systems_or_items_is_not_computed_of_single_rows(compute: Callable[[str], Any]) -> None:
+    """Pearson's correlation stood for it where no group was asked for."""
+    with refused("soft_pairwise_accuracy: compares systems. Give level='system', which is --by-system."):
+        compute("soft_pairwise_accuracy")
+    by_item = "compares responses to one item. Give average_by='item', which is --average-by item."
+    with refused(f"pairwise_difference_pearson: {by_item}"):
+        compute("pairwise_difference_pearson")
 
 
 @pytest.mark.parametrize("column", ["scores", "ratings"])

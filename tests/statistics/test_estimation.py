@@ -381,3 +381,18 @@ def test_samples_that_are_refused(options: dict[str, Any], message: str) -> None
 def test_judges_that_are_refused(scores: list[float], labels: list[float], message: str) -> None:
     with refused(message):
         judge_rates(Sample.of(scores, labels, is_rate=True))
+
+
+def test_a_judge_that_is_right_by_chance_alone_is_refused() -> None:
+    """TPR + TNR - 1 of 0 was divided by."""
+    sample = Sample.of([1.0, 0, 1, 1, 0, 1, 0, 0] * 10, [1, 0, 1, 0] * 10 + [np.nan] * 40, is_rate=True)
+    with refused(
+        "estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is 0.00 [-0.33, 0.33]. Label more rows, "
+        "or use --method ppi, which needs no good judge."
+    ):
+        true_mean(sample, method="rogan-gladen")
+
+
+def test_rows_without_a_score_are_not_labelled_next() -> None:
+    nothing = np.full(3, np.nan)
+    assert refusal(next_rows, nothing, nothing, 1, is_rate=None) == "label: no row has a score. Score the rows first."

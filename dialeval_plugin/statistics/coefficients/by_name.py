@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, Labels, Numbers, Statistic
-from dialeval_plugin.core.errors import unknown_name
+from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.statistics.bootstrap import Resampled
 from dialeval_plugin.statistics.systems.pairs import pairwise_difference_pearson, soft_pairwise_accuracy
 
@@ -63,7 +63,7 @@ class Coefficient:
     of_tied_scores: float = 0.0
     """Value if all scores are equal and ratings differ: such scores order nothing, like a guess on average."""
     of_groups: Callable[..., Resampled] | None = None
-    """Function of scores, ratings, clusters and groups that replaces the others."""
+    """Function of scores, ratings, clusters and groups that replaces the others, which then raise InputError."""
     groups: Literal["system", "item"] | None = None
     """Kind of group that `of_groups` compares."""
 
@@ -115,11 +115,23 @@ COEFFICIENTS: dict[str, Coefficient] = {
         Coefficient("auroc", auroc, auroc_of_samples, of_tied_scores=0.5),
     )
 }
-_of_systems = Coefficient(
-    "soft_pairwise_accuracy", pearson, pearson_of_samples, of_groups=soft_pairwise_accuracy, groups="system"
-)
-_of_items = replace(_of_systems, name="pairwise_difference_pearson", of_groups=pairwise_difference_pearson, groups="item")
-COEFFICIENTS_OF_GROUPS: dict[str, Coefficient] = {entry.name: entry for entry in (_of_systems, _of_items)}
+
+
+def _comparing(groups: Literal["system", "item"], of_groups: Callable[..., Resampled], needs: str) -> Coefficient:
+    name = of_groups.__name__
+
+    def refuse(*_: object) -> NoReturn:
+        raise InputError(f"{name}: compares {needs}")
+
+    return Coefficient(name, refuse, refuse, of_groups=of_groups, groups=groups)
+
+
+_BY_SYSTEM = "systems. Give level='system', which is --by-system."
+_BY_ITEM = "responses to one item. Give average_by='item', which is --average-by item."
+COEFFICIENTS_OF_GROUPS: dict[str, Coefficient] = {
+    "soft_pairwise_accuracy": _comparing("system", soft_pairwise_accuracy, _BY_SYSTEM),
+    "pairwise_difference_pearson": _comparing("item", pairwise_difference_pearson, _BY_ITEM),
+}
 """Coefficients for comparisons of systems or items only."""
 
 

@@ -225,11 +225,13 @@ def next_rows(scores: FloatArray, labels: FloatArray, n_next: int, *, is_rate: b
         seed: for the draw.
 
     Raises:
-        InputError: no such row is left.
+        InputError: no row has a score, or all such rows are labelled.
     """
     scored = np.flatnonzero(~np.isnan(scores))
     strata, label = score_strata(scores[scored]), labels[scored]
     is_labelled = ~np.isnan(label)
+    if not len(scored):
+        raise InputError("label: no row has a score. Score the rows first.")
     if is_labelled.all():
         raise InputError(f"label: all {len(scored)} scored rows are labelled. There is nothing left to label.")
     sizes = np.bincount(strata)

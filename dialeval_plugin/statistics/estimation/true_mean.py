@@ -158,8 +158,8 @@ def true_mean(
     left = jackknife_error(sample.resampled(lambda sums: predicted_mean(sums, whole, weight)))
     if used == "rogan-gladen":
         assert rates is not None  # noqa: S101 - `_rates` has raised otherwise
-        value = rogan_gladen(rates.passed, rates.sensitivity, rates.specificity)
-        mean = _with_interval(mean, "true mean", value, _rogan_gladen_ends(sample, rates, quantile))
+        ends = _rogan_gladen_ends(sample, rates, quantile)
+        mean = _with_interval(mean, "true mean", rogan_gladen(rates.passed, rates.sensitivity, rates.specificity), ends)
         left = math.sqrt(rates.passed * (1 - rates.passed) / rates.n_passed) / (rates.sensitivity + rates.specificity - 1)
     gain = gain_over_random(whole, weight) if sample.is_by_score else (error_of_labels / error) ** 2 if error else math.nan
     wanted = width if width is not None else None if mean.ci_low is None or mean.ci_high is None else _width(mean) / 2
