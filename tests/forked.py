@@ -31,15 +31,15 @@ PRELOADED = (
     *("dialeval_plugin.methods.slide.training", "dialeval_plugin.models.runtimes.exported", "torch.utils.collect_env"),
     "dialeval_plugin.hosts.lm_eval.cli",
 )
-READ_LATE = {"COLUMNS", "HOME", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH", "XDG_DATA_HOME"}
-READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE"}
+READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
+READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "XDG_DATA_HOME"}
 """Variables that no import reads, as none reads dialeval's own. Commands that differ in another one, or in the folder of
 PYTHONPATH that has the host, do not share a server."""
 HOME = 900
 """Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""
 FROM_NOTHING = 1
 """Commands with the same variables that are not forked: to start a server takes as long as a command does."""
-MOST = 2
+MOST = 3
 """Servers of a process of pytest."""
 
 _started: Counter[frozenset[tuple[str, str]]] = Counter()

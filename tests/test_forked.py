@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
+from tests.cli import running
 
 pytestmark = pytest.mark.long
 SHOW = """
@@ -35,13 +35,7 @@ def environment(folder: Path) -> dict[str, str]:
     (folder / "site" / "own.py").write_text("name = 'own'\n")
     (folder / "site" / "mark.py").touch()
     (folder / "site" / "sitecustomize.py").write_text("import os; os.environ['SAW'] = 'sitecustomize'\n")
-    return {
-        **os.environ,
-        "HOME": str(folder),
-        "PYTHONPATH": str(folder / "site"),
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-    }
+    return running.environment(folder, PYTHONPATH=str(folder / "site"), OMP_NUM_THREADS="1")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -68,5 +62,5 @@ def test_a_forked_command_that_takes_too_long_is_killed(tmp_path: Path, monkeypa
     monkeypatch.setattr(forked, "FROM_NOTHING", 0)
     code = "import os, pathlib, time; pathlib.Path('id').write_text(str(os.getpid())); time.sleep(600)"
     with pytest.raises(subprocess.TimeoutExpired):
-        forked.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path), timeout=10)
+        forked.run([sys.executable, "-c", code], cwd=tmp_path, env=environment(tmp_path), timeout=3)
     assert not Path("/proc", (tmp_path / "id").read_text()).exists()

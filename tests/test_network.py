@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.cli.running import DIALEVAL, write_rows
 
 WATCH = """
@@ -17,7 +18,7 @@ def refuse(event, args):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
         where = args[0] if event == "socket.getaddrinfo" else args[1]
         if event == "socket.getaddrinfo" or not isinstance(where, (str, bytes)):
-            with open(os.environ["CONNECTIONS"], "a") as file:
+            with open(os.environ["DIALEVAL_CONNECTIONS"], "a") as file:
                 file.write(f"{event} {where}\\n")
             raise OSError("there is no network")
 sys.addaudithook(refuse)
@@ -51,10 +52,14 @@ def test_no_command_opens_a_connection_unasked(name: str, tiny_general: Path, tm
     (tmp_path / "home").mkdir()
     write_rows(tmp_path / "in.jsonl", [{"context": [f"Hi {number}."], "response": "Hello there."} for number in range(4)])
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "DIALEVAL_", "PYTEST"))}
-    own = {"HOME": tmp_path / "home", "PYTHONPATH": tmp_path / "site", "CONNECTIONS": tmp_path / "connections"}
+    own = {"HOME": tmp_path / "home", "PYTHONPATH": tmp_path / "site", "DIALEVAL_CONNECTIONS": tmp_path / "connections"}
     own |= {"DIALEVAL_EXPORTS": tmp_path / "exports", "DIALEVAL_GENERAL": tiny_general}
     environment = {**inherited, **{key: str(value) for key, value in own.items()}}
-    done = subprocess.run(COMMANDS[name], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    if name == "demo":
+        # It starts from nothing: a connection that an import opens, of torch or of a host, is seen too.
+        done = subprocess.run(COMMANDS[name], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    else:
+        done = forked.run(COMMANDS[name], cwd=tmp_path, env=environment, timeout=600)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "connections").exists(), (tmp_path / "connections").read_text()
     assert [path.name for path in (tmp_path / "home").iterdir() if path.name not in {".cache", ".local"}] == []
@@ -63,7 +68,7 @@ def test_no_command_opens_a_connection_unasked(name: str, tiny_general: Path, tm
 def test_the_watch_sees_a_connection(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WATCH)
     code = "import socket\ntry:\n    socket.create_connection(('localhost', 9))\nexcept OSError as error:\n    print(error)"
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "CONNECTIONS": str(tmp_path / "connections")}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "DIALEVAL_CONNECTIONS": str(tmp_path / "connections")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "there is no network\n"
     assert (tmp_path / "connections").read_text() == "socket.getaddrinfo localhost\n"

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
+from tests.cli.running import environment
 from tests.tiny.language_models import write_rating_language_model
 
 RUN = """\
 import sys
-for name in sys.argv.pop(1).split(','): sys.modules[name] = None
+absent = sys.argv.pop(1).split(',')
+for name in list(sys.modules):
+    if name.partition('.')[0] in {*absent, 'dialeval_plugin', 'evaluate', 'lm_eval'}: del sys.modules[name]
+sys.modules.update(dict.fromkeys(absent))
 from dialeval_plugin.cli.main import main
 main()
 """
+"""The package and the hosts are imported anew: those of a server that forks have been imported where nothing is absent."""
 CANNOT = (
     "dialeval: {0} needs {1}, which cannot be imported (import of {1} halted; None in sys.modules). "
     "Run `pip install 'dialeval-plugin[{2}]'`.\n"
@@ -38,9 +43,11 @@ def folder(tmp_path: Path) -> Path:
 
 def without(absent: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run `dialeval` where none of the modules `absent` can be imported."""
-    env = {**os.environ, "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "none"}
     command = [sys.executable, "-c", RUN, absent, *words]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    env = environment(folder, OPENAI_API_KEY="none")
+    if "torch" in absent.split(","):  # of which the modules of other packages hold parts
+        return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return forked.run(command, cwd=folder, env=env)
 
 
 WITHOUT_LM_EVAL = {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import subprocess
 import sys
 import uuid
 from dataclasses import replace
@@ -21,6 +19,8 @@ from dialeval_plugin import examples_from
 from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import BOOTSTRAP
 from dialeval_plugin.leaderboard.board import Cell, Column, Figure, Identity, Leaderboard
 from dialeval_plugin.leaderboard.exports import FORMATS, ExportOptions, export, slug
+from tests import forked
+from tests.cli.running import environment
 from tests.refusals import refused
 
 OPTIONS = ExportOptions(
@@ -124,9 +124,8 @@ def test_a_record_of_every_eval_ever_says_of_the_model_what_is_known(
 def test_the_validator_of_every_eval_ever_passes_its_records(name: str, tmp_path: Path) -> None:
     """Three errors a file: the path, and two details of the model that 0.3.0 asks for."""
     (path,) = export(hostile(name) if name else board(), "every-eval-ever", tmp_path, OPTIONS).paths
-    command = [sys.executable, "-m", "every_eval_ever", "validate", "--format", "json", str(path.relative_to(tmp_path))]
-    environment = {**os.environ, "PYTHONPATH": str(EVERY_EVAL_EVER)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "every_eval_ever", "validate", "--format", "json", path.relative_to(tmp_path)]
+    done = forked.run(command, cwd=tmp_path, env=environment(Path.home(), PYTHONPATH=str(EVERY_EVAL_EVER)))
     (report,) = json.loads(done.stdout)
     assert (report["valid"], report["errors"], report["warnings"]) == (True, [], []), done.stdout
     assert done.returncode == 0

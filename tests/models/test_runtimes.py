@@ -8,6 +8,8 @@ import random
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from dialeval_plugin.models.runtimes.exported import instructions
 from dialeval_plugin.models.runtimes.opening import open_runtime
 from dialeval_plugin.models.runtimes.runtime import RuntimeChoice, VectorCache
 from dialeval_plugin.pretrained.catalogue import export, open_scorer
+from tests import forked
 from tests.cli.running import DIALEVAL, environment, names, write_rows
 from tests.refusals import refusal
 
@@ -220,14 +223,10 @@ def test_two_processes_that_need_one_export_make_it_once_and_both_score(tmp_path
     rows = write_rows(tmp_path / "in.jsonl", [{"context": ["Hi."], "response": "Hello there."}])
     words = [DIALEVAL, "score", rows, "--worst", "0", "--option", f"model={tiny_general}", "--option", "backend=onnx"]
     variables = environment(tmp_path, DIALEVAL_EXPORTS=str(tmp_path / "exports"))
-    both = [
-        subprocess.Popen(
-            [*map(str, words), "--output", str(tmp_path / f"{number}.jsonl")], env=variables, stderr=subprocess.PIPE, text=True
-        )
-        for number in range(2)
-    ]
-    ended = [process.communicate(timeout=300)[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], ended
+    run = partial(forked.run, cwd=tmp_path, env=variables)
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(run, [[*words, "--output", tmp_path / f"{number}.jsonl"] for number in range(2)]))
+    assert [done.returncode for done in both] == [0, 0], [done.stderr for done in both]
     assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "1.jsonl").read_bytes()
     (of_model,) = (tmp_path / "exports").iterdir()
     assert names(of_model) == ["onnx"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,8 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.reports.printed_scores import RunningSummary
 from dialeval_plugin.streams.run import ScoreRun
+from tests import forked
+from tests.cli.running import environment
 
 
 def score_file(
@@ -54,5 +55,5 @@ else:
 
 def killed(what: str, function: str, number: int, moment: str, *words: object, block: int = 20) -> int:
     """Score SOURCE OUTPUT [SHARD], or merge OUTPUT PARTS, killed before or after a call of `function`; return how it ended."""
-    command = [sys.executable, "-c", _KILLER, str(block), what, function, str(number), moment, *map(str, words)]
-    return subprocess.run(command, check=False, capture_output=True).returncode
+    command = [sys.executable, "-c", _KILLER, block, what, function, number, moment, *words]
+    return forked.run(command, cwd=Path.cwd(), env=environment(Path.home())).returncode

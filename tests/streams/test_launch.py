@@ -37,7 +37,7 @@ KILLER = """
 import os, signal, sys
 from pathlib import Path
 is_second = "2/3" in sys.orig_argv or ("score" in sys.orig_argv and os.environ.get("RANK") == "1")
-if is_second and not (mark := Path(os.environ["KILLED"])).exists():
+if is_second and not (mark := Path(os.environ["DIALEVAL_KILLED"])).exists():
     mark.touch()
     replace = os.replace
     def killed(*names):
@@ -100,7 +100,7 @@ def test_no_python_file_of_the_working_directory_runs_in_a_shard(tmp_path: Path,
 def test_a_shard_that_is_killed_is_named_and_the_same_command_goes_on(tmp_path: Path, source: Path, whole: bytes) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
-    variables = {"PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
+    variables = {"PYTHONPATH": str(tmp_path / "site"), "DIALEVAL_KILLED": str(tmp_path / "killed")}
     first = launch(tmp_path, "--shards", 3, "--workers", 2, **variables)
     assert first.returncode == 2
     assert "dialeval: 1 of 3 shards are not finished: 2/3. Their output is in" in first.stderr
@@ -131,7 +131,7 @@ def test_processes_that_are_started_together_share_an_input(tmp_path: Path, sour
     """As `accelerate launch` starts them, by torchrun; one that is killed ends all, and the same command goes on."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(KILLER, encoding="utf-8")
-    variables = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "KILLED": str(tmp_path / "killed")}
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "DIALEVAL_KILLED": str(tmp_path / "killed")}
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
     words = ["score", str(source), "--scorer", "response_length", "--output", "scores.jsonl"]
 
