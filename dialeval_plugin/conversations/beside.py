@@ -12,9 +12,6 @@ from dialeval_plugin.core.dialogue import Turn
 from .layouts.layout import AS_IT_SHOULD_BE
 from .messages import USER
 
-OF_ANY_PRODUCT = ("messages", "other-name", "dialog", "chat-history", "prism", "utterances")
-"""Layouts whose fields have names that any product may use, next to fields that are not known."""
-
 
 def _names(last_words: str) -> re.Pattern[str]:
     """Return a pattern of names in snake case by their last words, without names of what should have been said."""

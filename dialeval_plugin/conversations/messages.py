@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from html import unescape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +24,13 @@ from dialeval_plugin.llm.reasoning import split_reasoning
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 
 _SPEAKERS = {
-    **dict.fromkeys(("user", "usr", "human", "prompter", "humanmessage", "user_message"), USER),
-    **dict.fromkeys(
-        ("assistant", "ai", "gpt", "chatgpt", "chatbot", "model", "bot", "aimessage", "assistant_message", "llm"), ASSISTANT
-    ),
+    **dict.fromkeys(("user", "usr", "human", "prompter"), USER),
+    **dict.fromkeys(("assistant", "ai", "gpt", "chatgpt", "chatbot", "model", "bot", "llm"), ASSISTANT),
     **dict.fromkeys((SYSTEM, "sys"), SYSTEM),
 }
 _CUSTOMERS = frozenset(
-    {"customer", "client", "visitor", "caller", "guest", "end_user", "enduser", "consumer", "requester", "patient",
-     "seeker", "u"}
+    {"customer", "client", "visitor", "caller", "guest", "contact", "lead", "end_user", "enduser", "consumer", "requester",
+     "patient", "seeker", "u"}
 )  # fmt: skip
 _AGENTS = frozenset(
     {"agent", "virtual_agent", "automated_agent", "human_agent", "support", "support_agent", "advisor", "operator",
@@ -39,10 +38,10 @@ _AGENTS = frozenset(
 )  # fmt: skip
 _SILENT = frozenset(
     {"developer", "tool", "tools", "tool_call", "tool_calls", "tool_response", "tool_result", "tool_results", "toolresult",
-     "tool_use", "tool_output", "toolmessage", "function", "function_call", "function_call_output", "function_response",
-     "functionmessage", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
+     "tool_use", "tool_output", "function", "function_call", "function_call_output", "function_response",
+     "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
      "internal", "note", "service", "session_meta", "metadata", "tool_call_result",
-     "tool_call_invocation", "systemmessage", "system_prompt", "code_interpreter"}
+     "tool_call_invocation", "system_prompt", "code_interpreter"}
 )  # fmt: skip
 
 TEXTLESS = "textless message"
@@ -52,9 +51,11 @@ THOUGHT = "reasoning passage"
 _SPEAKER_FIELDS = (
     "role", "speaker", "from", "sender", "author", "sender_type", "senderType", "sender_class", "sender_role", "senderRole",
     "author_type", "author_role", "authorRole", "speaker_type", "speaker_role", "speakerRole", "actor_type", "user_type",
-    "participant_role", "participantRole", "sender_name", "type",
+    "participant_role", "participantRole", "sender_name",
 )  # fmt: skip
 """Fields of the speaker: one that holds a role comes before one that holds a name."""
+_KINDS = ("type", "message_type", "messageType")
+"""Fields of a message's kind, which may be a role."""
 _TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "parts", "mes")
 _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozenset({"content", "value", "parts"})
 """Fields of a text that may stand without a speaker, and of one that may not."""
@@ -79,7 +80,20 @@ _OF_PEOPLE = frozenset(
      "self", "outgoing", "incoming", "direction"}
 )  # fmt: skip
 """Words of fields that may name the speaker or mean something else: a message with no other such field is an error."""
-_OTHER_TEXTS = ("body", "msg", "message_text", "transcript", "response", "answer", "output", "sentence", "line", "caption")
+_OTHER_TEXTS = (
+    "body",
+    "body_text",
+    "msg",
+    "say",
+    "message_text",
+    "transcript",
+    "response",
+    "answer",
+    "output",
+    "sentence",
+    "line",
+    "caption",
+)
 """Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})
@@ -116,6 +130,15 @@ _UNSPOKEN = re.compile(
 )
 
 
+_HTML, _END_OF_HTML = re.compile(r"\s*<(?:p|div)[\s>]", re.IGNORECASE), re.compile(r"</\w+>\s*\Z")
+_TAG = re.compile(r"</?([A-Za-z]\w*)")
+_TAGS_OF_TEXT = frozenset(
+    {"p", "br", "div", "span", "b", "strong", "i", "em", "u", "s", "del", "mark", "small", "sub", "sup", "a", "img", "ul", "ol",
+     "li", "blockquote", "code", "pre", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "td", "th"}
+)  # fmt: skip
+"""Tags of HTML that a text in a chat may have; a page has others too."""
+
+
 class Fields(NamedTuple):
     """Names of a message's fields, given by a layout or the user."""
 
@@ -137,10 +160,11 @@ def role_of(name: str) -> str:
     """Return a role in the spelling of this module's tables.
 
     Example:
-        >>> role_of(" Tool-Call "), role_of("END USER")
-        ('tool_call', 'end_user')
+        >>> role_of(" Tool-Call "), role_of("END USER"), role_of("HumanMessage")
+        ('tool_call', 'end_user', 'human')
     """
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
+    role = name.strip().lower().replace("-", "_").replace(" ", "_")
+    return role.removesuffix("message").rstrip("_") or role
 
 
 def speaker_of(name: str | None) -> str | None:
@@ -210,7 +234,7 @@ def is_message(value: object) -> bool:
     return (
         isinstance(value, Mapping)
         and any(name in value for name in ("content", "text", "value", "utterance", "parts", "message", "mes"))
-        and (any(name in value for name in (*_SPEAKER_FIELDS[:-1], *_IS_USER)) or is_role(value.get("type")))
+        and (any(name in value for name in (*_SPEAKER_FIELDS, *_IS_USER)) or any(is_role(value.get(name)) for name in _KINDS))
     )
 
 
@@ -220,7 +244,7 @@ def has_both_sides(messages: Sequence[object]) -> bool:
     roles = {role_of(mark[1]) for mark in marks if mark} if all(marks) else set()
     for one in messages if not roles else ():
         value = _unwrapped(one) if isinstance(one, Mapping) else {}
-        if not is_message(value) and not value.keys() & _CALLS:
+        if not (is_message(value) or value.keys() & _CALLS or is_silent(str(value.get("type")))):
             return False
         with contextlib.suppress(InputError):
             roles.add(role_of(_speaker(value, "", USUAL)[0] or ""))
@@ -236,7 +260,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     """
     # Text is checked first: the other check takes ten times as long.
     if isinstance(value, str):
-        return _plain_turn(check_text(value, where))
+        return _plain_turn(_without_tags(check_text(value, where), left_out))
     if not isinstance(value, Mapping):
         if isinstance(value, Sequence) and len(value) == 2 and all(isinstance(one, str) for one in value) and is_role(value[0]):
             value = {"role": value[0], "content": value[1]}
@@ -266,6 +290,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
         left_out["tool result"] += 1
         return None
+    text = _without_tags(text, left_out)
     answer = _answer(text, left_out) if speaker == ASSISTANT else text
     return None if answer is None else Turn(answer, speaker)
 
@@ -273,7 +298,7 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
 def _silent(value: Mapping[str, Any], given: str | None) -> str | None:
     """Return the kind of a message that was addressed to nobody, "" for one that is not counted; None for any other."""
     if given is not None and is_silent(given):
-        return f"{given.strip().lower()} message" if role_of(given) != "root" else ""  # the root of a tree is nobody's message
+        return f"{role_of(given)} message" if role_of(given) != "root" else ""  # the root of a tree is nobody's message
     is_aside = str(value.get("phase")) in _ASIDES or str(value.get("channel")) in _ASIDES
     if value.get("isThought") is True or value.get("thought") is True or is_aside:
         return THOUGHT
@@ -317,11 +342,11 @@ def _speaker(value: Mapping[str, Any], where: str, fields: Fields) -> tuple[str 
         given = str(given) if isinstance(given, int) else given
         is_named = given is not None or fields.speaker in value
         return (None if given is None else check_text(given, f"{where}: {fields.speaker}").strip() or None), is_named
-    names = [name for name in _SPEAKER_FIELDS if name in value]
+    names = [name for name in (*_SPEAKER_FIELDS, *_KINDS) if name in value]
     names.sort(key=lambda name: not is_role(_name_in(value[name])))
     for name in names:
         given = _name_in(value[name])
-        if name == "type" and not (isinstance(given, str) and is_role(given)):
+        if name in _KINDS and not (isinstance(given, str) and is_role(given)):
             if isinstance(given, str) and (match := _LANGCHAIN.fullmatch(given)):
                 return match[1], True
             continue
@@ -438,6 +463,28 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
     return "\n".join(texts) if texts else None
 
 
+def plain_text(html: str) -> str:
+    r"""Return the plain text of HTML.
+
+    Example:
+        >>> plain_text("<p>Tea &amp; cake.</p><p>Or <b>rain</b>?</p>")
+        'Tea & cake.\nOr rain?'
+    """
+    text = re.sub(r"(?i)<br\s*/?>|</(?:p|div|li|h\d|tr|pre)>", "\n", html)
+    return unescape(re.sub(r"<[^>]*>", "", text)).strip()
+
+
+def _without_tags(text: str, left_out: Counter[str]) -> str:
+    """Return the plain text of a message that is written as HTML throughout, in paragraphs and without parts of a page."""
+    if not text.lstrip().startswith("<") or not _HTML.match(text) or not _END_OF_HTML.search(text[-20:]):
+        return text
+    tags = _TAG.findall(text)
+    if not {tag.lower() for tag in tags} <= _TAGS_OF_TEXT:
+        return text
+    left_out["HTML tag"] += len(tags)
+    return plain_text(text)
+
+
 def _kind_of(part: Mapping[str, Any]) -> str:
     return "text" if part.keys() & {"text", "content", "value"} else str(next(iter(part), ""))
 
@@ -470,6 +517,10 @@ def numbered_turns(
             places.append(where)
     numbers = [number for number, _ in read]
     turns = _speakers_told_apart([turn for _, turn in read], left_out, next(iter(places), ""))
+    speakers = {turn.speaker for turn in turns if turn is not None}
+    if None in speakers and speakers & {USER, ASSISTANT}:
+        place = next(place for place, turn in zip(places, turns, strict=True) if turn is not None and turn.speaker is None)
+        raise InputError(f"{place}: it is not known who said it. {_who_said({})}")
     return [(number, turn) for number, turn in zip(numbers, turns, strict=True) if turn is not None]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
 
 from dialeval_plugin.core.errors import InputError
@@ -62,6 +65,8 @@ def paths(
         InputError: the messages branch, and the branch shown is unknown; or their times contradict their order.
     """
     in_branches = _branches(messages, where, current, branches)
+    if in_branches is not None and order is not None:
+        raise InputError(f"{where}: each of its messages names the one before it, which is their order. Leave --order out.")
     return [_ordered(messages, where, order)] if in_branches is None else in_branches
 
 
@@ -139,7 +144,10 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
         if None not in values and len(set(values)) == len(values):
             return sorted(listed, key=lambda place: values[place])
     times: list[Any] = [_time(_first(message, _TIMES)) for message in messages]
-    if any(time is None for time in times) or len({type(time) for time in times}) > 1:
+    if None in times:
+        if order == "time":
+            number = times.index(None) + 1
+            raise InputError(f"{where}: message {number} has no time that can be read. Leave --order time out.")
         return listed
     ordered = sorted(listed, key=lambda place: times[place])
     if ordered == listed or order == "time":
@@ -157,17 +165,21 @@ def _number(value: Any) -> Any:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
+_READERS_OF_TIMES: tuple[Callable[[str], float], ...] = (
+    float,
+    lambda text: datetime.fromisoformat(re.sub(r"(?: ?UTC|Z)$", "+00:00", text.strip()).replace("/", "-")).timestamp(),
+    lambda text: parsedate_to_datetime(text).timestamp(),
+    lambda text: datetime.strptime(re.sub(r"\s", " ", text) + " +0000", "%A, %B %d, %Y at %I:%M:%S %p UTC %z").timestamp(),
+)
+
+
 def _time(value: Any) -> Any:
-    """Return a number, or an ISO 8601 time, as a comparable value."""
+    """Return a number, or a time as of ISO 8601, of mails or of Google's exports, as a comparable value."""
     if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            pass
-        try:
-            return datetime.fromisoformat(value.replace("Z", "+00:00")).timestamp()
-        except ValueError:
-            return None
+        for read in _READERS_OF_TIMES:
+            with contextlib.suppress(ValueError):
+                return read(value)
+        return None
     if isinstance(value, datetime):
         return value.timestamp()
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value) else None

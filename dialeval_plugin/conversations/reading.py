@@ -20,7 +20,7 @@ from dialeval_plugin.core.dialogue import Example
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .beside import OF_ANY_PRODUCT, answer_beside
+from .beside import answer_beside
 from .files import Rows
 from .layouts import find, nearest
 from .layouts.layout import CONVERSATION_IDS, IDS, WHOLE, Layout, Logged, Value, id_of
@@ -54,11 +54,10 @@ def read_rows(
     parts: dict[str, tuple[Layout, list[Line]]] = {}
 
     def gather(layout: str, message: Line, named: Line, source: Line) -> None:
-        packed = _Packed.of(*message, kept_fields({}, source.value, options.keep))
+        packed = _Packed.of(*message, kept_fields({}, source.value, reading))
         messages.setdefault(layout, {}).setdefault(_conversation_of(named), []).append(packed)
 
-    if unknown := [name for name in options.columns if name not in COLUMNS]:
-        raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
+    _check_columns(options.columns)
     for given in rows.lines:
         line = _of_table(given, options.columns) if is_table else given
         row = _renamed(line, options.columns, given.value if is_table or number == reading.first else None)
@@ -85,6 +84,20 @@ def read_rows(
         yield from _conversations_of(row, row, layout, reading, reading.name(reading.first + index))
     for name, of_layout in messages.items():
         yield from _grouped(name, of_layout, reading)
+
+
+def _check_columns(columns: Mapping[str, str]) -> None:
+    """Raise an error for a field that is not known, or one that rows with the other fields do not have."""
+    if unknown := [name for name in columns if name not in COLUMNS]:
+        raise unknown_name(f"columns: there is no field {unknown[0]!r}", unknown[0], COLUMNS)
+    of_messages = {"id", "speaker", "text"}
+    kinds: list[set[str]] = [set(OF_AN_EXAMPLE), *(of_messages | {name} for name in ("conversation", *WHOLE))]
+    if not any(columns.keys() <= kind for kind in kinds):
+        raise InputError(
+            f"columns: {' and '.join(map(repr, columns))} are not fields of one row. Name those of a response "
+            f"({', '.join(OF_AN_EXAMPLE)}), of a message (conversation, speaker, text), or of a conversation (messages, and "
+            "the speaker and text of its messages)."
+        )
 
 
 def _messages_of_row(row: Line, layout: Layout, read: Callable[[Value], Any], reading: Reading) -> list[Line]:
@@ -207,7 +220,10 @@ def _conversations_of(row: Line, line: Line, layout: Layout, reading: Reading, n
             (str(row.value[name]) for name in IDS[1:] if row.value.get(name) is not None), row.where.rpartition(":")[0]
         )
         n = len(one.messages)
-        yield from _in_order(one._replace(id=id), [row.where] * n, [line.value] * n, layout.name, reading, stated)
+        places = [row.where] * n, [line.value] * n
+        yield from _in_order(
+            one._replace(id=id), *places, layout.name, reading, stated, may_lack_answer=layout.is_of_any_product
+        )
 
 
 def _names_several(messages: Sequence[object]) -> str | None:
@@ -219,18 +235,34 @@ def _names_several(messages: Sequence[object]) -> str | None:
 
 
 def _in_order(
-    logged: Logged, sources: Sequence[str], rows: Sequence[Value], layout: str, reading: Reading, stated: str = ""
+    logged: Logged,
+    sources: Sequence[str],
+    rows: Sequence[Value],
+    layout: str,
+    reading: Reading,
+    stated: str = "",
+    *,
+    may_lack_answer: bool = False,
 ) -> Iterator[Conversation]:
     """Yield the conversation, or one per branch, in conversation order.
 
-    `sources` has the location of each message, `rows` the other fields of its source, and `stated` the id of the conversation.
+    `sources` has the location of each message, `rows` the other fields of its source, and `stated` the id of the conversation;
+    `may_lack_answer` asks whether another field of its row has the last answer.
     """
     messages, id = logged.messages, str(logged.id)
     options, fields = reading.options, logged.fields
     fields = Fields(options.columns.get("speaker") or fields.speaker, options.columns.get("text") or fields.text)
+    for ours in options.columns.keys() & {"speaker", "text"} if messages else ():
+        name = options.columns[ours]
+        if not any(isinstance(one, Mapping) and (one.get(name) is not None or at(one, name) is not None) for one in messages):
+            leave = "" if options.columns.keys() & set(WHOLE) else f", or name their list too (messages=NAME,{ours}={name})"
+            raise InputError(
+                f"{sources[0]}: conversation {id!r}: no message of it, as the layout {layout!r} reads it, has a field "
+                f"{name!r}, which is to be its {ours}. Leave --columns {ours}={name} out{leave}."
+            )
     places = [f"{source}: conversation {id!r}, message {number}" for number, source in enumerate(sources, start=1)]
     where = f"{sources[0]}: conversation {id!r}" if sources else id
-    beside, is_unsettled = None, layout in OF_ANY_PRODUCT and not (options.layout or options.columns.keys() & set(WHOLE))
+    beside, is_unsettled = None, may_lack_answer and not (options.layout or options.columns.keys() & set(WHOLE))
     try:
         ways = paths(messages, where, current=logged.current, branches=options.branches, order=options.order)
         seen: set[int] = set()
@@ -255,7 +287,7 @@ def _in_order(
                 options.choice,
                 n_history,
                 tuple(sources[place] for place in of_turns),
-                tuple(kept_fields(messages[place], rows[place], options.keep) for place in of_turns) if options.keep else (),
+                tuple(kept_fields(messages[place], rows[place], reading) for place in of_turns) if options.keep else (),
             )
             reading.count(conversation, layout)
             yield conversation
@@ -429,6 +461,8 @@ def conversations_from(conversations: Any, options: ReadingOptions, *, first: in
     read = [one for one in read_rows(given_rows(conversations), reading) if one is not None]
     if reading.left_out:
         logger.info("conversations: %s left out", left_out_text(reading.left_out))
+    if lacking := set(options.keep) - reading.found if read else ():
+        logger.warning("conversations: nothing that was read has a field %s to keep", " or ".join(map(repr, sorted(lacking))))
     return read
 
 

@@ -155,6 +155,7 @@ class Reading:
         layouts: number of conversations by layout.
         n_conversations: number of conversations read; `n_silent` of them have no turn to score.
         others: speakers in conversations with neither a user nor an assistant.
+        found: names of the fields to keep that occurred.
     """
 
     options: ReadingOptions = field(default_factory=ReadingOptions)
@@ -169,6 +170,7 @@ class Reading:
     n_conversations: int = 0
     n_silent: int = 0
     others: set[str] = field(default_factory=set)
+    found: set[str] = field(default_factory=set)
     _heard: set[bytes] = field(default_factory=set)
 
     def name(self, number: int) -> str:
@@ -195,6 +197,9 @@ class Reading:
         """Report what was left out, one line each; "" if nothing was."""
         lines = [*self.passed_over, *([f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else [])]
         lines += [f"malformed, left out: {problem}" for problem in self.malformed]
+        lines += [
+            f"--keep {name}: nothing that was read has such a field" for name in self.options.keep if name not in self.found
+        ]
         if self.n_silent:
             others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
             names = f" (call the assistant {ASSISTANT!r}; unknown are {others})" if others else ""
@@ -229,12 +234,15 @@ def id_text(value: Any, where: str) -> str:
     return check_text(str(value), where)
 
 
-def kept_fields(message: object, row: Mapping[str, Any], keep: Sequence[str]) -> Kept:
-    """Return the fields `keep` of a message, or else of its conversation's row."""
+def kept_fields(message: object, row: Mapping[str, Any], reading: Reading) -> Kept:
+    """Return the fields to keep of a message, or else of its conversation's row."""
+    if not reading.options.keep:
+        return ()
     own = message if isinstance(message, Mapping) else {}
-    values = {name: row.get(name, at(row, name)) if own.get(name) is None else own[name] for name in keep}
+    values = {name: row.get(name, at(row, name)) if own.get(name) is None else own[name] for name in reading.options.keep}
+    values = {name: value for name, value in values.items() if value is not None}
+    reading.found.update(values)
     return tuple(
         (name, value if isinstance(value, (str, int, float, bool, list, dict)) else str(value))
         for name, value in values.items()
-        if value is not None
     )

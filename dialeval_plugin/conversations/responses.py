@@ -75,15 +75,17 @@ def response_of(
         for name in ("references", "facts")
     )
     reading.layouts["responses"] += 1
-    origin = Origin(id, None, row.where, kept_fields({}, line.value, options.keep))
+    origin = Origin(id, None, row.where, kept_fields({}, line.value, reading))
     return Example(id, context, response, references, facts, origin=origin)
 
 
 def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: bool) -> Mapping[str, Any]:
     """Return the fields of the response, of a table without unknown columns."""
     value, is_renamed = row.value, row is not line
-    if options.choice is not None:
-        raise InputError(f"{row.where}: is one response with its context, so there are no turns to choose. Leave --turns out.")
+    given: dict[str, object] = {"turns": options.choice, "branches": options.branches, "order": options.order}
+    given["columns"] = options.columns if options.columns and not is_renamed else None
+    if unused := next((name for name, one in given.items() if one is not None), None):
+        raise InputError(f"{row.where}: is one response with its context, where --{unused} has no meaning. Leave it out.")
     questions = [] if is_renamed else [name for name in QUESTIONS if name in value]
     texts = [name for name in ANSWERS if isinstance(value.get(name), str) and " " in value[name]]
     answer = "response" if is_renamed or "response" in value else next(iter(texts), None)

@@ -114,8 +114,9 @@ def published_items(path: Path, options: ReadingOptions) -> Sequence[Item] | Non
         return None  # compressed, or not UTF-8 text: the reader of logs handles the former and reports the latter
     if corpus is None or corpus.read_items is None:
         return None
-    if options.choice is not None:
-        raise InputError(f"{path}: is of the corpus {corpus.name}, which says what is scored. Leave --turns out.")
+    given = {"turns": options.choice, "branches": options.branches, "order": options.order, "keep": options.keep or None}
+    if unused := next((name for name, one in given.items() if one is not None), None):
+        raise InputError(f"{path}: is of the corpus {corpus.name}, which says what is scored. Leave --{unused} out.")
     return corpus.read_items(path)
 
 

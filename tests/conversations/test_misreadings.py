@@ -155,6 +155,34 @@ READ: dict[str, tuple[list[Any], Talk]] = {
     "turns that begin with roles under another name": ([{"dialogue": [f"customer: {TEA}", f"agent: {LIKE}"]}], ONE),
     "which side it is, as a truth value": (chat({"is_agent": False, "text": TEA}, {"is_agent": True, "text": LIKE}), ONE),
     "a number that is none": (chat(said("user", TEA), said("assistant", LIKE), score=float("nan")), ONE),
+    "HTML of a text editor": (
+        chat(said("user", f"<p>{TEA}</p>"), said("assistant", '<div class="a">I <b>do</b>,<br/>green tea.</div>')),
+        [([TEA], "I do,\ngreen tea.")],
+    ),
+    "HTML that is spoken of": (
+        chat(said("user", "<p> or <div>?"), said("assistant", "<form><p>A form.</p></form>")),
+        [(["<p> or <div>?"], "<form><p>A form.</p></form>")],
+    ),
+    "roles that end in message": (
+        chat({"type": "USER_MESSAGE", "text": TEA}, {"message_type": "tool_call_message", "text": "{}"},
+             {"messageType": "botMessage", "text": LIKE}),
+        ONE,
+    ),
+    "calls of tools among messages under another name": (
+        [{"items": [said("user", TEA), {"type": "function_call", "name": "f"}, said("assistant", LIKE)]}], ONE,
+    ),
+    "rows of a product in a list": (
+        [{"more": False, "data": [{"conversation_id": "c", "query": q, "answer": a}
+                                  for q, a in ((TEA, LIKE), (HOW, BREW))]}],
+        TWO,
+    ),
+    "newest first, by times as mails and Google write them": (
+        chat(said("user", HOW, date="Tuesday, July 6, 2021 at 3:23:11\u202fPM UTC"),
+             said("assistant", LIKE, date="Tue, 06 Jul 2021 15:22:00 +0000"),
+             said("user", TEA, date="2021-07-06 15:21:00 UTC"), said("assistant", "Hm.", date="2021/07/06 15:20")),
+        [([], "Hm."), (["Hm.", TEA], LIKE)],
+    ),
+    "how the request went, next to a question": (chat(*ASKED[:2], result="success", message="ok"), ONE),
 }  # fmt: skip
 REFUSED: dict[str, tuple[list[Any], str]] = {
     "which of two answers": (
@@ -212,6 +240,20 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"so_far": ASKED, "predicted answer": BREW}],
         "by --columns 'context=NAME,response=predicted answer'. Or read the turns alone by --layout other-name.",
     ),
+    "who said one of the messages": (
+        chat(said("user", TEA), {"text": LIKE}),
+        "message 2: it is not known who said it. Name the field of its speaker by --columns",
+    ),
+    "which list of messages in an object": (
+        [{"conversation": {"a": "Ann", "session_1": [{"speaker": "Ann", "text": TEA}], "session_2": []}}],
+        "conversation: is an object. Name the list of messages in it, for example by --columns messages=conversation.session_1",
+    ),
+    "lists of two texts": (
+        [{"conversation": [[TEA, LIKE], [HOW, BREW]]}], "If they are the former, read it by --layout pairs.",
+    ),
+    "a text of one line without roles": (
+        [{"messages": TEA}], "messages: is a text without roles. Begin each turn with 'User:'",
+    ),
     "messages of two conversations in one list": (
         [{"data": [{"conversation_id": id, **said(role, TEA)} for id in (1, 2) for role in ("user", "assistant")]}],
         "has messages of several conversations, which 'conversation_id' names. Write each message as a row of its own",
@@ -226,6 +268,45 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         "Say so by --columns context=question,response=response,facts=context, or by",
     ),
 }  # fmt: skip
+
+
+IGNORED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
+    "a field of a layout that says who speaks": (
+        [{"sessionId": "s", "projectHash": "0", "messages": [
+            {"id": "1", "type": "user", "timestamp": 1, "content": TEA},
+            {"id": "2", "type": "gemini", "timestamp": 2, "content": LIKE}]}],
+        {"columns": {"speaker": "type"}},
+        "as the layout 'gemini-cli' reads it, has a field 'type', which is to be its speaker. Leave --columns speaker=type "
+        "out, or name their list too (messages=NAME,speaker=type).",
+    ),
+    "a speaker of a response": (
+        [{"context": [TEA], "response": LIKE}], {"columns": {"speaker": "who"}},
+        "is one response with its context, where --columns has no meaning. Leave it out.",
+    ),
+    "branches of a response": ([{"context": [TEA], "response": LIKE}], {"branches": "all"}, "where --branches has no meaning."),
+    "references of a conversation": (
+        chat(*ASKED, gold=LIKE), {"columns": {"messages": "messages", "references": "gold"}},
+        "columns: 'messages' and 'references' are not fields of one row. Name those of a response (context, response, id, ",
+    ),
+    "times that are not there": (
+        chat(*ASKED), {"order": "time"}, "message 1 has no time that can be read. Leave --order time out.",
+    ),
+    "an order of messages that name the one before": (
+        chat({**said("user", TEA), "id": "1"}, {**said("assistant", LIKE), "id": "2", "parent": "1"}), {"order": "listed"},
+        "each of its messages names the one before it, which is their order. Leave --order out.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IGNORED)
+def test_an_option_that_would_change_nothing_is_refused(kind: str, tmp_path: Path) -> None:
+    rows, options, message = IGNORED[kind]
+    assert message in refusal(Source(str(written(rows, tmp_path)), ReadingOptions(**options)).read, "turn")
+
+
+def test_pairs_of_texts_are_read_if_they_are_said_to_be(tmp_path: Path) -> None:
+    (path := tmp_path / "log.csv").write_text(f'conversation,flag\n"[[""{TEA}"", ""{LIKE}""]]",Like\n', encoding="utf-8")
+    assert talk(Source(str(path), ReadingOptions(layout="pairs"))) == ONE
 
 
 def written(rows: list[Any], tmp_path: Path) -> Path:

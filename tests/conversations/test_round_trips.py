@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import re
@@ -11,13 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dialeval_plugin.conversations.layouts import agents, datasets, evals, exports, find, messengers, platforms, traces
+from dialeval_plugin.conversations.layouts import LAYOUTS, agents, datasets, evals, exports, find, messengers, platforms, traces
 from dialeval_plugin.conversations.messages import answering, is_role
+from dialeval_plugin.conversations.order import Order
 from dialeval_plugin.conversations.record import Conversation, ReadingOptions
+from dialeval_plugin.core.errors import InputError, NothingToScore
 from dialeval_plugin.corpora.scored_input import Source
 from tests.conversations.reading_back import TEXTS
 from tests.conversations.request_writers import CONVERSATIONS, REQUESTS
 from tests.conversations.writers import WRITERS, Turns, layout_of, spoken, text_of
+from tests.refusals import refusal
 
 WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio", "simple-evals", "parlai", "transcript",
               "text-generation-webui", "pydantic-ai", "autogen", "semantic-kernel", "copilot-cli", "gemini-cli",
@@ -117,6 +121,31 @@ def test_a_request_or_a_row_of_a_data_set_is_read_back(name: str, tmp_path_facto
             assert found.id == id
 
     check()
+
+
+@pytest.mark.parametrize("name", [*WRITERS, *REQUESTS, *CONVERSATIONS])
+def test_an_option_is_not_ignored(name: str, tmp_path: Path) -> None:
+    writer = {**REQUESTS, **CONVERSATIONS, **WRITERS}[name]
+    turns = TALK if name in WRITERS else spoken(TALK)
+    (path := tmp_path / "chat.jsonl").write_text(text_of(writer(turns, "c1")), encoding="utf-8", newline="")
+    layout = next((one.name for one in LAYOUTS if one.name == layout_of(name) and one.open_question), None)
+    for field in ("speaker", "text"):
+        options = ReadingOptions(layout=layout, columns={field: "no_such"})
+        assert "no_such" in refusal(Source(str(path), options).read, "turn")
+    kept = Source(str(path), ReadingOptions(layout=layout, keep=("no_such",)))
+    kept.read("turn")
+    assert "--keep no_such: nothing that was read has such a field\n" in kept.reading.remarks()
+    with contextlib.suppress(NothingToScore):
+        if (in_time := outcome(path, layout, "time")) != outcome(path, layout, None):
+            assert "Leave --order" in str(in_time)
+
+
+def outcome(path: Path, layout: str | None, order: Order | None) -> str:
+    """Return what is read in an order, or the refusal."""
+    try:
+        return repr(Source(str(path), ReadingOptions(layout=layout, order=order)).read("turn"))
+    except InputError as error:
+        return str(error)
 
 
 def test_every_layout_of_a_family_has_a_writer() -> None:

@@ -406,7 +406,8 @@ def test_wrong_conversations(tmp_path: Path) -> None:
         "Give a list of messages, or an object that has one under 'messages'."
     )
     assert refusal(examples_from, [{"messages": "Hi."}]) == (
-        "conversations[0]: messages: expected a list of messages, got 'Hi.' (str). Wrap a single string in a list."
+        "conversations[0]: messages: is a text without roles. Begin each turn with 'User:' or 'Assistant:', or write a list of "
+        "turns."
     )
     assert refusal(examples_from, [{"messages": "['Hi.', 'Ho.']"}]) == (
         "conversations[0]: messages: is a list as Python prints it, \"['Hi.', 'Ho.']\". Write it as JSON, by json.dumps."
@@ -432,7 +433,7 @@ def test_wrong_conversations(tmp_path: Path) -> None:
         "Choose the turns all or last, or call the chatbot 'assistant'."
     )
     assert refusal(examples_from, [{"context": [], "response": "Hi."}], "last") == (
-        "conversations[0]: is one response with its context, so there are no turns to choose. Leave --turns out."
+        "conversations[0]: is one response with its context, where --turns has no meaning. Leave it out."
     )
 
 

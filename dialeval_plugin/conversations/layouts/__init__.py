@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import UserDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dialeval_plugin.conversations.messages import has_both_sides, is_message, parsed_cell
+from dialeval_plugin.conversations.messages import USER, has_both_sides, is_message, parsed_cell
 from dialeval_plugin.conversations.order import current_of
 from dialeval_plugin.core.errors import InputError, unknown_name
 
@@ -19,6 +19,7 @@ from . import agents, datasets, evals, exports, messengers, platforms, traces
 from .layout import (
     ANSWERS,
     AS_IT_SHOULD_BE,
+    PYTHON_LIST,
     WHOLE,
     Layout,
     Logged,
@@ -26,8 +27,10 @@ from .layout import (
     exchange,
     id_of,
     is_chat,
+    is_pair,
     list_at,
     listed,
+    messages_of,
     plain,
     required_list,
 )
@@ -36,6 +39,10 @@ _EXCHANGES = (
     ("input", "output"), ("inputs", "outputs"), ("request", "response"), ("prompt_messages", "completion_message"),
     ("prompt", "completion"), ("prompt", "response"), ("input_messages", "output_messages"),
 )  # fmt: skip
+
+
+_MAY_BE_A_STATUS = ("result", "message")
+"""Names of an answer under which one word says how the request went, such as "success"."""
 
 
 def _exchange_names(value: Value) -> tuple[str, str] | None:
@@ -47,7 +54,8 @@ def _exchange_names(value: Value) -> tuple[str, str] | None:
     if messages and isinstance(messages[-1], Mapping):
         for name in ANSWERS:
             cell = _answer(value, name)
-            if isinstance(cell, str) or is_chat(cell) or (isinstance(cell, Mapping) and is_message({"role": "", **cell})):
+            is_text = isinstance(cell, str) and (name not in _MAY_BE_A_STATUS or " " in cell)
+            if is_text or is_chat(cell) or (isinstance(cell, Mapping) and is_message({"role": "", **cell})):
                 return "messages", name
     return None
 
@@ -80,8 +88,14 @@ def _whole_name(value: Value) -> str | None:
 
 def _read_whole(value: Value) -> list[Logged]:
     name = _whole_name(value) or WHOLE[0]
-    messages = datasets.marked(value[name]) if isinstance(value[name], str) else None
-    if messages is None and isinstance(value[name], str) and listed(value[name]) is None and "\n" in value[name].strip():
+    messages = datasets.marked(value[name]) if isinstance(value[name], str) else listed(value[name])
+    messages = listed(value[name]) if messages is None else messages
+    if isinstance(value[name], Mapping):
+        inner = next((inner for inner, one in value[name].items() if isinstance(one, list)), "NAME")
+        raise InputError(
+            f"{name}: is an object. Name the list of messages in it, for example by --columns messages={name}.{inner}"
+        )
+    if messages is None and isinstance(value[name], str) and not PYTHON_LIST.match(value[name]):
         raise InputError(
             f"{name}: is a text without roles. Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
         )
@@ -94,12 +108,13 @@ def _list_under(name: str) -> Layout:
 
     def recognises(value: Value) -> bool:
         first = list_at(value, name)[0]
-        return isinstance(first, Mapping) and not is_message(first) and find(first) is not None
+        layout = find(first) if isinstance(first, Mapping) and not is_message(first) else None
+        return layout is not None and layout.message is None
 
     def read(value: Value) -> Iterator[Logged]:
         for inner in list_at(value, name):
             layout = find(inner)
-            if layout is None or layout.open_question or layout.message:
+            if layout is None or layout.open_question:
                 raise InputError(
                     f"has something under {name!r} that is read no further. Write each conversation a row of its own."
                 )
@@ -108,23 +123,16 @@ def _list_under(name: str) -> Layout:
     return Layout(f"{name.rpartition('.')[2]}-list", f"a list of conversations under {name!r}", recognises, read)
 
 
-def _lists_of_both_sides(value: Value, depth: int = 1) -> Iterator[list[Any]]:
-    """Yield the lists of a user's and an assistant's messages in an object, or in an object that it has."""
-    for one in value.values():
-        if isinstance(one, list) and has_both_sides(one):
-            yield one
-        elif depth and isinstance(one, Mapping):
-            yield from _lists_of_both_sides(one, depth - 1)
+def _only_list(value: Value, is_wanted: Callable[[list[Any]], bool]) -> list[Any]:
+    """Return the only list of a kind in an object, or in an object that it has; [] if there is none, or several."""
+    within = [*value.values(), *(inner for one in value.values() if isinstance(one, Mapping) for inner in one.values())]
+    found = [one for one in within if isinstance(one, list) and one and is_wanted(one)]
+    return found[0] if len(found) == 1 else []
 
 
-def _is_under_another_name(value: Value) -> bool:
-    """Whether an object has one conversation, whatever it is called, and nothing that may be another answer."""
-    return not any(value.get(name) for name in _OF_ANSWERS) and len(list(_lists_of_both_sides(value))) == 1
-
-
-def _read_other_name(value: Value) -> list[Logged]:
-    (messages,) = _lists_of_both_sides(value)
-    return [Logged(messages, id_of(value), current=current_of(value))]
+def _under_another_name(value: Value) -> list[Any]:
+    """Return the only conversation in an object, whatever it is called; [] if something else may be another answer."""
+    return [] if any(value.get(name) for name in _OF_ANSWERS) else _only_list(value, has_both_sides)
 
 
 _OF_ANSWERS = {name for names in _EXCHANGES for name in names} | {*ANSWERS, "question", "query", "instruction", "text"}
@@ -147,13 +155,23 @@ LAYOUTS: list[Layout] = [
          "sessions", "threads", "chat-next-web-store.sessions"),
     ),
     Layout(
+        "pairs", "turns that are lists of a question and its answer, as of Gradio",
+        lambda value: all(map(is_pair, listed(value[_whole_name(value) or ""]) or [0])),
+        lambda value: [Logged(messages_of(listed(value[_whole_name(value) or ""]), USER) or [], id_of(value))],
+        open_question="has turns that are lists of two texts, which may be a question and its answer, or a name and what was "
+        "said. If they are the former, read it by --layout pairs",
+    ),
+    Layout(
         "messages", "OpenAI, ShareGPT, LMSYS, WildChat, plain turns",
         lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None, _read_whole,
+        is_of_any_product=True,
     ),
-    plain("utterances", "Taskmaster and others with 'utterances'", "utterances"),
+    replace(plain("utterances", "Taskmaster and others with 'utterances'", "utterances"), is_of_any_product=True),
     *datasets.LAST,
     Layout(
-        "other-name", "messages of a user and an assistant under any other name", _is_under_another_name, _read_other_name
+        "other-name", "messages of a user and an assistant under any other name",
+        lambda value: bool(_under_another_name(value)),
+        lambda value: [Logged(_under_another_name(value), id_of(value), current=current_of(value))], is_of_any_product=True,
     ),
 ]  # fmt: skip
 
@@ -198,12 +216,40 @@ def find(value: Value, name: str | None = None, *, is_message: bool = False) -> 
         InputError: there is no layout of that name.
     """
     if name is None:
-        fitting = (layout for layout in _possible(value, is_message=is_message) if layout.fits(value))
-        return next(fitting, None) or (None if is_message else _of_each(value, LAYOUTS))
+        found = next((layout for layout in _possible(value, is_message=is_message) if layout.fits(value)), None)
+        if not is_message and (found is None or found.is_of_any_product):
+            return _of_rows(value) or found or _of_each(value, LAYOUTS)
+        return found
     named = [layout for layout in LAYOUTS if layout.name == name]
     if not named:
         raise unknown_name(f"layout: there is no {name!r}", name, list(dict.fromkeys(layout.name for layout in LAYOUTS)))
-    return next((layout for layout in named if layout.fits(value)), None) or _of_each(value, named) or named[0]
+    fitting = next((layout for layout in named if layout.fits(value)), None)
+    return fitting or _of_rows(value, named) or _of_each(value, named) or named[0]
+
+
+def _of_rows(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | None:
+    """Return the layout of an object whose only list of objects has messages of a layout with a message a row."""
+    rows = _only_list(value, lambda one: isinstance(one[0], Mapping))
+    if not rows:
+        return None
+    among = _possible(rows[0], is_message=True) if layouts is None else layouts
+    layout = next((one for one in among if one.message and not one.rows and one.fits(rows[0])), None)
+    if layout is None or layout.message is None:
+        return None
+    message = layout.message
+
+    def read(value: Value) -> Iterator[Logged]:
+        conversations: dict[object, list[Value]] = {}
+        for row in rows:
+            said = message(row)
+            unsaid = [{"role": "event"}] if said else []
+            for one in unsaid if isinstance(said, str) else said if isinstance(said, list) else [said]:
+                conversations.setdefault(one.get("conversation"), []).append(one)
+        own = id_of(value) if len(conversations) == 1 else None
+        for id, messages in conversations.items():
+            yield Logged(messages, id if own is None else own, current=current_of(messages[-1]))
+
+    return replace(layout, message=None, read=read)
 
 
 def _of_each(value: Value, layouts: Iterable[Layout]) -> Layout | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
 
-from .layout import ANSWERS, CONVERSATION_IDS, Layout, Logged, Value, as_message, has, list_at, messages_at, plain
+from .layout import ANSWERS, CONVERSATION_IDS, Layout, Logged, Value, as_message, has, list_at, plain
 
 _PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT}
 _AFTER_HISTORY = {*ANSWERS, "text", "input", "inputs", "query", "question", "prompt", "instruction"}
@@ -111,7 +111,6 @@ def _gemini_cli(message: Value) -> Value | str:
 
 
 LAYOUTS = [
-    plain("openhands", "events of OpenHands", "history", "source", "args", each=_openhands),
     Layout(
         "openhands", "events of OpenHands", 'source"" action"" args{} | source"" observation"" extras{}', message=_openhands
     ),
@@ -123,12 +122,8 @@ LAYOUTS = [
         and value["type"].partition(".")[0] in ("session", "user", "assistant", "tool", "hook", "subagent", "skill"),
     ),
     Layout(
-        "gemini-cli", "a session of Gemini's command line", "sessionId projectHash messages[]",
-        lambda value: [Logged([_gemini_cli(one) for one in list_at(value, "messages")], value["sessionId"])],
-    ),
-    Layout(
         "gemini-cli", "a session of Gemini's command line", message=_gemini_cli,
-        recognises=lambda value: value.keys() >= {"sessionId", "projectHash"}
+        recognises=lambda value: (value.keys() >= {"sessionId", "projectHash"} and "messages" not in value)
         or [*value] == ["$set"]
         or (value["type"] in _OF_GEMINI and has(value, "id", "timestamp", "content") and not value.keys() & _NOT_OF_GEMINI),
     ),
@@ -136,27 +131,12 @@ LAYOUTS = [
     plain("adk", "sessions of Google's Agent Development Kit", "session.events", id="session.id", each=_adk),
     plain("haystack", "messages of Haystack", "messages", "_role", "_content", each=_haystack),
     Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]", message=_pydantic_ai),
-    Layout(
-        "pydantic-ai", "messages of Pydantic AI", "messages[kind,parts]",
-        lambda value: [Logged([part for one in list_at(value, "messages") for part in _pydantic_ai(one)], value.get("id"))],
-    ),
-    Layout(
-        "autogen", "messages of AutoGen's AgentChat", lambda value: _is_autogen(value["messages"][0]),
-        messages_at("messages", each=_autogen),
-    ),
     Layout("autogen", "messages of AutoGen's AgentChat", _is_autogen, message=_autogen),
-    *(
-        layout
-        for names in (("role", "items"), ("Role", "Items"))
-        for layout in (
-            plain("semantic-kernel", "messages of Semantic Kernel", "messages", *names, each=_semantic_kernel),
-            Layout("semantic-kernel", "messages of Semantic Kernel", f"{names[0]} {names[1]}[]", message=_semantic_kernel),
-        )
-    ),
+    Layout("semantic-kernel", "messages of Semantic Kernel", "role items[] | Role Items[]", message=_semantic_kernel),
     Layout(
         "chat-history", "messages under 'chat_history' or 'history', as of LlamaIndex, AutoGen or Gemini's chats",
         lambda value: not value.keys() & _AFTER_HISTORY
         and has(_history(value)[0].get("message") or _history(value)[0], "role"),
-        lambda value: [Logged([_with_blocks(one) for one in _history(value)], value.get("id"))],
+        lambda value: [Logged([_with_blocks(one) for one in _history(value)], value.get("id"))], is_of_any_product=True,
     ),
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dialeval_plugin.conversations.messages import (
@@ -477,7 +478,7 @@ LAYOUTS = [
         "exchanges", "turns with a question and its answer each, as of Firefly, MOSS or XTuner",
         lambda value: _halves(value) is not None, _of_halves,
     ),
-    plain("prism", "conversations of PRISM", "conversation_history"),
+    replace(plain("prism", "conversations of PRISM", "conversation_history"), is_of_any_product=True),
     Layout(
         "marked-text", "texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
         lambda value: _marked(value) is not None, lambda value: [Logged(_marked(value) or [], id_of(value))],
@@ -500,7 +501,7 @@ LAST = [
     Layout(
         "dialog", "turns under 'dialog' or 'dialogue'",
         lambda value: any(isinstance(value.get(name), list) and is_message(value[name][0]) for name in ("dialog", "dialogue")),
-        lambda value: [Logged(value.get("dialog") or value["dialogue"], id_of(value))],
+        lambda value: [Logged(value.get("dialog") or value["dialogue"], id_of(value))], is_of_any_product=True,
     ),
     Layout(
         "exchange-rows", "a question with its answer a row, with the id of their conversation",

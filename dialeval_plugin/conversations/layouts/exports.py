@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, at, is_silent
+from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, at, is_silent, plain_text
 from dialeval_plugin.conversations.order import current_of
 
-from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, listed, messages_at, plain, plain_text
+from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, listed, messages_at, plain
 
 _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",

@@ -7,7 +7,6 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from html import unescape
 from typing import Any, NamedTuple, TypeAlias
 
 from dialeval_plugin.conversations.messages import (
@@ -70,6 +69,7 @@ class Layout:
         marks: characteristic fields, for the error about an object of no layout.
         joined_by: field that joins the rows of one object, for example a question and its answer in separate files.
         open_question: question that the user must settle before such a file is read; "" if there is none.
+        is_of_any_product: whether its fields have names that any product may use, next to fields that are not known.
     """
 
     name: str
@@ -82,6 +82,7 @@ class Layout:
     marks: tuple[str, ...] = ()
     joined_by: str = ""
     open_question: str = ""
+    is_of_any_product: bool = False
 
     def fits(self, value: Value) -> bool:
         """Whether an object has this layout."""
@@ -232,17 +233,6 @@ def as_message(role: object, text: object, *unseen: str, **others: object) -> di
     return {"role": role, "content": parts if unseen else text or None, **others}
 
 
-def plain_text(html: str) -> str:
-    r"""Return the plain text of HTML.
-
-    Example:
-        >>> plain_text("<p>Tea &amp; cake.</p><p>Or <b>rain</b>?</p>")
-        'Tea & cake.\nOr rain?'
-    """
-    text = re.sub(r"(?i)<br\s*/?>|</(?:p|div|li|h\d|tr|pre)>", "\n", html)
-    return unescape(re.sub(r"<[^>]*>", "", text)).strip()
-
-
 _HOLDERS = (
     "messages", "contents", "generations", "candidates", "choices", "output", "outputs", "input", "inputs", "message",
     "input_messages", "output_messages", "prompt",
@@ -287,7 +277,7 @@ def messages_of(value: Any, role: str) -> list[Any] | None:
 
 
 def _of_list(elements: list[Any], role: str) -> list[Any] | None:
-    if elements and all(_is_pair(one) for one in elements):  # Gradio's history
+    if elements and all(is_pair(one) for one in elements):  # Gradio's history
         return alternating(text for pair in elements for text in pair)
     if len(elements) == 1 and isinstance(elements[0], list):  # LangSmith's batch of one
         return messages_of(elements[0], role)
@@ -295,7 +285,8 @@ def _of_list(elements: list[Any], role: str) -> list[Any] | None:
     return [one if "role" in one or is_message(one) or "type" in one else {"role": role, **one} for one in messages]
 
 
-def _is_pair(value: Any) -> bool:
+def is_pair(value: Any) -> bool:
+    """Whether a value is a list of two texts, the first of which is no role."""
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and not is_role(value[0])
 
 

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at, plain_text
 
-from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, plain_text, shape
+from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, shape
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
@@ -133,13 +133,6 @@ def _slack_message(value: Value) -> Value:
     return as_message(speaker, value["text"], ts=value["ts"], conversation=f"thread {thread}" if thread else "channel")
 
 
-def _slack(value: Value) -> list[Logged]:
-    threads: dict[object, list[Value]] = {}
-    for one in map(_slack_message, value["messages"]):
-        threads.setdefault(one["conversation"], []).append(one)
-    return [Logged(messages, id) for id, messages in threads.items()]
-
-
 def _discord_message(message: Any) -> Any:
     if message.get("type", "Default") not in ("Default", "Reply"):
         return {**message, **_SERVICE}
@@ -232,12 +225,8 @@ LAYOUTS = [
     _of_people("whatsapp", "WhatsApp's export, a text", lambda value: False, rows=_whatsapp_rows, message=_whatsapp),
     _of_people("slack", _SLACK, _is_slack, _THREADS, message=_slack_message),
     _of_people(
-        "slack", _SLACK, lambda value: shape("messages[ts,text]")(value) and any(map(_is_slack, value["messages"])), _THREADS,
-        read=_slack,
-    ),
-    _of_people(
         "signal", "messages of Signal's desktop, sigexport or signal-cli, one a row",
-        "conversationId body type | sender body date reactions | envelope{source,timestamp}", message=_signal,
+        "conversationId body type sent_at | sender body date reactions | envelope{source,timestamp}", message=_signal,
     ),
     _of_people("imessage", "messages of iMessage, one a row", "is_from_me text", message=_imessage),
     _of_people(

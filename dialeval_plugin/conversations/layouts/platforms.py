@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
 
-from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, plain, plain_text
+from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, plain
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
 _CHATWOOT = {0: USER, 1: ASSISTANT, 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "template": ASSISTANT}
@@ -197,7 +197,6 @@ LAYOUTS = [
         open_question="is a tracker of Rasa, which holds all sessions of a user. Read each as a conversation by --layout rasa",
     ),
     Layout("botpress", "messages of Botpress", "direction payload{}", message=_botpress),
-    plain("botpress", "messages of Botpress", "messages", "direction", "payload", each=_botpress),
     Layout(
         "voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}", message=_voiceflow
     ),
