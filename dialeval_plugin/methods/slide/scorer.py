@@ -259,6 +259,8 @@ class SlideScorer(Scorer):
         self.fusion = Fusion(
             options.fusion or ("first_match" if options.small is None else "mixture"), options.slm_scale, options.small_weight
         )
+        if self.fusion.reading != "mixture" and options.small_weight != SMALL_WEIGHT:
+            raise InputError(f"slide: small_weight is about a mixture, and fusion is {self.fusion.reading!r}. Leave one out.")
         self.orientation = "lower" if self.variant == "slm_distance" else "higher"
         self.slm = SlmScorer(options) if options.small is None else None
         self.small = self.slm or load_small(options)

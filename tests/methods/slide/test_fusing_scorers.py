@@ -96,6 +96,10 @@ def test_a_cascade_asks_where_the_small_model_is_unsure_and_nowhere_else() -> No
         ({"small": "random", "level": "dialogue"}, "small='random' does not score at level 'dialogue'. Name another"),
         ({"small": "random", "clip": True}, "clip is about the SLM, in whose place small='random' is. Leave one out."),
         ({"small": "random", "variant": "slm"}, "variant='slm' is the SLM's, and small='random' is given. Leave one out."),
+        (
+            {"small": "random", "fusion": "agree", "small_weight": 0.3},
+            "small_weight is about a mixture, and fusion is 'agree'.",
+        ),
         ({"level": "dialogue"}, "the SLM judges responses. Give small='general' to fuse scores of whole dialogues."),
         ({"small": "random", "cascade": -0.1}, "cascade is -0.1. Give a number from 0."),
         ({"small": "random", "small_weight": 2}, "small_weight is 2. Give a number from 0 to 1."),
