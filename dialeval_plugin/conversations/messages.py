@@ -56,7 +56,9 @@ _SPEAKER_FIELDS = (
 """Fields of the speaker: one that holds a role comes before one that holds a name."""
 _KINDS = ("type", "message_type", "messageType")
 """Fields of a message's kind, which may be a role."""
-_TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "parts", "mes")
+_PARTS = ("parts", "blocks", "segments")
+"""Fields of a message's parts."""
+_TEXT_FIELDS = ("content", "text", "value", "message", "utterance", "mes", *_PARTS)
 _TEXTS_OF_PEOPLE, _TEXTS_WITH_A_ROLE = frozenset({"text", "utterance"}), frozenset({"content", "value", "parts"})
 """Fields of a text that may stand without a speaker, and of one that may not."""
 _IS_USER = {
@@ -233,7 +235,7 @@ def is_message(value: object) -> bool:
     """Whether `value` is an object with the two fields of a chat message."""
     return (
         isinstance(value, Mapping)
-        and any(name in value for name in ("content", "text", "value", "utterance", "parts", "message", "mes"))
+        and any(name in value for name in _TEXT_FIELDS)
         and (any(name in value for name in (*_SPEAKER_FIELDS, *_IS_USER)) or any(is_role(value.get(name)) for name in _KINDS))
     )
 
@@ -452,11 +454,13 @@ def _content(content: Any, where: str, left_out: Counter[str]) -> str | None:
             raise InputError(f"{place}: expected a part as {{'type': 'text', 'text': ...}}, got {part!r:.80}. Give text.")
         elif part.get("thought") is True or part.get("isThought") is True:
             left_out["thought part"] += 1
-        elif (kind := str(part.get("type") or part.get("content_type") or _kind_of(part))) in _TEXT_PARTS:
+        elif (
+            kind := str(part.get("type") or part.get("content_type") or part.get("block_type") or _kind_of(part))
+        ) in _TEXT_PARTS:
             name = next((one for one in ("text", "refusal", "content", "value") if one in part), "text")
             inner = part.get(name)
             if isinstance(inner, Mapping):  # {"value": ..., "annotations": [...]}
-                inner = inner.get("value")
+                inner = inner.get("value", inner.get("content"))
             texts.append(check_text(inner, f"{place}: {name}"))
         else:
             left_out[f"{kind} part"] += 1

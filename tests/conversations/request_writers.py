@@ -205,7 +205,7 @@ CONVERSATIONS: dict[str, Writer] = {
     "deepeval": lambda turns, id: [{"conversationalTestCases": [{"id": id, "turns": chat(turns)}]}],
     "ragas": lambda turns, id: [{"id": id, "user_input": lang(turns)}],
     "multiwoz": lambda turns, id: [{id: {"goal": {}, "log": [{"text": text, "metadata": {}} for _, text in turns]}}],
-    "dialogstudio": lambda turns, id: [{id: {"log": [
+    "exchanges of DialogStudio": lambda turns, id: [{id: {"log": [
         {"user utterance": asked, "system response": said, "dialog history": ""} for asked, said in pairs(turns)]}}],
     "kvret": lambda turns, id: [{"id": id, "dialogue": [
         {"turn": role, "data": {"utterance": text}} for role, text in turns]}],
@@ -233,7 +233,7 @@ CONVERSATIONS: dict[str, Writer] = {
         {"question": asked, "orig_answer": {"text": said}} for asked, said in pairs(turns)]}]}]}],
     "ultrachat": lambda turns, id: [{"id": id, "data": [text for _, text in turns]}],
     "oasst": oasst,
-    "prism": lambda turns, id: [{"conversation_id": id, "conversation_history": [
+    "messages of PRISM": lambda turns, id: [{"conversation_id": id, "conversation_history": [
         {"turn": n // 2, "role": "model" if role == "assistant" else role, "content": text}
         for n, (role, text) in enumerate(turns)]}],
     "marked-text of ChatML": lambda turns, id: [{"id": id, "text": template(turns)}],
@@ -245,8 +245,9 @@ CONVERSATIONS: dict[str, Writer] = {
         f"### {'Human' if role == 'user' else 'Assistant'}: {text}\n" for role, text in turns)}],
     "exchanges": lambda turns, id: [
         {"conversation_id": id, "conversation": [{"human": asked, "assistant": said} for asked, said in pairs(turns)]}],
-    "dialog": lambda turns, id: [{"id": id, "dialog": [{"speaker": role, "text": text} for role, text in turns]}],
-    "utterances": lambda turns, id: [{"conversation_id": id, "utterances": [
+    "messages under dialog": lambda turns, id: [
+        {"id": id, "dialog": [{"speaker": role, "text": text} for role, text in turns]}],
+    "messages of Taskmaster": lambda turns, id: [{"conversation_id": id, "utterances": [
         {"index": n, "speaker": role.upper(), "text": text} for n, (role, text) in enumerate(turns)]}],
     "messages of ShareGPT": lambda turns, id: [{"id": id, "conversations": [
         {"from": "human" if role == "user" else "gpt", "value": text} for role, text in turns]}],

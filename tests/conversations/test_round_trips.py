@@ -25,7 +25,7 @@ from tests.refusals import refusal
 
 WITHOUT_ID = {"codex", "sillytavern", "voiceflow", "whatsapp", "slack", "twilio", "simple-evals", "parlai", "transcript",
               "text-generation-webui", "pydantic-ai", "autogen", "semantic-kernel", "copilot-cli", "gemini-cli",
-              "openhands"}  # fmt: skip
+              "openhands", "aider"}  # fmt: skip
 """Layouts that call no conversation by a name of its own, or by another."""
 BY_PEOPLE = {"topical-chat", "blended-skill-talk", "dailydialog", "empathetic-dialogues", "soda"}
 """Layouts of people who talk, among whom no assistant is; and those of one question: what they hold is no such conversation."""

@@ -326,8 +326,29 @@ WRITERS: dict[str, Writer] = {
         "message": text} for n, (source, text) in enumerate(_by_role(turns, system="system", user="user", assistant="agent"))]},
     "opencode": lambda turns, id: {"info": {"id": id}, "messages": [{"info": {"id": f"m{n}", "role": role},
         "parts": [{"type": "step-start"}, {"type": "text", "text": text}]} for n, (role, text) in enumerate(spoken(turns))]},
-    "chat-history of Continue": lambda turns, id: {"id": id, "history": [{"message": {"role": role, "content": text},
+    "other-name of Continue": lambda turns, id: {"id": id, "history": [{"message": {"role": role, "content": text},
         "contextItems": []} for role, text in turns if role != "tool"]},
+    "gorgias": lambda turns, id: {"id": id, "messages": [{"from_agent": role == "assistant", "body_text": text, "public": True}
+        for role, text in spoken(turns)]},
+    "front": lambda turns, id: {"id": id, "_results": [{"is_inbound": role == "user", "text": text, "body": f"<p>{text}</p>"}
+        for role, text in spoken(turns)]},
+    "tawk": lambda turns, id: {"id": id, "chat": {"messages": [{"sender": {"t": side}, "type": "msg", "msg": text}
+        for side, text in _by_role(turns, user="v", assistant="a", tool="s")]}},
+    "hume": lambda turns, id: {"id": id, "events_page": [{"role": role, "type": f"{role}_MESSAGE", "message_text": text}
+        for role, text in _by_role(turns, system="SYSTEM", user="USER", assistant="AGENT")]},
+    "genesys": lambda turns, id: {"conversationId": id, "transcripts": [{"phrases": [{"text": text, "participantPurpose": side}
+        for side, text in _by_role(turns, user="external", assistant="internal")]}]},
+    "fastgpt": lambda turns, id: {"id": id, "data": {"list": [{"obj": role, "value": [{"text": {"content": text}}]}
+        for role, text in _by_role(turns, system="System", user="Human", assistant="AI")]}},
+    "coze": lambda turns, id: {"id": id, "data": [{"role": "user" if kind == "question" else "assistant", "type": kind,
+        "content": text, "content_type": "text"}
+        for kind, text in _by_role(turns, user="question", assistant="answer", tool="function_call")]},
+    "chainlit": lambda turns, id: {"id": id, "steps": [{"id": f"s{n}", "type": kind, "output": text, "parentId": None}
+        for n, (kind, text) in enumerate(_by_role(turns, user="user_message", tool="run", assistant="assistant_message"))]},
+    "chatgpt-exporter": lambda turns, id: {"id": id, "messages": [{"role": role, "say": text}
+        for role, text in _by_role(turns, user="Prompt", assistant="Response")]},
+    "aider": lambda turns, id: "\n# aider chat started at 2025-01-02 10:00:00\n\n> Added it to .gitignore\n\n" + "\n".join(
+        f"{mark}{text}\n" for mark, text in _by_role(turns, user="#### ", tool="> ", assistant="")),
     "hubspot": lambda turns, id: {"id": id, "results": [{"conversationsThreadId": id, "type": "MESSAGE", "direction": side,
         "text": text} for side, text in _by_role(turns, user="INCOMING", assistant="OUTGOING")]},
     "freshdesk": lambda turns, id: {"id": id, "description_text": spoken(turns)[0][1], "conversations": [{"id": n,
@@ -381,7 +402,7 @@ WRITERS: dict[str, Writer] = {
     "voiceflow": lambda turns, id: [{"turnID": f"t{n}", "type": "request" if role == "user" else "text", "format": "trace",
         "payload": {"type": "text", "payload": text if role == "user" else {"message": text}}}
         for n, (role, text) in enumerate(spoken(turns))],
-    "ccai": lambda turns, id: {"id": id, "entries": [{"text": text, "role": role, "user_id": 1}
+    "other-name of CCAI": lambda turns, id: {"id": id, "entries": [{"text": text, "role": role, "user_id": 1}
         for role, text in _by_role(turns, user="CUSTOMER", assistant="AUTOMATED_AGENT")]},
     "ccai in segments": lambda turns, id: {"id": id, "transcript": {"transcriptSegments": [{"text": text,
         "segmentParticipant": {"role": role}}
@@ -393,13 +414,14 @@ WRITERS: dict[str, Writer] = {
     "connect": lambda turns, id: {"ContactId": id, "Participants": [], "Transcript": [{"ParticipantId": role,
         "ParticipantRole": role, "Type": "MESSAGE", "Content": text}
         for role, text in _by_role(turns, user="CUSTOMER", assistant="CUSTOM_BOT")]},
-    "elevenlabs": lambda turns, id: {"conversation_id": id, "agent_id": "a", "transcript": [{"role": role, "message": text}
+    "other-name of ElevenLabs": lambda turns, id: {"conversation_id": id, "agent_id": "a", "transcript": [
+        {"role": role, "message": text}
         for role, text in _by_role(turns, user="user", assistant="agent")]},
     "retell": lambda turns, id: {"call_id": id, "transcript": "Agent: ...", "transcript_with_tool_calls": [{"role": role,
         "content": text} for role, text in _by_role(turns, user="user", assistant="agent", tool="tool_call_invocation")]},
     "retell without tools": lambda turns, id: {"call_id": id, "transcript_object": [{"role": role, "content": text,
         "words": []} for role, text in _by_role(turns, user="user", assistant="agent")]},
-    "vapi": lambda turns, id: {"id": id, "artifact": {"messages": [{"role": role, "message": text}
+    "other-name of Vapi": lambda turns, id: {"id": id, "artifact": {"messages": [{"role": role, "message": text}
         for role, text in _by_role(turns, user="user", assistant="bot", system="system", tool="tool_call_result")]}},
     "intercom": intercom,
     "zendesk": lambda turns, id: {"ticket": {"id": id, "requester_id": 1}, "comments": [{"id": n,
@@ -434,11 +456,11 @@ WRITERS: dict[str, Writer] = {
         "content": text} for role, text in spoken(turns)], "stop_reason": None},
     "autogen, a message a row": lambda turns, id: [{"source": role, "type": "TextMessage", "content": text}
         for role, text in spoken(turns)],
-    "chat-history": lambda turns, id: {"id": id, "chat_history": [{"role": role, "content": text, "name": "n"}
+    "other-name of AutoGen": lambda turns, id: {"id": id, "chat_history": [{"role": role, "content": text, "name": "n"}
         for role, text in spoken(turns)]},
-    "chat-history in blocks": lambda turns, id: {"id": id, "chat_history": [{"role": role, "additional_kwargs": {},
+    "other-name of LlamaIndex": lambda turns, id: {"id": id, "chat_history": [{"role": role, "additional_kwargs": {},
         "blocks": [{"block_type": "text", "text": text}]} for role, text in spoken(turns)]},
-    "chat-history of Gemini": lambda turns, id: {"id": id, "history": [{"role": role, "parts": [{"text": text}]}
+    "other-name of Gemini": lambda turns, id: {"id": id, "history": [{"role": role, "parts": [{"text": text}]}
         for role, text in _by_role(turns, user="user", assistant="model")]},
     "semantic-kernel": lambda turns, id: {"id": id, "messages": [{"role": role, "content_type": "message", "items": [
         {"content_type": "text", "text": text} if role != "tool" else {"content_type": "function_call", "name": text}]}

@@ -31,7 +31,6 @@ from .layout import (
     list_at,
     listed,
     messages_of,
-    plain,
     required_list,
 )
 
@@ -83,7 +82,12 @@ def _read_exchange(value: Value) -> list[Logged]:
 def _whole_name(value: Value) -> str | None:
     if "conversation" in value and value.keys() & {"text", "content"}:
         return None  # one turn of the conversation with this id
-    return next((name for name in WHOLE if name in value), None)
+    other = (name for name in _OTHER_NAMES if (elements := listed(value.get(name))) and is_message(elements[0]))
+    return next((name for name in WHOLE if name in value), next(other, None))
+
+
+_OTHER_NAMES = ("dialog", "dialogue", "utterances", "conversation_history")
+"""Names of a conversation's messages in data sets; a data set may call something else so, too."""
 
 
 def _read_whole(value: Value) -> list[Logged]:
@@ -162,11 +166,10 @@ LAYOUTS: list[Layout] = [
         "said. If they are the former, read it by --layout pairs",
     ),
     Layout(
-        "messages", "OpenAI, ShareGPT, LMSYS, WildChat, plain turns",
+        "messages", "OpenAI, ShareGPT, LMSYS, WildChat, Taskmaster, PRISM, plain turns",
         lambda value: not isinstance(value.get("context", {}), (str, list)) and _whole_name(value) is not None, _read_whole,
         is_of_any_product=True,
     ),
-    replace(plain("utterances", "Taskmaster and others with 'utterances'", "utterances"), is_of_any_product=True),
     *datasets.LAST,
     Layout(
         "other-name", "messages of a user and an assistant under any other name",

@@ -11,28 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER
+from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields
 
-from .layout import ANSWERS, CONVERSATION_IDS, Layout, Logged, Value, as_message, has, list_at, plain
+from .layout import CONVERSATION_IDS, Layout, Value, as_message, has, plain, said
 
 _PYDANTIC_AI = {"system-prompt": SYSTEM, "user-prompt": USER, "text": ASSISTANT}
-_AFTER_HISTORY = {*ANSWERS, "text", "input", "inputs", "query", "question", "prompt", "instruction"}
-"""Fields of a request or an answer that a history precedes."""
 
 
 def _adk(event: Any) -> Any:
     """Return the message of an event; an event without content changes a state."""
     content = event.get("content") or {}
     role = USER if event["author"] == USER else ASSISTANT
-    parts = [one if "text" in one else {"type": next(iter(one), "event")} for one in content.get("parts") or ()]
-    return {"role": role, "content": parts or None, "timestamp": event.get("timestamp")}
-
-
-def _haystack(message: Any) -> Any:
-    return {
-        "role": message["_role"],
-        "content": [one if "text" in one else {"type": next(iter(one))} for one in message["_content"]],
-    }
+    return {"role": role, "content": content.get("parts") or None, "timestamp": event.get("timestamp")}
 
 
 def _pydantic_ai(message: Value) -> list[Value]:
@@ -51,19 +41,8 @@ def _semantic_kernel(message: Value) -> Value:
     return as_message(role, texts, *(item.get("content_type") or item["$type"] for item in items if "text" not in item))
 
 
-def _with_blocks(message: Any) -> Any:
-    """Return a message whose parts have the names of LlamaIndex's `blocks`, if it has any, under their usual names."""
-    if not message.get("blocks"):
-        return message
-    return {"role": message["role"], "content": [{"type": one["block_type"], **one} for one in message["blocks"]]}
-
-
 _OF_GEMINI, _NOT_OF_GEMINI = {"user", "gemini", "info", "error", "warning"}, {"role", *CONVERSATION_IDS}
 """Types of the rows of Gemini's command line, and fields that these do not have."""
-
-
-def _history(value: Value) -> list[Any]:
-    return list_at(value, "chat_history" if "chat_history" in value else "history")
 
 
 def _is_autogen(message: Any) -> bool:
@@ -83,10 +62,6 @@ def _openhands(event: Value) -> Value:
     role = {"user": USER, "agent": ASSISTANT}.get(event["source"])
     is_said = role is not None and event.get("action") in text
     return as_message(role, text[event["action"]], id=event.get("id")) if is_said else {"role": "event"}
-
-
-def _atif(step: Any) -> Any:
-    return {"role": ASSISTANT if step["source"] == "agent" else step["source"], "content": step["message"]}
 
 
 def _opencode(message: Any) -> Any:
@@ -114,7 +89,10 @@ LAYOUTS = [
     Layout(
         "openhands", "events of OpenHands", 'source"" action"" args{} | source"" observation"" extras{}', message=_openhands
     ),
-    plain("atif", "trajectories of Harbor (ATIF)", "steps", "source", "message", each=_atif),
+    plain(
+        "atif", "trajectories of Harbor (ATIF)", "steps", "source", "message",
+        each=said("source", "message", {"agent": ASSISTANT}),
+    ),
     plain("opencode", "sessions of opencode", "messages", "info", "parts", id="info.id", each=_opencode),
     Layout(
         "copilot-cli", "a session of GitHub Copilot's command line, an event a row", message=_copilot_cli,
@@ -129,14 +107,8 @@ LAYOUTS = [
     ),
     plain("adk", "sessions of Google's Agent Development Kit", "events", "author", "content", each=_adk),
     plain("adk", "sessions of Google's Agent Development Kit", "session.events", id="session.id", each=_adk),
-    plain("haystack", "messages of Haystack", "messages", "_role", "_content", each=_haystack),
+    plain("haystack", "messages of Haystack", "messages", "_role", "_content", fields=Fields("_role", "_content")),
     Layout("pydantic-ai", "messages of Pydantic AI", "kind parts[part_kind]", message=_pydantic_ai),
     Layout("autogen", "messages of AutoGen's AgentChat", _is_autogen, message=_autogen),
     Layout("semantic-kernel", "messages of Semantic Kernel", "role items[] | Role Items[]", message=_semantic_kernel),
-    Layout(
-        "chat-history", "messages under 'chat_history' or 'history', as of LlamaIndex, AutoGen or Gemini's chats",
-        lambda value: not value.keys() & _AFTER_HISTORY
-        and has(_history(value)[0].get("message") or _history(value)[0], "role"),
-        lambda value: [Logged([_with_blocks(one) for one in _history(value)], value.get("id"))], is_of_any_product=True,
-    ),
 ]  # fmt: skip

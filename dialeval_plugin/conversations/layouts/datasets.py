@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from dialeval_plugin.conversations.messages import (
@@ -21,7 +20,6 @@ from dialeval_plugin.conversations.messages import (
     Fields,
     alternating,
     at,
-    is_message,
     is_role,
     speaker_of,
     split_dialogue,
@@ -40,12 +38,13 @@ from .layout import (
     ask_who,
     earlier,
     exchange,
-    has,
+    flat,
     id_of,
     listed,
     messages_at,
     messages_of,
     plain,
+    said,
     texts,
 )
 from .messengers import transcript_rows
@@ -209,24 +208,26 @@ def _both_messages(value: Value) -> list[Value]:
     return [as_message(USER, value[question], **place), as_message(ASSISTANT, value.get(answer or ""), **next_place)]
 
 
-_OF_DIALOGSTUDIO = ("user utterance", "system response")
-
-
 def _halves(value: Value) -> tuple[list[Any], str, str] | None:
     """Return the turns that have a question and its answer each, and the names of the two fields; otherwise None."""
-    turns = next((turns for name in (*WHOLE, "transcript", "history", "dialogue") if (turns := listed(value.get(name)))), [])
+    turns = next(
+        (turns for name in (*WHOLE, "transcript", "history", "dialogue", "log") if (turns := listed(value.get(name)))), []
+    )
     first = turns[0] if turns and isinstance(turns[0], Mapping) else {}
     names = [[name for name in half if name in first] for half in _HALVES]
     return (turns, names[0][0], names[1][0]) if all(len(half) == 1 for half in names) and "role" not in first else None
 
 
-_HALVES = ((*_OF_CHATS[0], "user", "input", "prompt", "q"), (*_OF_CHATS[1], *_OF_PARTNERS, "output", "a"))
+_HALVES = (
+    (*_OF_CHATS[0], "user", "user utterance", "usr", "input", "prompt", "q"),
+    (*_OF_CHATS[1], *_OF_PARTNERS, "system response", "sys", "output", "a"),
+)
 """Field names of a question and of its answer in a turn that has both."""
 
 
 def _of_halves(value: Value) -> list[Logged]:
     turns, *names = _halves(value) or ([], "")
-    return [Logged(alternating(turn[name] for turn in turns for name in names), id_of(value))]
+    return [Logged(alternating(turn[name] or None for turn in turns for name in names), id_of(value))]
 
 
 def _is_list_of(value: object, kind: type) -> bool:
@@ -286,18 +287,6 @@ def _quac(value: Value) -> Iterator[Logged]:
         for one in article["paragraphs"]:
             said = (text for qa in one["qas"] for text in (qa["question"], qa["orig_answer"]["text"]))
             yield Logged(alternating(said), id_of(one))
-
-
-def _oasst(value: Value) -> list[Logged]:
-    messages: list[Any] = []
-
-    def walk(node: Value, parent: object) -> None:
-        messages.append({"id": node["message_id"], "parent_id": parent, "role": node["role"], "content": node["text"]})
-        for reply in node.get("replies") or ():
-            walk(reply, node["message_id"])
-
-    walk(value["prompt"], None)
-    return [Logged(messages, value.get("message_tree_id"))]
 
 
 def _acute(value: Value) -> list[Logged]:
@@ -390,13 +379,8 @@ LAYOUTS = [
         and any(_is_list_of(value.get(name, [None])[:1], Mapping) for name in ("completions", "answers")),
         open_question="has several answers to one request. Read each by --layout completions",
     ),
-    Layout(
-        "dialogstudio", "DialogStudio", lambda value: has(value["log"][0], *_OF_DIALOGSTUDIO),
-        lambda value: [Logged(alternating(turn[name] or None for turn in value["log"] for name in _OF_DIALOGSTUDIO))],
-    ),
     plain(
-        "kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data",
-        each=lambda turn: as_message(turn["turn"], turn["data"]["utterance"]),
+        "kvret", "KVRET, of a driver and an assistant", "dialogue", "turn", "data", each=said("turn", "data.utterance"),
     ),
     Layout(
         "woz", "WOZ 2.0, and MultiWOZ as prepared for TRADE", "dialogue[system_transcript,transcript]",
@@ -425,7 +409,7 @@ LAYOUTS = [
     ),
     Layout(
         "topical-chat", "Topical-Chat", "content[agent,message]",
-        messages_at("content", each=lambda turn: as_message(turn["agent"], turn["message"])),
+        messages_at("content", each=said("agent", "message")),
         open_question=ask_who("topical-chat", "Topical-Chat"),
     ),
     Layout(
@@ -473,12 +457,14 @@ LAYOUTS = [
         lambda value: [Logged(alternating(value["data"]), id_of(value))],
         open_question=_WITHOUT_SPEAKERS.format("UltraChat", "ultrachat"),
     ),
-    Layout("oasst", "trees of OpenAssistant", "prompt{replies}", _oasst),
     Layout(
-        "exchanges", "turns with a question and its answer each, as of Firefly, MOSS or XTuner",
+        "oasst", "trees of OpenAssistant", "prompt{replies}",
+        lambda value: [Logged(flat([value["prompt"]], "replies", "message_id"), value.get("message_tree_id"))],
+    ),
+    Layout(
+        "exchanges", "turns with a question and its answer each, as of Firefly, MOSS, XTuner or DialogStudio",
         lambda value: _halves(value) is not None, _of_halves,
     ),
-    replace(plain("prism", "conversations of PRISM", "conversation_history"), is_of_any_product=True),
     Layout(
         "marked-text", "texts with marks of who speaks: templates of chats, Baize, Guanaco, HH-RLHF",
         lambda value: _marked(value) is not None, lambda value: [Logged(_marked(value) or [], id_of(value))],
@@ -498,11 +484,6 @@ LAYOUTS = [
     ),
 ]  # fmt: skip
 LAST = [
-    Layout(
-        "dialog", "turns under 'dialog' or 'dialogue'",
-        lambda value: any(isinstance(value.get(name), list) and is_message(value[name][0]) for name in ("dialog", "dialogue")),
-        lambda value: [Logged(value.get("dialog") or value["dialogue"], id_of(value))], is_of_any_product=True,
-    ),
     Layout(
         "exchange-rows", "a question with its answer a row, with the id of their conversation",
         lambda value: _is_row_of_chat(value) and _is_named_as_chat(value), message=_both_messages,

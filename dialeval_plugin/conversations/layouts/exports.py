@@ -11,14 +11,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, USER, alternating, at, is_silent, plain_text
 from dialeval_plugin.conversations.order import current_of
 
-from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, listed, messages_at, plain
+from .layout import Layout, Logged, Value, as_message, flat, has, id_of, list_at, listed, messages_at, plain, said
 
 _UNSEEN = {
     "thoughts": "reasoning", "reasoning_recap": "reasoning", "model_editable_context": "developer",
@@ -98,19 +98,10 @@ def _with_phases(message: Any) -> Any:
     }
 
 
-def _flat(messages: Iterable[Any], parent: object = None) -> list[Any]:
-    """Return the messages of LibreChat's tree, in which each message contains its successors."""
-    found = []
-    for one in messages:
-        children = one.get("children") or [] if isinstance(one, Mapping) else []
-        found.append(_in_content({"parentMessageId": parent, **one}))
-        found += _flat(children, one.get("messageId"))
-    return found
-
-
 def _librechat(value: Value) -> list[Logged]:
     messages = listed(value.get("messagesTree") or value["messages"]) or []
-    return [Logged(_flat(messages), id_of(value), current=current_of(value))]
+    tree = [_in_content(one) for one in flat(messages, "children", "messageId")]
+    return [Logged(tree, id_of(value), current=current_of(value))]
 
 
 def _lm_studio(message: Any) -> Any:
@@ -263,6 +254,22 @@ def _perplexity(value: Value) -> list[Logged]:
     return [Logged(messages, id_of(value))]
 
 
+def _aider_rows(lines: Iterable[str]) -> Iterator[tuple[int, Value]]:
+    """Yield the messages of aider's history, in which `####` marks what the user said and `>` what aider printed."""
+    start = "# aider chat started at"
+    session, first, role, texts = 0, 0, "event", list[str]()
+    for number, line in enumerate(itertools.chain(lines, [start]), start=1):
+        starts = line.startswith(start)
+        now = "event" if starts or line.startswith(">") else USER if line.startswith("#### ") else ASSISTANT
+        if session and (starts or (now != role and line.strip())):
+            if "".join(texts).strip():
+                yield first, as_message(role, "".join(texts).strip(), conversation=str(session))
+            first, role, texts = number, now, []
+        first = first or number
+        session += starts
+        texts.append(line.removeprefix("#### "))
+
+
 _DEEPSEEK = "DeepSeek's export, or a chat as its page has it"
 
 LAYOUTS = [
@@ -272,7 +279,7 @@ LAYOUTS = [
     Layout("deepseek", _DEEPSEEK, "data.biz_data.chat_messages[]", _deepseek_session),
     Layout("chatgpt", "conversations.json of ChatGPT's export", "mapping{}", _chatgpt),
     plain("claude", "conversations.json of Claude's export", "chat_messages", each=_in_content),
-    Layout("open-webui", "the exports of Open WebUI and of Qwen Chat", "chat{history} | chat{messages}", _open_webui),
+    Layout("open-webui", "the exports of Open WebUI and of Qwen Chat", "chat{history} | chat.messages[role]", _open_webui),
     # AI Studio writes an attached file as a chunk without a text.
     plain("ai-studio", "Google AI Studio", "chunkedPrompt.chunks", each=lambda chunk: {"text": None, **chunk}),
     Layout(
@@ -287,6 +294,11 @@ LAYOUTS = [
     plain("character-ai", "a chat of Character.AI", "turns", "author", "candidates", each=_character_ai),
     Layout("perplexity", "a thread of Perplexity", "entries[query] | entries[query_str]", _perplexity),
     Layout("grok", "a conversation of Grok's export", "conversation{} responses[response]", _grok),
+    plain(
+        "chatgpt-exporter", "a chat of ChatGPT Exporter", "messages", "role", "say",
+        each=said("role", "say", {"Prompt": USER, "Response": ASSISTANT}),
+    ),
+    Layout("aider", "a history of aider", lambda value: False, rows=_aider_rows, message=lambda value: value),
     plain("chatbox", "a session of Chatbox, or messages of UiPath", "messages", "role", "contentParts", each=_chatbox),
     Layout("librechat", "LibreChat's export", "messagesTree[] | messages[isCreatedByUser]", _librechat),
     Layout("llama.cpp", "the export of llama.cpp's web page", "conv{} messages[]", messages_at("messages", id="conv.id")),

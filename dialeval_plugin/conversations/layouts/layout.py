@@ -369,6 +369,31 @@ def is_chat(value: Any) -> bool:
     )
 
 
+def flat(messages: Iterable[Any], children: str, id: str, parent: object = None) -> list[Any]:
+    """Return the messages of a tree, in which each has its id and contains its successors, with the id of the one before."""
+    found = []
+    for one in messages:
+        own = one if isinstance(one, Mapping) else {}
+        found += [{"parent": parent, **own} if own else one, *flat(own.get(children) or (), children, id, own.get(id))]
+    return found
+
+
+def said(
+    role: str, text: str, roles: Mapping[Any, str] = {}, *, time: str = "", note: str = ""
+) -> Callable[[Value], dict[str, Any]]:
+    """Return a function that makes a usual message of one whose role, text and time are at these paths.
+
+    `roles` are those that the product calls otherwise, and `note` is a field of messages that only colleagues see.
+    """
+
+    def usual(message: Value) -> dict[str, Any]:
+        given = at(message, role)
+        name = roles.get(given, str(given) if isinstance(given, int) else given)
+        return as_message("note" if note and message.get(note) else name, at(message, text), timestamp=at(message, time))
+
+    return usual
+
+
 def ask_who(name: str, about: str, who: str = "each message but the first is scored") -> str:
     """Return the question that a chat between people leaves open."""
     return f"is a chat of people ({about}). Read it by --layout {name}: {who}"

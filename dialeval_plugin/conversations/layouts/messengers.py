@@ -13,7 +13,7 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, at, plain_text
 
-from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, shape
+from .layout import Layout, Logged, Value, as_message, ask_who, has, messages_at, said, shape
 
 _BOTS = "its bots are read as the assistant"
 _THREADS = f"each thread is a conversation, {_BOTS}"
@@ -239,8 +239,6 @@ LAYOUTS = [
     ),
     _of_people(
         "deepgram", "utterances in Deepgram's transcript", "results.utterances[speaker,transcript]",
-        read=messages_at(
-            "results.utterances", each=lambda one: as_message(str(one["speaker"]), one["transcript"], time=one["start"])
-        ),
+        read=messages_at("results.utterances", each=said("speaker", "transcript", time="start")),
     ),
 ]  # fmt: skip

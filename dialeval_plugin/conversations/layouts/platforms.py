@@ -13,10 +13,11 @@ from typing import Any
 
 from dialeval_plugin.conversations.messages import ASSISTANT, SYSTEM, USER, Fields, at, plain_text
 
-from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, plain
+from .layout import Layout, Logged, Value, as_message, has, id_of, list_at, plain, said
 
 _INTERCOM = {"user": USER, "lead": USER, "contact": USER, "bot": ASSISTANT, "admin": "agent", "team": "agent"}
-_CHATWOOT = {0: USER, 1: ASSISTANT, 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "template": ASSISTANT}
+_CHATWOOT = {0: USER, 1: ASSISTANT, 2: "event", 3: ASSISTANT, "incoming": USER, "outgoing": ASSISTANT, "activity": "event",
+             "template": ASSISTANT}  # fmt: skip
 _RELAYED = {"role": "event"}
 """A message of neither side: somebody joined, a wait, a change of state."""
 
@@ -120,12 +121,6 @@ def _zendesk_chat(message: Any) -> Any:
     return as_message(kind, message.get("msg"), timestamp=message.get("timestamp")) if is_said else _RELAYED
 
 
-def _chatwoot(message: Any) -> Any:
-    """Return a message; those of agents are of a sender of the type `user`."""
-    role = _CHATWOOT.get(message["message_type"], "event")
-    return as_message("note" if message.get("private") else role, message.get("content"), timestamp=message.get("created_at"))
-
-
 def _livechat(value: Value) -> list[Logged]:
     roles = {one["id"]: one["type"] for one in value["users"]}
     events = [one for thread in value["threads"] for one in thread.get("events") or ()]
@@ -147,22 +142,13 @@ def _hubspot(message: Any) -> Any:
 
 def _freshdesk(value: Value) -> list[Logged]:
     asked = [as_message(USER, value.get("description_text"), timestamp=value.get("created_at"))]
-    return [Logged([*asked, *map(_freshdesk_note, value["conversations"])], value.get("id"))]
-
-
-def _freshdesk_note(note: Any) -> Any:
-    role = "note" if note.get("private") else USER if note["incoming"] else "agent"
-    return as_message(role, note["body_text"], timestamp=note.get("created_at"))
+    note = said("incoming", "body_text", {True: USER, False: "agent"}, time="created_at", note="private")
+    return [Logged([*asked, *map(note, value["conversations"])], value.get("id"))]
 
 
 def _helpscout(thread: Any) -> Any:
     role = {"customer": USER, "note": "note", "lineitem": "event"}.get(thread["type"], "agent")
     return as_message(role, plain_text(thread["body"] or ""), timestamp=thread.get("createdAt"))
-
-
-def _salesforce(entry: Any) -> Any:
-    text = at(entry, "entryPayload.abstractMessage.staticContent.text")
-    return as_message({"EndUser": USER, "Chatbot": ASSISTANT}.get(entry["sender"]["role"], entry["sender"]["role"]), text)
 
 
 def _twilio(value: Value) -> Value:
@@ -178,6 +164,13 @@ def _cohere(value: Value) -> list[Logged]:
     prompt = [as_message(SYSTEM, value["preamble"])] if value.get("preamble") else []
     messages = [*prompt, *list_at(value, "chat_history"), *asked, *answered]
     return [Logged(messages, id_of(value), len(messages) - 1 if answered else 0)]
+
+
+_phrase = said("participantPurpose", "text", {"external": USER, "internal": "agent"})
+
+
+def _coze(message: Any) -> Any:
+    return {**message, "role": message["role"] if message.get("type") in ("question", "answer") else "event"}
 
 
 def _activity(value: Value) -> Value:
@@ -200,24 +193,45 @@ LAYOUTS = [
     Layout(
         "voiceflow", "a transcript of Voiceflow, a trace a row", "turnID type format payload{}", message=_voiceflow
     ),
-    plain("ccai", "Google's Contact Center AI", "entries", "text", "role"),
     plain("ccai", "Google's Contact Center AI", "transcript.transcriptSegments", each=_segment),
     Layout("dialogflow", "answers of Dialogflow to what users said, one a row", "queryResult{}", message=_dialogflow),
     Layout("lex", "conversation logs of Amazon Lex, a request a row", "inputTranscript sessionId", message=_lex),
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
-    plain("elevenlabs", "conversations of ElevenLabs' agents", "transcript", "role", "message"),
     plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
     plain("retell", "calls of Retell", "transcript_object", id="call_id"),
-    plain("vapi", "calls of Vapi", "artifact.messages"),
     Layout("intercom", "a conversation of Intercom", "source conversation_parts.conversation_parts[]", _intercom),
     Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
-    *(
-        plain("chatwoot", "a conversation of Chatwoot", name, "message_type", "content", "sender", each=_chatwoot)
-        for name in ("messages", "payload")
+    Layout(
+        "chatwoot", "a conversation of Chatwoot", "message_type content sender created_at",
+        message=said("message_type", "content", _CHATWOOT, time="created_at", note="private"),
     ),
     Layout("livechat", "a chat of LiveChat", "threads[events] users[id,type]", _livechat),
     plain("freshchat", "a conversation of Freshchat", "messages", "message_parts", "actor_type", each=_freshchat),
     plain("zendesk-chat", "a chat of Zendesk", "history", "type", "channel", each=_zendesk_chat),
+    plain(
+        "gorgias", "a ticket of Gorgias", "messages", "from_agent", "body_text", fields=Fields(None, "body_text"),
+    ),
+    plain(
+        "front", "messages of a conversation of Front", "_results", "is_inbound", "text",
+        each=said("is_inbound", "text", {True: USER, False: "agent"}, time="created_at"),
+    ),
+    plain(
+        "tawk", "a chat of tawk.to", "chat.messages", "sender", "msg",
+        each=said("sender.t", "msg", {"v": USER, "a": "agent", "s": "event"}, time="time"),
+    ),
+    plain("hume", "chats of Hume's voices", "events_page", "role", "message_text", each=said("role", "message_text")),
+    Layout(
+        "genesys", "transcripts of Genesys Cloud", "transcripts[phrases]",
+        lambda value: [
+            Logged(list(map(_phrase, part["phrases"])), value.get("conversationId")) for part in value["transcripts"]
+        ],
+    ),
+    plain("fastgpt", "a chat of FastGPT", "data.list", "obj", "value", each=said("obj", "value")),
+    plain("coze", "messages of Coze", "data", "role", "content_type", each=_coze),
+    plain(
+        "chainlit", "a thread of Chainlit", "steps", "type", "output",
+        each=lambda step: as_message(step["type"] if step["type"].endswith("_message") else "event", step["output"]),
+    ),
     Layout("twilio", "text messages of Twilio, one a row", "sid from to body direction", message=_twilio),
     plain(
         "twilio-conversations", "messages of a conversation of Twilio", "messages", "conversation_sid", "author", "body",
@@ -228,7 +242,7 @@ LAYOUTS = [
     plain("help-scout", "a conversation of Help Scout", "_embedded.threads", "type", "body", each=_helpscout),
     plain(
         "salesforce", "entries of a conversation of Salesforce", "conversationEntries", "sender", "entryPayload",
-        each=_salesforce,
+        each=said("sender.role", "entryPayload.abstractMessage.staticContent.text", {"EndUser": USER, "Chatbot": ASSISTANT}),
     ),
     plain("bland", "calls of Bland", "transcripts", "user", "text", id="call_id", fields=Fields("user", "text")),
     Layout("cohere", "requests of Cohere's API, with the answer", "chat_history[] message | chat_history[] text", _cohere),
