@@ -161,7 +161,7 @@ installed: wheels
 	rm -rf build/installed
 	$(UV) venv --quiet --python $(PYTHON) build/installed/venv
 	$(INSTALL) build/dist/dialeval_plugin-*.whl
-	$(INSTALLED) tests/smoke.py
+	$(INSTALLED) tests/smoke.py --forked
 	tar -xzf build/dist/*.tar.gz --strip-components 1 --one-top-level=build/installed/source
 	$(INSTALL) --reinstall --no-deps build/dist/*.tar.gz
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \

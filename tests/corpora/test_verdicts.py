@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora import corpus, verdicts
 from dialeval_plugin.corpora.corpus import RemoteFile, publications
 from dialeval_plugin.corpora.registry import find_corpus
-from dialeval_plugin.corpora.verdicts import ItemKey, find_judge, read_collection
+from dialeval_plugin.corpora.verdicts import SET_READERS, ItemKey, find_judge, read_collection
 from dialeval_plugin.methods.judging.replay import ReplayedJudge
 from dialeval_plugin.statistics.coefficients.pearson import spearman
 from reproduction.fusion.sets import REPORTED, reported_set
@@ -204,11 +205,14 @@ def agreement(scores: Sequence[float | None], ratings: Sequence[float | None]) -
 
 
 @pytest.mark.real_data
-def test_the_published_coefficients_come_out_on_every_set(data_dir: Path) -> None:
+def test_the_published_coefficients_come_out_on_every_set(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare each column's figure by its collectors, against the set's mean rating, with that of `replay_judge`.
 
     A text that was judged twice has the mean of both verdicts there; blank responses and verdicts off the scale are left out.
     """
+    # Each judge opens the collection and its sets, which are the same for all of them.
+    monkeypatch.setattr(verdicts, "read_collection", cache(read_collection))
+    monkeypatch.setattr(verdicts, "SET_READERS", {name: cache(read) for name, read in SET_READERS.items()})
     published = json.loads((data_dir / "llm_judgements" / "replay.json").read_text(encoding="utf-8"))["columns"]
     rated = {name: reported_set(name) for name in REPORTED}
     replayed = left_out = 0

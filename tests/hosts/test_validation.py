@@ -65,6 +65,7 @@ def test_without_data_every_task_but_those_on_the_embedded_corpus_is_absent(
         assert result.state == ("ok" if result.kind == "group" or name in present else "absent"), result
 
 
+@pytest.mark.any_lm_eval
 def test_every_metric_of_this_package_loads() -> None:
     found = list(validate_metrics(metrics_path()))
     assert found
@@ -113,6 +114,7 @@ def test_two_files_with_one_name_are_an_error(tmp_path: Path) -> None:
     assert two == ("twin", "task", "error", f"{second}: {first} has the same name. Rename one of them.")
 
 
+@pytest.mark.any_lm_eval
 def test_a_metric_whose_base_class_would_be_loaded_is_an_error(tmp_path: Path) -> None:
     script = tmp_path / "mine" / "mine.py"
     script.parent.mkdir()
@@ -161,6 +163,7 @@ def read(text: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.any_lm_eval
 def test_what_is_committed_is_what_is_generated() -> None:
     folder = tasks_path()
     committed = {
@@ -172,6 +175,7 @@ def test_what_is_committed_is_what_is_generated() -> None:
     assert (len(TASKS), len(GROUPS)) == (216, 28)
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.parametrize("name", [name for name in GENERATED if "\nmetric_list:" in GENERATED[name]])
 def test_a_template_prints_at_most_four_metrics_and_names_the_aggregation_of_each(name: str) -> None:
     metrics = {entry["metric"]: entry for entry in read(GENERATED[name])["metric_list"]}
@@ -185,6 +189,7 @@ def test_a_template_prints_at_most_four_metrics_and_names_the_aggregation_of_eac
         assert entry["higher_is_better"] is not metric.endswith("_deviation")
 
 
+@pytest.mark.any_lm_eval
 @pytest.mark.parametrize("name", list(TASKS))
 def test_a_task_says_of_itself_what_its_name_says(name: str) -> None:
     task = read(TASKS[name])
@@ -200,6 +205,7 @@ def test_a_task_says_of_itself_what_its_name_says(name: str) -> None:
     assert ("dialogue_evaluation_mini" in task["tag"]) == (found.dataset == "mini")
 
 
+@pytest.mark.any_lm_eval
 def test_every_group_takes_the_mean_of_the_metric_that_its_tasks_print() -> None:
     for name, text in GROUPS.items():
         group = read(text)
@@ -214,6 +220,7 @@ def test_every_group_takes_the_mean_of_the_metric_that_its_tasks_print() -> None
             assert sets == [read(TASKS[child])["metadata"]["dialeval"]["dataset"] for child in children]
 
 
+@pytest.mark.any_lm_eval
 def test_every_folder_has_a_readme_that_names_its_tasks_with_a_citation() -> None:
     for folder in (path for path in tasks_path().iterdir() if path.is_dir() and path.name != "__pycache__"):
         text = (folder / "README.md").read_text(encoding="utf-8")
