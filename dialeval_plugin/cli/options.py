@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from dialeval_plugin.core.errors import InputError, unknown_name
+from dialeval_plugin.core.files import check_name
 from dialeval_plugin.core.options import option_kinds, pairs_from_text
 from dialeval_plugin.core.registry import scorer_factory, scorer_names
 from dialeval_plugin.models.manifest import COMMERCIAL
@@ -27,7 +28,17 @@ _WRITTEN = ("output", "plot", "disagreements", "by_conversation", "record")
 
 
 class Command(TyperCommand):
-    """Command that refuses, before any work, to write to a file that it reads."""
+    """Command that refuses, before any work, an empty name of a file, and to write to a file that it reads."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        typed = [one.partition("=")[2] if one.startswith("--") and "=" in one else one for one in args]
+        rest = super().parse_args(ctx, args)
+        paths = [one for value in ctx.params.values() for one in (value if isinstance(value, (list, tuple)) else [value])]
+        # A path of "" is the working folder.
+        if "" in typed and paths.count(Path()) > sum(bool(one) and Path(one) == Path() for one in typed):
+            check_name("")
+        return rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -52,9 +52,9 @@ class Line(NamedTuple):
 
 
 def check_name(name: T) -> T:
-    """Return the name of an input; an empty one, which would be the working folder, is an `InputError`."""
+    """Return the name of a file; an empty one, which would be the working folder, is an `InputError`."""
     if name == "":
-        raise InputError("the name of the input is empty. Name a file or a folder (is a variable of the shell not set?).")
+        raise InputError("the name of a file is empty. Name a file or a folder (is a variable of the shell not set?).")
     return name
 
 

@@ -72,6 +72,15 @@ def build(
     check_one_scorer(run for of_evaluator in runs.values() for run in of_evaluator)
     if n_older:
         logger.warning("leaderboard: %d older results of the same evaluator and data are left out", n_older)
+    versions: dict[tuple[Column, str], set[str]] = defaultdict(set)
+    for cell in cells.values():
+        versions[cell.column, cell.metadata["task"]].add(cell.metadata["task version"])
+    for (column, task), found in versions.items():
+        if len(found) > 1:
+            logger.warning(
+                "leaderboard: %s: versions %s of %s are not comparable. Run the older one again.",
+                *(column, " and ".join(sorted(found)), task),
+            )
     rows = tuple(evidence.values())
     signatures = {name: of_evaluator[0].scorer_signature for name, of_evaluator in runs.items()}
     identities = {name: identity_of(of_evaluator) for name, of_evaluator in runs.items()}

@@ -29,6 +29,8 @@ HALF_THE_PEOPLE = "half the people against the rest"
 RANKED = "spearman"
 """Coefficient that is tested and has ranks."""
 ALPHA = 0.05
+MOST_RANKED = 100
+"""Evaluators whose pairs are tested in some minutes; the time grows with the fourth power of their number."""
 EVEN_CASES, DISPUTED_CASES = 20, 10
 """Cases of one column on the page: evenly spaced rows, and rows on which pairs of evaluators differ most."""
 MOST_DISPUTED = 5
@@ -217,6 +219,11 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
         of_column = [item for item in evidence if item.column == column and item.scored]
         aligned = _align(of_column) if len(of_column) > 1 else None
         if aligned is None:
+            continue
+        if len(of_column) > MOST_RANKED:
+            logger.warning(
+                "%s: the pairs of %d evaluators are too many to test, so there are no ranks.", column, len(of_column)
+            )
             continue
         n_rounds = max(rounds, math.ceil(2 * math.comb(len(of_column), 2) / ALPHA))
         scores, ratings, dialogues = aligned

@@ -32,6 +32,7 @@ from dialeval_plugin.hosts.lm_eval.tasks.corpus_metrics import AGAIN, COUNTS, Un
 from dialeval_plugin.hosts.lm_eval.tasks.documents import SCORER_MODEL
 from dialeval_plugin.hosts.lm_eval.tasks.kinds import KINDS, TaskKind, by_plain_names, is_predicted_only
 from dialeval_plugin.hosts.lm_eval.tasks.opinions import AGGREGATIONS
+from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES, Estimate
 
 from . import result_names, task_runs
 from .board import Cost
@@ -164,7 +165,7 @@ def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[t
     seconds = _number(file.get("total_evaluation_time_seconds"), f"{path}: total_evaluation_time_seconds", lowest=0)
     runs = []
     for task, table in tables.items():
-        share = n_requests[task] / sum(n_requests.values()) if table and len(n_requests) == len(tables) else None
+        share = n_requests[task] / max(1, sum(n_requests.values())) if table and len(n_requests) == len(tables) else None
         share = 1.0 if len(tables) == 1 else share
         time = None if seconds is None or share is None else seconds * share
         runs += _Task(path, file, task, table, time).runs()
@@ -235,7 +236,10 @@ class _Task:
             names = (about.variant, *(one.name for one in outcomes[0].variants))
             of_variants = {name: tuple(one.by(name) for one in outcomes) for name in names}
         figures = self._figures(values)
-        return [self._run(about, name, figures if name == about.variant else {}, own) for name, own in of_variants.items()]
+        runs = [self._run(about, name, figures if name == about.variant else {}, own) for name, own in of_variants.items()]
+        if outcomes is not None:
+            self._check_samples(kind, mark, figures, outcomes)
+        return runs
 
     def _run(
         self, about: task_runs.TaskDescription, variant: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes | None
@@ -332,6 +336,20 @@ class _Task:
         record = KINDS[kind].record
         outcomes = [sample[mark] for sample in logged]
         return tuple(checked(outcomes, list[record], f"{path}: {mark}", advice=AGAIN))  # type: ignore[valid-type]
+
+    def _check_samples(self, kind: TaskKind, mark: str, printed: task_runs.Figures, outcomes: task_runs.Outcomes) -> None:
+        """Raise InputError if the samples do not give the printed figures: cut, doubled, or of another run."""
+        again: dict[str, Any] = {COUNTS[0]: KINDS[kind].counts(outcomes)[0]}
+        if again[COUNTS[0]] == printed.get(COUNTS[0], again[COUNTS[0]]):
+            value = KINDS[kind].estimates(outcomes, NO_RESAMPLES)[mark]
+            again[mark] = value.value if isinstance(value, Estimate) else value
+        for name, value in again.items():
+            known, is_number = printed.get(name), isinstance(value, (int, float))
+            if isinstance(known, float) and not (is_number and math.isclose(value, known, abs_tol=1e-6)):
+                raise InputError(
+                    f"{self.samples and self.samples.path}: holds samples of another run than {self.path}, or a part of them: "
+                    f"{name} is {value}, expected {known:g}. Copy both files again, or run the task again."
+                )
 
     def _figures(self, values: Mapping[str, Any]) -> dict[str, float | Undefined]:
         figures: dict[str, float | Undefined] = {}

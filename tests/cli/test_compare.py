@@ -108,7 +108,7 @@ def test_a_gate_decides_the_exit_code(files: Path, options: tuple[str, ...], cod
     [
         (
             ("a.jsonl", ""),
-            "the name of the input is empty. Name a file or a folder (is a variable of the shell not set?).",
+            "the name of a file is empty. Name a file or a folder (is a variable of the shell not set?).",
         ),
         (
             ("a.jsonl", "b.jsonl", "--min-conversations", "20"),

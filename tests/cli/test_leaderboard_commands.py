@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import run
 from tests.leaderboard_files import documents, noisy_scores, write_runs, write_scores
 from tests.refusals import refusal
@@ -35,6 +37,19 @@ def test_the_page_of_something_else_stays(tmp_path: Path) -> None:
     words = ("leaderboard", "build", tmp_path / "runs", "--rank-rounds", "0", "--output", tmp_path)
     assert refusal(run, *words) == f"{page}: is not of a leaderboard. Choose another folder."
     assert page.read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", [("", "--output", "board"), (".", "--output="), ("runs", "--output", "", "--title", "")])
+def test_an_empty_name_is_not_the_working_folder(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of any command that takes a path: an unset variable of the shell read or wrote the working folder."""
+    write_runs(tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    said = "the name of a file is empty. Name a file or a folder (is a variable of the shell not set?)."
+    assert refusal(run, "leaderboard", "build", *words) == said
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+    assert run("leaderboard", "build", "runs", "--rank-rounds", "0", "--output", ".", "--title", "").exit_code == 0
 
 
 def test_without_samples_it_is_said_why_there_are_no_plots(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ NO_TEXT = "is no text. Unpack it, or save it as JSON lines, CSV (UTF-8) or Parqu
          "iconv --from-code=WINDOWS-1252 --to-code=UTF-8."),
         ("x.csv", b"Chats of May;;\n;;\na;user;Hi.\n",
          "x.csv:3: has a cell in a column without a name. Begin with the names of the columns."),
-        ("", b"", "the name of the input is empty. Name a file or a folder (is a variable of the shell not set?)."),
+        ("", b"", "the name of a file is empty. Name a file or a folder (is a variable of the shell not set?)."),
     ],
 )  # fmt: skip
 def test_what_is_not_read_says_what_it_is(
@@ -346,7 +346,7 @@ def test_conversations_without_an_answer_are_named(caplog: pytest.LogCaptureFixt
 def test_what_is_no_input_of_score_or_compare_says_what_is() -> None:
     message = "data: is None. Give a list of conversations, a table of them, or the name of a file."
     assert refusal(dialeval_plugin.score, None, "response_length") == message
-    empty = "the name of the input is empty. Name a file or a folder (is a variable of the shell not set?)."
+    empty = "the name of a file is empty. Name a file or a folder (is a variable of the shell not set?)."
     assert refusal(dialeval_plugin.compare, "", "x.jsonl") == empty
     assert refusal(dialeval_plugin.compare, {"a": 1.0}, {"a": 2.0}) == (
         "A: expected a file of scores, or what `score` returned, got dict. Write your own scores into a file, as rows with "

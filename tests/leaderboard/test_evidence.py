@@ -64,6 +64,20 @@ def test_only_the_main_coefficient_is_ranked_and_no_column_with_one_evaluator(ru
     assert found["sharp"]["pearson"].rank is None
 
 
+def test_more_evaluators_than_can_be_tested_have_no_ranks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three hundred would have taken days, without a word."""
+    monkeypatch.setattr("dialeval_plugin.leaderboard.evidence.MOST_RANKED", 1)
+    rows = documents(20)
+    for second, name in enumerate(("one", "two")):
+        write_scores(tmp_path, name, rows, noisy_scores(rows, second), second=second)
+    with caplog.at_level(logging.WARNING):
+        assert build([tmp_path], rank_rounds=20).board.tests == ()
+    said = "dailydialog-gupta (overall, turn level): the pairs of 2 evaluators are too many to test, so there are no ranks."
+    assert caplog.messages == [said]
+
+
 def test_rows_that_are_rated_differently_in_two_runs_give_no_ranks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows, others = documents(20), documents(20)
     others[3]["rating"] = rows[3]["rating"] + 1

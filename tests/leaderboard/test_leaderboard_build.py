@@ -54,6 +54,19 @@ def test_what_was_not_run_is_missing_and_what_has_no_score_is_counted(built: Bui
     assert cell.unscored == {"non_finite": 3}
 
 
+def test_results_of_two_versions_of_a_task_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They were ranked in one column without a word."""
+    rows = documents(20)
+    write_scores(tmp_path, "one", rows, noisy_scores(rows, 0.9), second=1)
+    change_json(
+        write_scores(tmp_path, "two", rows, noisy_scores(rows, 0.1), second=2), "versions", "dstc10_dialog_dgu", value=2.0
+    )
+    with caplog.at_level(logging.WARNING):
+        build([tmp_path], rank_rounds=0)
+    advice = "versions 1.0 and 2.0 of dstc10_dialog_dgu are not comparable. Run the older one again."
+    assert caplog.messages == [f"leaderboard: dailydialog-gupta (overall, turn level): {advice}"]
+
+
 def test_the_newest_of_several_runs_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     rows = documents(20)
     write_scores(tmp_path, "one", rows, noisy_scores(rows, 0.9), second=1)

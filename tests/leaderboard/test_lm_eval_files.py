@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,29 @@ def test_results_without_samples_keep_their_metrics(copy: Path) -> None:
     run = run_of(copy, variant="slide")
     assert (run.rows, run.outcomes, run.cost.n_requests, run.cost.seconds) == (None, None, None, None)
     assert (run.metrics["n_scored"], run.unscored_by_reason) == (7, {"unknown": 1})
+
+
+@pytest.mark.parametrize(
+    ("change", "figure"),
+    [
+        (lambda lines: lines[:4], "n_scored is 4, expected 7"),
+        (lambda lines: lines * 2, "n_scored is 14, expected 7"),
+        (lambda lines: [], "n_scored is 0, expected 7"),
+        (lambda lines: [*lines[:-1], lines[-1].replace("[0.25, ", "[0.99, ")], None),
+    ],
+    ids=["cut at the end of a line", "doubled", "empty", "of another run"],
+)
+def test_samples_that_do_not_give_the_printed_figures_are_refused(
+    copy: Path, change: Callable[[list[str]], list[str]], figure: str | None
+) -> None:
+    """They were mixed: Spearman's rho of the result file, all other figures and the ranks of the samples."""
+    path = copy / f"samples_dstc10_dialog_mini_{DATE}.jsonl"
+    path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+    with pytest.raises(InputError) as caught:
+        read_runs([copy])
+    start, end = f"{path}: holds samples of another run than {result_file(copy)}, or a part of them: ", "or run the task again."
+    assert str(caught.value).startswith(start + (figure or "spearman is "))
+    assert str(caught.value).endswith(end)
 
 
 def test_a_file_brings_the_rest_of_its_run(copy: Path) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from dialeval_plugin.core.dialogue import Item
+from dialeval_plugin.core.dialogue import Item, is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.identity import dialogue_key, leave_out_leaks, set_aside
-from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
+from dialeval_plugin.corpora.readers.dailydialog_pp import KINDS, ResponseSet
+
+logger = logging.getLogger(__name__)
 
 MISLEADS, FITS, UNRELATED = 0, 1, 2
 """Labels of a response: written to share words with the context without fitting it; fitting; from another context."""
@@ -45,6 +48,18 @@ class Splits(NamedTuple):
 
     training: list[ResponseSet]
     validation: list[ResponseSet]
+
+
+def without_blanks(sets: Sequence[ResponseSet]) -> list[ResponseSet]:
+    """Leave out blank responses, which no scorer scores, and report their number."""
+    said = [[tuple(text for text in getattr(item, kind) if not is_blank(text)) for kind in KINDS] for item in sets]
+    kept = [
+        replace(item, positive=positive, random=unrelated, adversarial=adversarial)
+        for item, (positive, unrelated, adversarial) in zip(sets, said, strict=True)
+    ]
+    if n_blank := sum(len(item.kinds) for item in sets) - sum(len(item.kinds) for item in kept):
+        logger.warning("training data: %d blank responses are left out", n_blank)
+    return kept
 
 
 def split_by_context(sets: Sequence[ResponseSet], *, fraction: float, seed: int) -> Splits:

@@ -21,7 +21,7 @@ from dialeval_plugin.models.folders import PACKAGED_ENCODER, resolve
 from dialeval_plugin.models.logistic import logistic_regression
 from dialeval_plugin.training.run import TrainingOptions, TrainingResult, TrainingRun, choose_recipe, data_hash
 
-from .data import FITS, MISLEADS, UNRELATED, Splits, all_labelled, split_by_context, without_leaks
+from .data import FITS, MISLEADS, UNRELATED, Splits, all_labelled, split_by_context, without_blanks, without_leaks
 from .fusion import DistanceRange, slm_score
 from .judging import SLM_FOLDER
 from .model import SmallModel, TrainedSmallModel
@@ -65,7 +65,7 @@ def train(
     """
     recipe = choose_recipe(RECIPES, options.recipe).with_epochs(options.n_epochs)
     with TrainingRun.open(output, SLM_FOLDER, options, progress=progress) as run:
-        sets = without_leaks(sets, evaluation)
+        sets = without_leaks(without_blanks(sets), evaluation)
         training, validation = split_by_context(sets, fraction=options.validation_fraction, seed=options.seed)
         data = data_hash((item.context, item.positive, item.adversarial, item.random) for item in sets)
         run.start(recipe=asdict(recipe), data=data)

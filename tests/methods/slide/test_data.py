@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.identity import dialogue_key
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
@@ -16,6 +18,7 @@ from dialeval_plugin.methods.slide.data import (
     all_labelled,
     split_by_context,
     trained_on,
+    without_blanks,
 )
 
 FULL = mini.read_response_sets("train")
@@ -37,6 +40,13 @@ def test_a_leak_is_found_whatever_its_spacing_and_case() -> None:
     known = {dialogue_key(item.context) for item in FULL}
     copy = ResponseSet("x", tuple(f"  {turn.upper()} " for turn in FULL[0].context), ("Yes.",))
     assert trained_on(known, [copy, *WEAK]) == [copy]
+
+
+def test_blank_responses_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Thirty contexts whose responses were all empty became a model, without a word."""
+    blank = ResponseSet("b", ("Hello.",), ("", "Hi.", " \t"), ("",), ("Yes.", "\n"))
+    assert without_blanks([FULL[0], blank]) == [FULL[0], ResponseSet("b", ("Hello.",), ("Hi.",), (), ("Yes.",))]
+    assert caplog.messages == ["training data: 4 blank responses are left out"]
 
 
 def test_mined_negatives_share_words_and_belong_to_another_context() -> None:
