@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -161,7 +162,7 @@ def _wait_for_a_command(server: socket.socket) -> list[str]:
 
 
 def _main() -> None:
-    """Serve, and be the command in each forked process, which ends as any process of Python ends."""
+    """Serve, and be the command in each forked process."""
     # This file's own folder, which is on no command's path.
     del sys.path[0]
     for name in PRELOADED:
@@ -176,6 +177,23 @@ def _main() -> None:
     gc.collect()
     gc.freeze()
     words = _wait_for_a_command(socket.socket(fileno=int(sys.argv[1])))
+    status = 0
+    try:
+        _run(words)
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            raise
+        status = int(end.code or 0)
+    # As any process of Python ends, but for what is next: to take apart what all of these modules hold, for half a second.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run the command in this process."""
     sys.modules["numpy"].random.seed()
     program, *rest = words if words[0] != sys.executable else words[1:]
     folder = {"-m": str(Path.cwd()), "-c": ""}.get(program, str(Path(program).parent))
