@@ -98,6 +98,15 @@ class Columns(NamedTuple):
         return None if column is None else label_field(row, column)
 
 
+def conversation_column(rows: Sequence[Line], source: str) -> str | None:
+    """Return the column with the conversations of rows, `conversation` before any other; None if there is none.
+
+    InputError: two columns group the rows differently.
+    """
+    spelled = {name: _spelled(name) for name in names_of(rows)}
+    return "conversation" if "conversation" in spelled else next(iter(_labels(rows, source, "cluster", spelled)), None)
+
+
 def names_of(rows: Iterable[Line]) -> list[str]:
     """Return the names of all fields of rows, as they come first."""
     names: dict[str, Any] = {}

@@ -21,6 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Level
@@ -29,7 +30,7 @@ from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read
 from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation, meta_file
 from dialeval_plugin.core.signature import text_hash
 
-from .columns import Columns, check_columns, names_of
+from .columns import Columns, check_columns, conversation_column, names_of
 from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
@@ -142,7 +143,7 @@ def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
     Raises:
         InputError: the file is malformed, has no such column, or has several without a choice of one.
     """
-    return _scored_rows(path, file_rows(path), column)
+    return scored_rows_of(file_rows(path), str(path), column, read_meta(path))
 
 
 def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
@@ -155,34 +156,36 @@ def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None
         return None  # the reader of logs reports the error
     head = rows[0].value
     is_said = not head.keys().isdisjoint(_SPEECH) and "preceding" not in head
-    return None if is_said or "id" not in head else _scored_rows(path, rows, column)
+    return None if is_said or "id" not in head else scored_rows_of(rows, str(path), column)
 
 
-def _scored_rows(path: Path, rows: Sequence[Line], column: str | None) -> ScoredRows:
-    meta, ids = read_meta(path), _ids(rows)
-    there = names_of(rows)
+def scored_rows_of(
+    rows: Sequence[Line], source: str, column: str | None = None, meta: Mapping[str, Any] = MappingProxyType({})
+) -> ScoredRows:
+    """Return rows of scores with one column of them; for `meta` see `read_meta`, and raises as `read_scored_rows`."""
+    ids, there = _ids(rows), names_of(rows)
     if column is None and meta.get("mean") is None and len(meta.get("judges", ())) > 1:
         judges = list(meta["judges"])
         raise InputError(
-            f"{path}: scores of {' and '.join(judges)} have no common scale. Choose one with --column {judges[0]}."
+            f"{source}: scores of {' and '.join(judges)} have no common scale. Choose one with --column {judges[0]}."
         )
     main = column or meta.get("main") or ("score" if "score" in there else None)
     if main is None:
-        numbers = [name for name in Columns.of(rows, str(path)).numbers if name not in NO_SCORES]
+        numbers = [name for name in Columns.of(rows, source).numbers if name not in NO_SCORES]
         if len(numbers) != 1:
             problem = "no scores. Give what `dialeval score` wrote, or rows with an id and a number"
             if numbers:
                 problem = f"several columns of numbers: {', '.join(numbers)}. Name one with --column"
-            raise InputError(f"{path}: has {problem}.")
+            raise InputError(f"{source}: has {problem}.")
         (main,) = numbers
-    check_columns(f"{path}:", [main], there)
-    is_of_turns = meta.get("level") != "dialogue"
+    check_columns(f"{source}:", [main], there)
+    is_of_turns, named = meta.get("level") != "dialogue", conversation_column(rows, source)
     scored = []
     for row, id in zip(rows, ids, strict=True):
         before = texts_before(row)
-        conversation = label_field(row, "conversation") or conversation_of(id, before, is_of_turns=is_of_turns)
+        conversation = (named and label_field(row, named)) or conversation_of(id, before, is_of_turns=is_of_turns)
         scored.append(ScoredRow(id, conversation, number_cell(row, main), before, row.value))
-    return ScoredRows(str(path), main, scored, cast("Orientation", meta.get("orientation", "higher")), meta.get("signature"))
+    return ScoredRows(source, main, scored, cast("Orientation", meta.get("orientation", "higher")), meta.get("signature"))
 
 
 def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool = True) -> str:

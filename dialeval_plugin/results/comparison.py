@@ -17,7 +17,8 @@ from dialeval_plugin.core.dialogue import Item, context_turns
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import check_name
 from dialeval_plugin.core.scores import Orientation, PrintedResult, Scores
-from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows, conversation_of, read_scored_rows
+from dialeval_plugin.corpora.score_files import ScoredRow, ScoredRows, conversation_of, read_scored_rows, scored_rows_of
+from dialeval_plugin.labels.reading import rows_from
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, UNIFORM, Bootstrap, Estimate, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means, difference_of_means_interval, mean_interval
@@ -108,8 +109,8 @@ class Comparison(PrintedResult):
 
 
 def compare(
-    a: str | Path | Scores | ScoredRows,
-    b: str | Path | Scores | ScoredRows,
+    a: Any,
+    b: Any,
     *,
     column: str | None = None,
     pairing: Pairing = "auto",
@@ -117,7 +118,7 @@ def compare(
     max_unscored_gap: float = MAX_UNSCORED_GAP,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> Comparison:
-    """Compare the scores of two versions, each `Scores`, or a file of `dialeval score` or of another tool.
+    """Compare the scores of two versions, each `Scores`, a file of any tool, a data frame, rows, or an object of id to score.
 
     Args:
         a: scores of the current version.
@@ -168,9 +169,7 @@ def _rows_given(given: Any, name: str, column: str | None) -> ScoredRows:
     if isinstance(given, Scores):
         return scored_rows(name, given.items, given, column)
     if not isinstance(given, (str, Path)):
-        kind = type(given).__name__
-        advice = "Write your own scores into a file, as rows with 'id' and 'score'."
-        raise InputError(f"{name}: expected a file of scores, or what `score` returned, got {kind}. {advice}")
+        return scored_rows_of(rows_from(given, name, "score"), name, column)
     return read_scored_rows(Path(check_name(str(given))), column)
 
 

@@ -348,7 +348,6 @@ def test_what_is_no_input_of_score_or_compare_says_what_is() -> None:
     assert refusal(dialeval_plugin.score, None, "response_length") == message
     empty = "the name of a file is empty. Name a file or a folder (is a variable of the shell not set?)."
     assert refusal(dialeval_plugin.compare, "", "x.jsonl") == empty
-    assert refusal(dialeval_plugin.compare, {"a": 1.0}, {"a": 2.0}) == (
-        "A: expected a file of scores, or what `score` returned, got dict. Write your own scores into a file, as rows with "
-        "'id' and 'score'."
-    )
+    chats = [{"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}]
+    said = refusal(dialeval_plugin.compare, chats, chats)
+    assert said == "conversations[0]: has no 'id', a text or a whole number. Give the id of the rated response."

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dialeval_plugin.corpora.score_files import read_scored_rows
@@ -69,6 +70,18 @@ def test_the_same_messages_are_compared_with_each_other(both: Any) -> None:
     assert found.verdict == "B is better than A by 0.050 (0.045 to 0.055)."
     assert both(b, a).verdict == "B is worse than A by 0.050 (0.045 to 0.055)."
     assert found.notes == []
+
+
+@pytest.mark.parametrize("heading", ["conversation_id", "Session ID", "dialogue"])
+def test_conversations_may_have_any_usual_heading(tmp_path: Path, heading: str) -> None:
+    """Else each row counts as a conversation, and an interval is too narrow."""
+    sides = [
+        [{"id": f"r{place}", heading: row["conversation"], "score": row["score"]} for place, row in enumerate(one)]
+        for one in (rows(), rows(shift=0.05))
+    ]
+    found = compare(*(file(tmp_path / f"{name}.jsonl", of) for name, of in zip("ab", sides, strict=True)))
+    assert (found.n_conversations, found.difference.n_clusters) == ((40, 40), 40)
+    assert repr(compare(*sides)) == repr(compare(*map(pd.DataFrame, sides))) == repr(found)
 
 
 def test_which_file_is_called_the_first_changes_the_sign_and_nothing_else(both: Any) -> None:
