@@ -21,11 +21,11 @@ def _names(last_words: str) -> re.Pattern[str]:
 
 _ANSWER = _names(
     r"(?:answer|response|resp|res|reply|replie|output|completion|prediction|predicted|generation|generated|candidate|utterance)s?"
-    r"|assistant|bot|ai"
+    r"|assistant|bot|ai|result|message"
 )
 _QUESTION = _names("question|query|prompt|input|request|message|turn|user|human|customer")
-_MAY_BE_NAMES = ("assistant", "bot", "ai", "user", "human", "customer", "input", "message")
-"""Names under which one word may be the name of a person or a model."""
+_MAY_BE_NAMES = ("assistant", "bot", "ai", "user", "human", "customer", "input", "message", "result")
+"""Names under which one word may be the name of a person or a model, or say how a request went."""
 
 
 def answer_beside(row: Mapping[str, Any], turns: Sequence[Turn]) -> str | None:
@@ -35,7 +35,7 @@ def answer_beside(row: Mapping[str, Any], turns: Sequence[Turn]) -> str | None:
     if turns[-1].speaker == USER:
         option = shlex.quote(f"context=NAME,response={answer}")
         return f"has {answer!r} next to its turns, which may be the last answer. Say so by --columns {option}."
-    if (question := _field(row, _QUESTION, turns)) is None:
+    if (question := _field(row, _QUESTION, turns)) in (None, answer):
         return None
     return f"has {question!r} and {answer!r} next to its turns, which may be the last two. Add them to the turns."
 

@@ -82,6 +82,13 @@ def read_rows(
     for index, (layout, joined) in enumerate(parts.values()):
         row = _joined(joined)
         yield from _conversations_of(row, row, layout, reading, reading.name(reading.first + index))
+    if len(messages) > 1 and _MESSAGE_ROWS in messages:
+        other = next(name for name in messages if name != _MESSAGE_ROWS)
+        where = next(packed.where for group in messages[other].values() for packed in group)
+        raise InputError(
+            f"{where}: is read as a message of the layout {other!r}, which other rows do not have. Read all rows alike by "
+            f"--layout {other}, or by --columns speaker=NAME,text=NAME."
+        )
     for name, of_layout in messages.items():
         yield from _grouped(name, of_layout, reading)
 

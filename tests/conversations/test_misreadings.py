@@ -183,6 +183,11 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [([], "Hm."), (["Hm.", TEA], LIKE)],
     ),
     "how the request went, next to a question": (chat(*ASKED[:2], result="success", message="ok"), ONE),
+    "messages of which some look like those of a product": (
+        chat({"type": "user", "id": "1", "timestamp": 1, "content": TEA},
+             {"type": "assistant", "id": "2", "timestamp": 2, "content": LIKE}),
+        ONE,
+    ),
 }  # fmt: skip
 REFUSED: dict[str, tuple[list[Any], str]] = {
     "which of two answers": (
@@ -240,13 +245,23 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"so_far": ASKED, "predicted answer": BREW}],
         "by --columns 'context=NAME,response=predicted answer'. Or read the turns alone by --layout other-name.",
     ),
+    "how the request went, or the answer": (
+        chat(said("user", TEA), message="Rate limited, try again"),
+        "has 'message' next to its turns, which may be the last answer. Say so by --columns context=NAME,response=message. Or",
+    ),
+    "rows of which some look like those of a product": (
+        [{"type": role, "id": role, "timestamp": "2025-01-02T10:00:00Z", "content": TEA} for role in ("user", "assistant")],
+        "is read as a message of the layout 'gemini-cli', which other rows do not have. Read all rows alike by --layout "
+        "gemini-cli, or by --columns speaker=NAME,text=NAME.",
+    ),
+    "a log of calls": ([{"log": [{"input": "tea.py", "output": "ok"}]}], "is no conversation of a known layout; it has 'log'."),
     "who said one of the messages": (
         chat(said("user", TEA), {"text": LIKE}),
         "message 2: it is not known who said it. Name the field of its speaker by --columns",
     ),
     "which list of messages in an object": (
         [{"conversation": {"a": "Ann", "session_1": [{"speaker": "Ann", "text": TEA}], "session_2": []}}],
-        "conversation: is an object. Name the list of messages in it, for example by --columns messages=conversation.session_1",
+        "conversation: is an object. Name the list of messages in it, such as --columns messages=conversation.session_1",
     ),
     "lists of two texts": (
         [{"conversation": [[TEA, LIKE], [HOW, BREW]]}], "If they are the former, read it by --layout pairs.",

@@ -421,7 +421,7 @@ WRITERS: dict[str, Writer] = {
         "content": text} for role, text in _by_role(turns, user="user", assistant="agent", tool="tool_call_invocation")]},
     "retell without tools": lambda turns, id: {"call_id": id, "transcript_object": [{"role": role, "content": text,
         "words": []} for role, text in _by_role(turns, user="user", assistant="agent")]},
-    "other-name of Vapi": lambda turns, id: {"id": id, "artifact": {"messages": [{"role": role, "message": text}
+    "vapi": lambda turns, id: {"id": id, "artifact": {"messages": [{"role": role, "message": text}
         for role, text in _by_role(turns, user="user", assistant="bot", system="system", tool="tool_call_result")]}},
     "intercom": intercom,
     "zendesk": lambda turns, id: {"ticket": {"id": id, "requester_id": 1}, "comments": [{"id": n,

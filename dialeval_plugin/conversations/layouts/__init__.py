@@ -41,7 +41,7 @@ _EXCHANGES = (
 
 
 _MAY_BE_A_STATUS = ("result", "message")
-"""Names of an answer under which one word says how the request went, such as "success"."""
+"""Names of an answer under which a text may say how the request went, such as "success"."""
 
 
 def _exchange_names(value: Value) -> tuple[str, str] | None:
@@ -53,7 +53,7 @@ def _exchange_names(value: Value) -> tuple[str, str] | None:
     if messages and isinstance(messages[-1], Mapping):
         for name in ANSWERS:
             cell = _answer(value, name)
-            is_text = isinstance(cell, str) and (name not in _MAY_BE_A_STATUS or " " in cell)
+            is_text = isinstance(cell, str) and name not in _MAY_BE_A_STATUS
             if is_text or is_chat(cell) or (isinstance(cell, Mapping) and is_message({"role": "", **cell})):
                 return "messages", name
     return None
@@ -92,19 +92,15 @@ _OTHER_NAMES = ("dialog", "dialogue", "utterances", "conversation_history")
 
 def _read_whole(value: Value) -> list[Logged]:
     name = _whole_name(value) or WHOLE[0]
-    messages = datasets.marked(value[name]) if isinstance(value[name], str) else listed(value[name])
-    messages = listed(value[name]) if messages is None else messages
-    if isinstance(value[name], Mapping):
-        inner = next((inner for inner, one in value[name].items() if isinstance(one, list)), "NAME")
-        raise InputError(
-            f"{name}: is an object. Name the list of messages in it, for example by --columns messages={name}.{inner}"
-        )
-    if messages is None and isinstance(value[name], str) and not PYTHON_LIST.match(value[name]):
-        raise InputError(
-            f"{name}: is a text without roles. Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
-        )
-    messages = required_list(value[name], name, "messages") if messages is None else messages
-    return [Logged(messages, id_of(value), current=current_of(value))]
+    given = value[name]
+    messages = datasets.marked(given) if isinstance(given, str) else None
+    if isinstance(given, Mapping):
+        inner = next((inner for inner, one in given.items() if isinstance(one, list)), "NAME")
+        raise InputError(f"{name}: is an object. Name the list of messages in it, such as --columns messages={name}.{inner}")
+    if messages is None and isinstance(given, str) and listed(given) is None and not PYTHON_LIST.match(given):
+        advice = "Begin each turn with 'User:' or 'Assistant:', or write a list of turns."
+        raise InputError(f"{name}: is a text without roles. {advice}")
+    return [Logged(messages or required_list(given, name, "messages"), id_of(value), current=current_of(value))]
 
 
 def _list_under(name: str) -> Layout:
@@ -172,7 +168,7 @@ LAYOUTS: list[Layout] = [
     ),
     *datasets.LAST,
     Layout(
-        "other-name", "messages of a user and an assistant under any other name",
+        "other-name", "messages of a user and an assistant under any other name, as of Continue, LlamaIndex or ElevenLabs",
         lambda value: bool(_under_another_name(value)),
         lambda value: [Logged(_under_another_name(value), id_of(value), current=current_of(value))], is_of_any_product=True,
     ),
@@ -237,7 +233,8 @@ def _of_rows(value: Value, layouts: Iterable[Layout] | None = None) -> Layout | 
         return None
     among = _possible(rows[0], is_message=True) if layouts is None else layouts
     layout = next((one for one in among if one.message and not one.rows and one.fits(rows[0])), None)
-    if layout is None or layout.message is None:
+    # A message that does not fit would be left out.
+    if layout is None or layout.message is None or any(is_message(one) and not layout.fits(one) for one in rows):
         return None
     message = layout.message
 

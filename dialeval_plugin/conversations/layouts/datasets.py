@@ -215,7 +215,12 @@ def _halves(value: Value) -> tuple[list[Any], str, str] | None:
     )
     first = turns[0] if turns and isinstance(turns[0], Mapping) else {}
     names = [[name for name in half if name in first] for half in _HALVES]
-    return (turns, names[0][0], names[1][0]) if all(len(half) == 1 for half in names) and "role" not in first else None
+    is_of_calls = "log" in value and "input" in first
+    return (
+        (turns, names[0][0], names[1][0])
+        if all(len(half) == 1 for half in names) and "role" not in first and not is_of_calls
+        else None
+    )
 
 
 _HALVES = (

@@ -221,10 +221,7 @@ def shape(fields: str) -> Callable[[Value], bool]:
 
 def plain(name: str, about: str, path: str, *of_messages: str, **settings: Any) -> Layout:
     """Return a layout with the messages of one conversation at `path`, the first of which has the fields `of_messages`."""
-    return Layout(
-        name=name, about=about, recognises=f"{path}[{','.join(of_messages)}]", read=messages_at(path, **settings),
-        marks=(path.partition(".")[0], *of_messages),
-    )  # fmt: skip
+    return Layout(name, about, f"{path}[{','.join(of_messages)}]", messages_at(path, **settings))
 
 
 def as_message(role: object, text: object, *unseen: str, **others: object) -> dict[str, Any]:

@@ -199,6 +199,7 @@ LAYOUTS = [
     Layout("connect", "transcripts of Amazon Connect's Contact Lens", "Transcript[ParticipantId]", _connect),
     plain("retell", "calls of Retell", "transcript_with_tool_calls", id="call_id"),
     plain("retell", "calls of Retell", "transcript_object", id="call_id"),
+    plain("vapi", "calls of Vapi", "artifact.messages"),
     Layout("intercom", "a conversation of Intercom", "source conversation_parts.conversation_parts[]", _intercom),
     Layout("zendesk", "a ticket of Zendesk with its comments", "comments[author_id,body]", _zendesk),
     Layout(
