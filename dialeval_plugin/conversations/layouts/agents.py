@@ -1,9 +1,9 @@
 """Layouts of conversations as frameworks for agents save them.
 
 Schemas: google/adk-python (`Session`), deepset-ai/haystack (`ChatMessage.to_dict`), pydantic/pydantic-ai (`ModelMessage`),
-microsoft/autogen (AgentChat's messages, `chat_history` of version 0.2), run-llama/llama_index (`ChatMessage`),
-microsoft/semantic-kernel (`ChatHistory` of Python and .NET), All-Hands-AI/OpenHands (events), laude-institute/harbor (ATIF),
-sst/opencode (export), continuedev/continue (sessions); GitHub Copilot's and Gemini's command lines in jazzyalex/agent-sessions.
+microsoft/autogen (AgentChat's messages), microsoft/semantic-kernel (`ChatHistory` of Python and .NET), All-Hands-AI/OpenHands
+(events), laude-institute/harbor (ATIF), sst/opencode (export); GitHub Copilot's and Gemini's command lines in
+jazzyalex/agent-sessions.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Schemas: Voiceflow in Tahmidbugs/UIF-chatbot-analytics, `exampleResponse.js`. Th
 without a file of the product at hand: Rasa (tracker events), Botpress (listMessages), Amazon Connect (Contact Lens), ElevenLabs
 (conversations), Retell (get-call), Vapi (calls), Intercom (conversations), Zendesk (comments), Twilio (messages), Cohere (chat
 v1), Chatwoot (messages), LiveChat (chats), Freshchat (messages), HubSpot (threads), Help Scout (threads), Freshdesk
-(tickets), Salesforce (entries), Bland (calls).
+(tickets), Salesforce (entries), Bland (calls), Gorgias (tickets), Front, tawk.to, Hume (chat events), Genesys (transcripts),
+FastGPT, Coze and Chainlit.
 """
 
 from __future__ import annotations
