@@ -21,8 +21,16 @@ from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.llm.language_model import judge_of
 from dialeval_plugin.methods.assistant.rules import language_of
 from dialeval_plugin.methods.judging.rubric import RubricJudge, rubric_prompt
-from dialeval_plugin.reports.tables import Table, TableRow, figure, interval_column, named_column
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.reports.tables import Table, TableRow, figure, interval_column, named_column, text_column
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Computed,
+    Counts,
+    Estimate,
+    Resampled,
+    ratio_of_sums,
+)
 from dialeval_plugin.statistics.means import difference_of_means_interval
 from dialeval_plugin.statistics.reliability import intraclass_correlation
 
@@ -97,7 +105,7 @@ class BiasReport:
 
     def table(self) -> Table:
         """Return one row per effect, with the tests that were not run below."""
-        columns = [named_column(name, is_number=False) for name in ("test", "change")]
+        columns = [*map(text_column, ("test", "change"))]
         columns += [named_column("pairs"), *_INTERVALS, named_column(_SAME)]
         spread = "no two of them differ" if self.spread is None else f"their standard deviation is {self.spread:.4g}"
         notes = [f"{self.scorer}: {self.n_scored} of {self.n_answers} answers have a score; {spread}."]
@@ -215,8 +223,8 @@ class _Battery:
         if self.judge is None:
             alone = [float(self.scores([item])[0]) for item in self.items[:_ALONE]]
             self.compare("order of rows", "each alone", np.array(alone), self._places[:_ALONE])
-        ratings = [[None if np.isnan(value) else float(value) for value in row] for row in np.stack(runs, axis=1)]
-        return intraclass_correlation(ratings, clusters=self._clusters.tolist(), bootstrap=self._bootstrap).of_one
+        clusters, bootstrap = self._clusters.tolist(), self._bootstrap
+        return intraclass_correlation(np.stack(runs, axis=1), clusters=clusters, bootstrap=bootstrap).of_one
 
     def ask_otherwise(self) -> None:
         if self._is_replayed:
@@ -260,7 +268,7 @@ class _Battery:
             self.untested[test] = f"no answer has a score as it is and changed ({why or 'the changes fit none'})"
             return
         resampled = effects_of_change(self.before, after, places, self._codes, self._line)
-        computed: dict[str, Computed] = {name: (one.value, one) for name, one in resampled.items()}
+        computed: dict[str, Computed] = {**resampled}
         if not self.spread:
             computed["shift"] = "all answers have the same score. Test it on others."
         counts = Counts(len(places), int(known.sum()), len(set(self._codes[places[known]])), int((~known).sum()))
@@ -322,7 +330,7 @@ def effects_of_change(
     np.add.at(sums[:, :3], codes[places[known]], np.column_stack([np.ones(len(same)), changed - same, flipped]))
     np.add.at(sums[:, 3:], codes, np.column_stack([~np.isnan(before), centred, centred**2]))
     sums = sums[np.lexsort(sums.T)]  # so that the result does not depend on the numbering of conversations
-    return {"shift": Resampled(_shift, sums), "flips": Resampled(_flips, sums)}
+    return {"shift": Resampled(_shift, sums), "flips": ratio_of_sums(sums, 2, 0)}
 
 
 @np.errstate(invalid="ignore", divide="ignore")
@@ -330,11 +338,6 @@ def _shift(sums: FloatArray) -> FloatArray:
     n_pairs, moved, _, n, total, squares = sums.T
     spread = np.sqrt(np.maximum(0, squares / n - (total / n) ** 2))
     return np.where(spread > 0, moved / n_pairs / spread, np.nan)
-
-
-@np.errstate(invalid="ignore")
-def _flips(sums: FloatArray) -> FloatArray:
-    return np.asarray(sums[:, 2] / sums[:, 0])
 
 
 def _standardised(values: FloatArray) -> FloatArray:

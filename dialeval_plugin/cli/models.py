@@ -33,7 +33,7 @@ def show_list() -> None:
     from dialeval_plugin.models.folders import PRETRAINED, pretrained_names
     from dialeval_plugin.models.manifest import chosen, licence_of
     from dialeval_plugin.pretrained.catalogue import KINDS, settings_file
-    from dialeval_plugin.reports.tables import CellValue, Table, named_column
+    from dialeval_plugin.reports.tables import CellValue, Table, named_column, text_column
 
     names, models = [name for name in pretrained_names() if any((PRETRAINED / name / kind).is_file() for kind in KINDS)], []
     for name in names:
@@ -53,7 +53,7 @@ def show_list() -> None:
         state = f"{default.variable} (is {named})" if named else default.variable
         packaged = chosen(default.packaged) if default.packaged in names else "none"
         defaults.append({"scorer": default.scorer, "where none is named": packaged, "environment variable": state})
-    columns = [named_column(name, is_number=False) for name in ("scorer", "where none is named", "environment variable")]
+    columns = [*map(text_column, ("scorer", "where none is named", "environment variable"))]
     Table(defaults, columns).print()
 
 

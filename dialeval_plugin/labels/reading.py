@@ -171,10 +171,10 @@ def chosen_columns(
     """Return the requested quality, or the only one, with its columns."""
     there = {**{name: [name] for name in columns.numbers}, **columns.raters}
     if quality is not None:
-        found = next((name for name in there if name.casefold() == quality.casefold()), None)
-        if found is None and quality not in names:
+        match = next((name for name in there if name.casefold() == quality.casefold()), None)
+        if match is None and quality not in names:
             raise unknown_name(f"{option} {quality!r}: {source} has no such column", quality, sorted({*there, *names}))
-        return quality, there[found] if found is not None else [quality]
+        return quality, there[match] if match is not None else [quality]
     columns.refuse_unclear(source, f"the quality with {option}")
     named = [name for name in there if name.casefold() in {"label", "overall"}] or list(columns.raters) or list(there)
     if len(named) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,61 +99,55 @@ class Cells:
         words = [*self._words, *(f"{number:g}" for number in distinct)]
         if len(words) > MAX_CATEGORIES:
             raise InputError(f"{where}: has {len(words)} different labels, which are no categories. Name the column of labels.")
-        places, scale = _categories(words, where, order, positive, known, self._first)
+        places, scale = self._categories(words, where, order, positive, known)
         of_word = np.array([*(places[word] for word in words), np.nan])
         of_number = np.where(np.isnan(numbers), len(words), np.searchsorted(distinct, numbers) + len(self._words))
         return np.asarray(of_word[np.where(codes >= 0, codes, of_number)], dtype=np.float64), scale
 
-
-def _categories(
-    words: Sequence[str],
-    where: str,
-    order: Sequence[str],
-    positive: str | None,
-    known: Scale | None,
-    first: Mapping[str, str],
-) -> tuple[dict[str, float], Scale]:
-    shown = ", ".join(map(repr, words))
-    if order:
-        names = [_plain(word) for word in order]
-        if len(names) < 2 or len({*names}) < len(names):
+    def _categories(
+        self, words: Sequence[str], where: str, order: Sequence[str], positive: str | None, known: Scale | None
+    ) -> tuple[dict[str, float], Scale]:
+        shown = ", ".join(map(repr, words))
+        if order:
+            names = [_plain(word) for word in order]
+            if len(names) < 2 or len({*names}) < len(names):
+                raise InputError(
+                    f"--order {','.join(order)}: expected two different words or more. Give all labels, the worst first."
+                )
+            if unknown := [word for word in words if word not in names]:
+                raise InputError(
+                    f"{self._first.get(unknown[0], where)}: {unknown[0]!r} is not in --order {','.join(order)}. "
+                    "Add it, or leave the cell empty where there is no label."
+                )
+            kind = Scale("binary" if len(names) == 2 else "ordinal", tuple(names))
+            return {word: float(place) for place, word in enumerate(names)}, kind
+        if none := [word for word in words if word in MISSING]:
             raise InputError(
-                f"--order {','.join(order)}: expected two different words or more. Give all labels, the worst first."
+                f"{self._first.get(none[0], where)}: {none[0]!r} may be a label, or stand for none. "
+                "Leave the cell empty where there is none; if it is a label, write another word."
             )
-        if unknown := [word for word in words if word not in names]:
-            raise InputError(
-                f"{first.get(unknown[0], where)}: {unknown[0]!r} is not in --order {','.join(order)}. "
-                "Add it, or leave the cell empty where there is no label."
-            )
-        kind = Scale("binary" if len(names) == 2 else "ordinal", tuple(names))
-        return {word: float(place) for place, word in enumerate(names)}, kind
-    if none := [word for word in words if word in MISSING]:
-        raise InputError(
-            f"{first.get(none[0], where)}: {none[0]!r} may be a label, or stand for none. "
-            "Leave the cell empty where there is none; if it is a label, write another word."
-        )
-    if known is not None and {*words} <= {*known.categories}:
-        return {name: float(place) for place, name in enumerate(known.categories)}, known
-    pair = next((pair for pair in _BINARY if {*words} <= {*pair[0], *pair[1]}), None)
-    if positive is not None and not (pair and known):  # a judge may have other words than people
-        good = [_plain(word) for word in ([positive] if _plain(positive) in words else positive.split(","))]
-        unknown = [word for word in good if word not in words]
-        if unknown if known is None else len(unknown) == len(good):  # a judge may lack some of the words of people
-            raise InputError(f"--positive {positive}: there is no label {unknown[0]!r}. The labels are {shown}.")
-        name, bad = " or ".join(good), [word for word in words if word not in good]
-        scale = Scale("binary", (bad[0] if len(bad) == 1 else f"not {name}", name))
-        return {word: float(word in good) for word in words}, scale
-    advice = "Name those that count as pass by --positive; for categories or ranks, certify takes all by --order"
-    if pair:
-        return {word: float(word in pair[1]) for word in words}, Scale("binary", (pair[0][0], pair[1][0]))
-    if {*words} <= {word for pair in _BINARY for side in pair for word in side}:
-        raise InputError(f"{where}: the labels are {shown}, of several pairs of words. {advice}.")
-    if any(is_number(word) for word in words):
-        raise InputError(f"{where}: holds numbers and words: {shown}. Mend the cells. Or: {advice}.")
-    if len(words) == 2:
-        raise InputError(f"{where}: the labels are {shown}. Say which one is good by --positive {shlex.quote(words[0])}.")
-    names = sorted(words)
-    return {word: float(place) for place, word in enumerate(names)}, Scale("nominal", tuple(names))
+        if known is not None and {*words} <= {*known.categories}:
+            return {name: float(place) for place, name in enumerate(known.categories)}, known
+        pair = next((pair for pair in _BINARY if {*words} <= {*pair[0], *pair[1]}), None)
+        if positive is not None and not (pair and known):  # a judge may have other words than people
+            good = [_plain(word) for word in ([positive] if _plain(positive) in words else positive.split(","))]
+            unknown = [word for word in good if word not in words]
+            if unknown if known is None else len(unknown) == len(good):  # a judge may lack some of the words of people
+                raise InputError(f"--positive {positive}: there is no label {unknown[0]!r}. The labels are {shown}.")
+            name, bad = " or ".join(good), [word for word in words if word not in good]
+            scale = Scale("binary", (bad[0] if len(bad) == 1 else f"not {name}", name))
+            return {word: float(word in good) for word in words}, scale
+        advice = "Name those that count as pass by --positive; for categories or ranks, certify takes all by --order"
+        if pair:
+            return {word: float(word in pair[1]) for word in words}, Scale("binary", (pair[0][0], pair[1][0]))
+        if {*words} <= {word for pair in _BINARY for side in pair for word in side}:
+            raise InputError(f"{where}: the labels are {shown}, of several pairs of words. {advice}.")
+        if any(is_number(word) for word in words):
+            raise InputError(f"{where}: holds numbers and words: {shown}. Mend the cells. Or: {advice}.")
+        if len(words) == 2:
+            raise InputError(f"{where}: the labels are {shown}. Say which one is good by --positive {shlex.quote(words[0])}.")
+        names = sorted(words)
+        return {word: float(place) for place, word in enumerate(names)}, Scale("nominal", tuple(names))
 
 
 def _plain(word: str) -> str:

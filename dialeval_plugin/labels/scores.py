@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dialeval_plugin.conversations.files import delimiter_of, open_rows
 from dialeval_plugin.core.errors import InputError
@@ -33,7 +33,6 @@ def read_scores(
     *,
     column: str | None = None,
     scale: Scale | None = None,
-    order: Sequence[str] = (),
     positive: str | None = None,
     raters: Sequence[str] = (),
     evaluator: str | None = None,
@@ -44,7 +43,6 @@ def read_scores(
         source: the file; NAME=FILE names the evaluator.
         column: column of the scores; by default the main one of `dialeval score`, the one called `score`, or the only one.
         scale: scale of the human labels, whose words the evaluator may use.
-        order: see `read_labels`.
         positive: the positive word, or several, separated by commas.
         raters: columns of people's labels, which are no scores.
         evaluator: its name; by default that of the file, or of the column if the file has labels too.
@@ -56,11 +54,18 @@ def read_scores(
     meta = read_meta(path)
     if path.suffix.lower() not in {".parquet", ".xlsx"}:
         check_suffix(path)
-    asked = _Asked(column or meta.get("main"), scale, tuple(order), positive, tuple(raters))
-    main, found, is_alone = _of_rows(score_rows(path), str(path), asked, is_of_turns=meta.get("level") != "dialogue")
+    main, table, is_alone = _of_rows(
+        score_rows(path),
+        str(path),
+        column=column or meta.get("main"),
+        scale=scale,
+        positive=positive,
+        raters=raters,
+        is_of_turns=meta.get("level") != "dialogue",
+    )
     is_main = main in {"score", meta.get("main")} or (is_alone and column is None)
     called = evaluator or name or (path.stem if is_main else main)
-    return replace(_turned(found, meta.get("orientation")), evaluator=called, signature=meta.get("signature"))
+    return replace(_turned(table, meta.get("orientation")), evaluator=called, signature=meta.get("signature"))
 
 
 def score_rows(path: Path) -> Iterator[Line]:
@@ -70,21 +75,21 @@ def score_rows(path: Path) -> Iterator[Line]:
     return with_id(open_rows(str(path), is_log=False).lines) if is_plain else iter(file_rows(path))
 
 
-def scores_from(scores: Any, *, evaluator: str | None = None, **asked: Any) -> ScoreTable:
+def scores_from(scores: Any, *, evaluator: str | None = None, **options: Any) -> ScoreTable:
     """Return scores from a `ScoreTable`, a file, `Scores`, a data frame, rows, or an object of id to score.
 
-    `evaluator` is the evaluator's name; the keywords are those of `read_scores`.
+    `evaluator` is the evaluator's name; the options are those of `read_scores`.
     """
     if isinstance(scores, ScoreTable):
         return scores
     if isinstance(scores, (str, Path)):
-        return read_scores(scores, evaluator=evaluator, **asked)
+        return read_scores(scores, evaluator=evaluator, **options)
     if isinstance(scores, Scores):
-        asked["column"] = asked.get("column") or scores.main
-    main, found, _ = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", _Asked(**asked))
+        options["column"] = options.get("column") or scores.main
+    main, table, _ = _of_rows(iter(rows_from(scores, "scores", "score")), "scores", **options)
     if isinstance(scores, Scores):
-        found = replace(_turned(found, scores.orientation), signature=str(scores.signature))
-    return replace(found, evaluator=evaluator or main)
+        table = replace(_turned(table, scores.orientation), signature=str(scores.signature))
+    return replace(table, evaluator=evaluator or main)
 
 
 def _turned(table: ScoreTable, orientation: str | None) -> ScoreTable:
@@ -101,26 +106,27 @@ def people_among(scores: Any, labels: Any, table: LabelTable) -> tuple[str, ...]
     return table.raters if scores is labels or is_file else ()
 
 
-class _Asked(NamedTuple):
-    column: str | None = None
-    scale: Scale | None = None
-    order: Sequence[str] = ()
-    positive: str | None = None
-    raters: Sequence[str] = ()
-
-
-def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: bool = True) -> tuple[str, ScoreTable, bool]:
+def _of_rows(
+    rows: Iterator[Line],
+    source: str,
+    *,
+    column: str | None = None,
+    scale: Scale | None = None,
+    positive: str | None = None,
+    raters: Sequence[str] = (),
+    is_of_turns: bool = True,
+) -> tuple[str, ScoreTable, bool]:
     """Return the column of scores, its table (without the evaluator's name), and whether the rows have no labels."""
     head = list(itertools.islice(rows, _ROWS_SEEN))
     check_layout(Path(source), head[0].value)
     names = names_of(head)
-    columns = label_columns(head, source, [*asked.raters, *(NO_SCORES & {*names})])
-    main = asked.column or ("score" if "score" in names else "")
+    columns = label_columns(head, source, [*raters, *(NO_SCORES & {*names})])
+    main = column or ("score" if "score" in names else "")
     if not main:
         of_evaluators = columns._replace(raters={}, numbers=[name for name in columns.numbers if name.casefold() != "label"])
         main, _ = chosen_columns(of_evaluators, source, None, names, "--column")
     check_columns(f"{source}:", [main], names)
-    if main in asked.raters:
+    if main in raters:
         raise InputError(f"{source}: {main!r} is one of the people. Name the evaluator's column with --column.")
     cells, unscored = Cells(main), Counter[str]()
     ids, clusters, systems = dict[str, None](), list[str](), list[str | None]()
@@ -143,15 +149,15 @@ def _of_rows(rows: Iterator[Line], source: str, asked: _Asked, *, is_of_turns: b
         cells.add(value, row.where)
         if value is None or value == "":
             unscored[str(row.value.get("unscored") or UNKNOWN)] += 1
-    values, scale = cells.on_scale(source, asked.order, asked.positive, asked.scale)
-    found = ScoreTable(
+    values, own_scale = cells.on_scale(source, positive=positive, known=scale)
+    table = ScoreTable(
         evaluator="",
         source=source,
         ids=list(ids),
         scores=values,
         clusters=clusters,
-        scale=None if scale.kind == "interval" else scale,
+        scale=None if own_scale.kind == "interval" else own_scale,
         systems=known_labels(systems) or None,
-        unscored=unscored,
+        unscored=dict(unscored),
     )
-    return main, found, not columns.raters and "label" not in names and not {*asked.raters} & {*names}
+    return main, table, not columns.raters and "label" not in names and not {*raters} & {*names}

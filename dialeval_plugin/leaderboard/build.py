@@ -55,11 +55,11 @@ def build(
     cells: dict[tuple[str, Column], Cell] = {}
     runs: dict[str, list[TaskRun]] = defaultdict(list)
     evidence: dict[tuple[str, Column], EvaluatorRows] = {}
-    beside: dict[tuple[str, Column, str], Reference] = {}
+    baselines: dict[tuple[str, Column, str], Reference] = {}
     n_older = 0
     for run in read_runs(paths):
         for reference in references_of(run):
-            beside.setdefault((reference.name, reference.column, reference.coefficient), reference)
+            baselines.setdefault((reference.name, reference.column, reference.coefficient), reference)
         for cell in cells_of(run):
             place = (cell.evaluator, cell.column)
             if place in cells:
@@ -87,7 +87,7 @@ def build(
     names = dict.fromkeys(cell.column.dataset for cell in cells.values())
     board = Leaderboard(
         tuple(cells.values()),
-        (*human_references(rows), *beside.values()),
+        (*human_references(rows), *baselines.values()),
         identities=with_passports(identities, signatures, passports, folder),
         data_sets={name: DataSet(**describe_set(name)._asdict(), has_references=has_references(rows, name)) for name in names},
     )

@@ -6,7 +6,7 @@ import itertools
 import logging
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -156,14 +156,10 @@ def _rounded(score: float | None) -> float | None:
 
 def differences(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> dict[Column, dict[tuple[str, str], Estimate]]:
     """Return by column the difference of Spearman's rho for each pair of evaluators on the rows scored by both."""
-    intervals = {}
-    for column in board.columns if board.main == RANKED else ():
-        of_column = [item for item in evidence if item.column == column and item.scored]
-        aligned = _align(of_column) if len(of_column) > 1 else None
-        if aligned is not None:
-            scores, ratings, dialogues = aligned
-            intervals[column] = difference_intervals(scores, RatingTable(ratings=ratings, clusters=dialogues))
-    return intervals
+    return {
+        column: difference_intervals(scores, RatingTable(ratings=ratings, clusters=dialogues))
+        for column, scores, ratings, dialogues in (_comparable(board, evidence) if board.main == RANKED else ())
+    }
 
 
 def _turn(turn: Mapping[str, Any]) -> tuple[str, str]:
@@ -214,19 +210,11 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
         return board
     ranks: dict[tuple[str, Column, str], int] = {}
     tests = []
-    for column in board.columns:
-        # An evaluator without any score, such as a scorer of turns on dialogues, cannot be compared.
-        of_column = [item for item in evidence if item.column == column and item.scored]
-        aligned = _align(of_column) if len(of_column) > 1 else None
-        if aligned is None:
+    for column, scores, ratings, dialogues in _comparable(board, evidence):
+        if len(scores) > MOST_RANKED:
+            logger.warning("%s: the pairs of %d evaluators are too many to test, so there are no ranks.", column, len(scores))
             continue
-        if len(of_column) > MOST_RANKED:
-            logger.warning(
-                "%s: the pairs of %d evaluators are too many to test, so there are no ranks.", column, len(of_column)
-            )
-            continue
-        n_rounds = max(rounds, math.ceil(2 * math.comb(len(of_column), 2) / ALPHA))
-        scores, ratings, dialogues = aligned
+        n_rounds = max(rounds, math.ceil(2 * math.comb(len(scores), 2) / ALPHA))
         p_values = rank_permutation_tests(scores, ratings, clusters=dialogues, rounds=n_rounds, seed=seed)
         adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
         n_different = sum(p is not None and p <= ALPHA for p in adjusted.values())
@@ -249,8 +237,26 @@ def ranked(board: Leaderboard, evidence: Sequence[EvaluatorRows], *, rounds: int
     return replace(board.with_ranks(ranks), tests=tuple(tests))
 
 
-def _align(evidence: Sequence[EvaluatorRows]) -> tuple[dict[str, list[float | None]], list[float], list[str]] | None:
-    """Return each evaluator's scores, and all ratings and dialogues; None if two runs have different ratings of a row."""
+class _Comparable(NamedTuple):
+    """Scores of two or more evaluators on a column, and all its ratings and dialogues."""
+
+    column: Column
+    scores: dict[str, list[float | None]]
+    ratings: list[float]
+    dialogues: list[str]
+
+
+def _comparable(board: Leaderboard, evidence: Sequence[EvaluatorRows]) -> Iterator[_Comparable]:
+    for column in board.columns:
+        # An evaluator without any score, such as a scorer of turns on dialogues, cannot be compared.
+        of_column = [item for item in evidence if item.column == column and item.scored]
+        aligned = _align(of_column) if len(of_column) > 1 else None
+        if aligned is not None:
+            yield aligned
+
+
+def _align(evidence: Sequence[EvaluatorRows]) -> _Comparable | None:
+    """Return the rows of one column by evaluator; None if two runs have different ratings of a row."""
     tables = {item.evaluator: {(row.id, row.seed): row for row in item.rows} for item in evidence}
     rows: dict[tuple[str, int | None], RatedRow] = {}
     for table in tables.values():
@@ -266,4 +272,5 @@ def _align(evidence: Sequence[EvaluatorRows]) -> tuple[dict[str, list[float | No
                 )
                 return None
     scores = {name: [scored.score if (scored := table.get(key)) else None for key in rows] for name, table in tables.items()}
-    return scores, [row.rating for row in rows.values()], [row.cluster for row in rows.values()]
+    ratings, dialogues = [row.rating for row in rows.values()], [row.cluster for row in rows.values()]
+    return _Comparable(evidence[0].column, scores, ratings, dialogues)

@@ -85,8 +85,8 @@ def write_report(
         raise InputError(f"{output}: a page is written as HTML. End the name in .html.")
     check_output(output, scores, "the page")
     scored = read_scored_rows(scores, column)
-    beside = meta_file(scores)
-    meta = read_json(beside) if beside.is_file() else {}
+    path = meta_file(scores)
+    meta = read_json(path) if path.is_file() else {}
     conversations = _worst_first(scored, is_of_turns=meta.get("level") != "dialogue")
     chosen = list(_within_bounds(conversations, most))
     fields = _Fields.of(scored)

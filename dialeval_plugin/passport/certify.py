@@ -14,7 +14,7 @@ from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import labels_from
 from dialeval_plugin.labels.scores import people_among, scores_from
 from dialeval_plugin.labels.table import LabelTable, ScoreTable
-from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, text_column
 from dialeval_plugin.results.agreement import Disagreement, disagreements
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Estimate
 
@@ -194,7 +194,7 @@ class Passport(PrintedResult):
             for one in self.evaluators
             for finding in one.findings
         ]
-        columns = [named_column(name, is_number=False) for name in rows[0]]
+        columns = [*map(text_column, rows[0])]
         return Table(rows, columns, [f"Data: {self.data}."])
 
 

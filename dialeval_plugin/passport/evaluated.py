@@ -54,7 +54,7 @@ def read_bias(paths: Sequence[str | Path], signatures: Sequence[str | None]) -> 
 AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 
-class Labelled(NamedTuple):
+class LabelledRows(NamedTuple):
     """Labels of an evaluator and of people, row by row; `counts` are the numbers of people who gave each label."""
 
     said: FloatArray
@@ -135,13 +135,13 @@ class Evaluated:
         """Name of the kappa for the scale of the labels."""
         return "quadratic_kappa" if self.labels.scale.kind == "ordinal" else "kappa"
 
-    def labelled(self, rows: IntArray) -> Labelled:
+    def labelled(self, rows: IntArray) -> LabelledRows:
         """Return labels of the evaluator and of people for some of the used rows, in an order set by their values only."""
         counts = label_counts(self.labels.labels, self.categories)
         ordered = canonical_rows("certify", [self.judged.scores, *counts.T], rows, self.all_clusters)
         n, n_rated = len(counts), int((self.labels.n_labels > 0).sum())
         of = Counts(n, len(rows), ordered.n_clusters, n_rated - len(rows), n - n_rated)
-        return Labelled(self.judged.scores[ordered.order], counts[ordered.order], ordered.clusters, of)
+        return LabelledRows(self.judged.scores[ordered.order], counts[ordered.order], ordered.clusters, of)
 
     @cached_property
     def second_person(self) -> InPlaceOfRaters:
@@ -149,20 +149,17 @@ class Evaluated:
         if not self.categories:
             return self._in_place_of_raters()
         answers, counts, clusters, of = self.labelled(self.used[self.labels.n_labels[self.used] >= MIN_RATERS])
-        ours, theirs = (
-            Resampled(label_statistics(self.labels.scale)[self.kappa], cells) if len(answers) else None
-            for cells in (evaluator_cells(answers, counts, clusters), people_cells(counts, clusters))
-        )
-        names = ("evaluator", "person", "difference")
-        if ours is None or theirs is None or np.isnan(ours.value) or np.isnan(theirs.value):
-            why = f"{self.kappa}: undefined on {len(answers)} rows with two labels and a score. Have more rows labelled."
-            computed: dict[str, Computed] = dict.fromkeys(names, why)
-            pilot = None
-        else:
-            pilot = ours - theirs
-            computed = {name: (one.value, one) for name, one in zip(names, (ours, theirs, pilot), strict=True)}
-        estimates = self.bootstrap.estimates(computed, of)
-        return InPlaceOfRaters(estimates["evaluator"], estimates["person"], estimates["difference"], pilot)
+        why = f"{self.kappa}: undefined on {len(answers)} rows with two labels and a score. Have more rows labelled."
+        computed: dict[str, Computed] = dict.fromkeys(("evaluator", "person", "difference"), why)
+        pilot = None
+        if len(answers):
+            kappa = label_statistics(self.labels.scale)[self.kappa]
+            evaluator = Resampled(kappa, evaluator_cells(answers, counts, clusters))
+            person = Resampled(kappa, people_cells(counts, clusters))
+            difference = evaluator - person
+            if not np.isnan(difference.value):
+                computed, pilot = {"evaluator": evaluator, "person": person, "difference": difference}, difference
+        return InPlaceOfRaters(**self.bootstrap.estimates(computed, of), pilot=pilot)
 
     def _in_place_of_raters(self) -> InPlaceOfRaters:
         labels, width = self.labels.labels, int(self.labels.n_labels.max(initial=0))

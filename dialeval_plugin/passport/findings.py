@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -96,6 +96,12 @@ def _verdict(estimate: Estimate, limit: float, no_below: float | None = None) ->
     return "no" if ends[1] < (limit if no_below is None else no_below) else "cannot tell"
 
 
+def _judged(estimate: Estimate, limit: float, claims: Sequence[str], no_below: float | None = None) -> tuple[Verdict, str]:
+    """Return the verdict, and its claim of those for "yes", "no" and "cannot tell"."""
+    verdict = _verdict(estimate, limit, no_below)
+    return verdict, dict(zip(("yes", "no", "cannot tell"), claims, strict=True))[verdict]
+
+
 def _named(name: str, estimate: Estimate) -> Estimate:
     return replace(estimate, name=name)
 
@@ -111,12 +117,12 @@ def _second_person(of: Evaluated) -> Answer:
     difference = _named("second_person_difference", result.difference)
     if difference.value is None:
         return "cannot tell", str(difference.reason)
-    verdict = _verdict(difference, -MARGIN, 0.0)
-    sentence = {
-        "yes": f"It agrees with people as well as a second person does, within {MARGIN:g}",
-        "no": "It agrees with people less than a second person does",
-        "cannot tell": "It may agree with people more or less than a second person does",
-    }[verdict]
+    claims = (
+        f"It agrees with people as well as a second person does, within {MARGIN:g}",
+        "It agrees with people less than a second person does",
+        "It may agree with people more or less than a second person does",
+    )
+    verdict, sentence = _judged(difference, -MARGIN, claims, no_below=0.0)
     measure = f"{of.kappa.replace('_', ' ')} with one of them" if of.categories else "Spearman's rho in the place of each rater"
     figures = f"{result.evaluator.text(2)} against {number_text(result.person.value, 2)}, a difference of {difference.text(2)}"
     estimates = _named("second_person", result.evaluator), _named("person", result.person), difference
@@ -158,22 +164,21 @@ def _agreement(of: Evaluated) -> Answer:
         every = correlations(
             of.scores, of.ratings, coefficients=("spearman", "pearson"), clusters=of.clusters, bootstrap=of.bootstrap
         )
-        statistics: Mapping[str, Estimate] = {name: of.counted(one) for name, one in every.items()}
+        statistics: dict[str, Estimate] = {name: of.counted(one) for name, one in every.items()}
         main, limit, measure = "spearman", 0.0, "Spearman's rho with the people's mean"
     else:
-        found = agreement_of(of.judged, bootstrap=of.bootstrap)
-        of_people = {"person_jsd": _named("person_jsd", found.people["jsd"])} if "jsd" in found.people else {}
-        statistics = {**found.statistics, **of_people}
+        agreement = agreement_of(of.judged, bootstrap=of.bootstrap)
+        statistics = dict(agreement.statistics)
+        if "jsd" in agreement.people:
+            statistics["person_jsd"] = _named("person_jsd", agreement.people["jsd"])
         main, limit, measure = "auroc", 0.5, "AUROC"
         if of.categories:
             main, limit, measure = of.kappa, 0.0, f"{of.kappa.replace('_', ' ')} with one person"
     figures = statistics[main], *(one for name, one in statistics.items() if name != main)
     if (figure := figures[0]).value is None:
         return "cannot tell", str(figure.reason), figures
-    verdict = _verdict(figure, limit)
-    claim = {"yes": "It agrees with people", "no": "It contradicts people", "cannot tell": "It cannot be told from chance"}[
-        verdict
-    ]
+    claims = ("It agrees with people", "It contradicts people", "It cannot be told from chance")
+    verdict, claim = _judged(figure, limit, claims)
     return verdict, f"{claim}: {measure} {figure.text(2)}.{_why(figure)}", figures
 
 
@@ -187,11 +192,9 @@ def _constant(of: Evaluated) -> Answer:
     commonest = np.full(len(answers), float(shares.argmax()))
     accuracy = label_statistics(of.labels.scale)["accuracy"]
     ours, theirs = (Resampled(accuracy, evaluator_cells(one, counts, clusters)) for one in (answers, commonest))
-    gain = of.bootstrap.estimates({"accuracy_over_constant": ((ours - theirs).value, ours - theirs)}, n)[
-        "accuracy_over_constant"
-    ]
-    verdict = _verdict(gain, 0.0)
-    claim = {"yes": "is right more often than", "no": "is right less often than", "cannot tell": "cannot be told from"}[verdict]
+    name = "accuracy_over_constant"
+    gain = of.bootstrap.estimates({name: ours - theirs}, n)[name]
+    verdict, claim = _judged(gain, 0.0, ("is right more often than", "is right less often than", "cannot be told from"))
     label = of.labels.scale.categories[int(shares.argmax())]
     return verdict, f"It {claim} one that always says {label!r}: by {gain.text(2)} of the rows.{_why(gain)}", (gain,)
 
@@ -209,17 +212,14 @@ def _beyond_length(of: Evaluated) -> Answer:
     figures = _named("length_difference", of.counted(difference)), _named("length_spearman", of.counted(length["spearman"]))
     if difference.value is None:
         return "cannot tell", str(difference.reason), figures[1:]
-    verdict = _verdict(difference, 0.0)
-    claim = {
-        "yes": "It agrees with people better than the number of words does",
-        "no": "The number of words agrees with people better than it does",
-        "cannot tell": "It cannot be told from the number of words",
-    }[verdict]
-    return (
-        verdict,
-        f"{claim}, by {difference.text(2)} in Spearman's rho; the words have {figures[1].text(2)}.{_why(difference)}",
-        figures,
+    claims = (
+        "It agrees with people better than the number of words does",
+        "The number of words agrees with people better than it does",
+        "It cannot be told from the number of words",
     )
+    verdict, claim = _judged(difference, 0.0, claims)
+    sentence = f"{claim}, by {difference.text(2)} in Spearman's rho; the words have {figures[1].text(2)}.{_why(difference)}"
+    return verdict, sentence, figures
 
 
 def _length_bias(of: Evaluated) -> Answer:
@@ -234,10 +234,8 @@ def _length_bias(of: Evaluated) -> Answer:
         verdict: Verdict = "yes"
         claim = "Among responses that people find equally good, it prefers neither long nor short ones"
     elif ends[0] > 0 or ends[1] < 0:
-        verdict, claim = (
-            "no",
-            f"Among responses that people find equally good, it prefers {'long' if ends[0] > 0 else 'short'} ones",
-        )
+        verdict = "no"
+        claim = f"Among responses that people find equally good, it prefers {'long' if ends[0] > 0 else 'short'} ones"
     else:
         verdict, claim = "cannot tell", "It may prefer long or short responses among those that people find equally good"
     return verdict, f"{claim}: {bias.text(2)} in Spearman's rho.", (bias,)
@@ -357,8 +355,7 @@ def _systems(of: Evaluated) -> Answer:
     figure = _named("system_pearson", of.counted(correlation))
     if figure.value is None:
         return "cannot tell", str(figure.reason), (figure,)
-    verdict = _verdict(figure, 0.0)
-    claim = {"yes": "It ranks", "no": "It does not rank", "cannot tell": "It may or may not rank"}[verdict]
+    verdict, claim = _judged(figure, 0.0, ("It ranks", "It does not rank", "It may or may not rank"))
     return verdict, f"{claim} the means of {n} systems as people do: Pearson's r {figure.text(2)}.{_why(figure)}", (figure,)
 
 

@@ -25,7 +25,7 @@ from dialeval_plugin.statistics.reliability import disattenuated_correlation, in
 from dialeval_plugin.statistics.sensitivity import sensitivity_range
 from dialeval_plugin.statistics.significance import Measure, Paired, resampled_difference
 
-from .tables import Table, TableColumn, TableRow, figure, interval_column, named_column
+from .tables import Table, TableColumn, TableRow, figure, interval_column, named_column, text_column
 
 _LENGTHS = {
     "length_of_scores": "score_length",
@@ -334,8 +334,8 @@ def report_table(results: Sequence[AgreementResult], options: ReportOptions) -> 
     """Return the results as a table by data set, quality and statistic, the best evaluator first."""
     rows = [_row(result) for result in _ordered(results)]
     columns = [
-        *(_text_column(name) for name in ("dataset", "quality") if len({row[name] for row in rows}) > 1),
-        *map(_text_column, ("level", "statistic", "evaluator")),
+        *(text_column(name) for name in ("dataset", "quality") if len({row[name] for row in rows}) > 1),
+        *map(text_column, ("level", "statistic", "evaluator")),
         TableColumn("value", _value),
         TableColumn(f"{100 * options.bootstrap.confidence:g} % interval", _interval),
         *(column for name, column in _OPTIONAL.items() if any(row[name] is not None for row in rows)),
@@ -395,10 +395,6 @@ def _row(result: AgreementResult) -> TableRow:
 
 def _fields(of: object, *names: str) -> dict[str, Any]:
     return {name: getattr(of, name, None) for name in names}
-
-
-def _text_column(name: str) -> TableColumn:
-    return named_column(name, is_number=False)
 
 
 def _value(row: TableRow) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +31,12 @@ class Panel:
 
     Attributes:
         title: data set and number of scored rows, as a range if evaluators differ.
-        intervals: coefficient by evaluator; None if it is undefined or withheld.
+        intervals: coefficient by evaluator, without a value if it is undefined or withheld.
         people: known coefficients among people: one rater against the others, and half of the raters against the rest.
     """
 
     title: str
-    intervals: Mapping[str, ValueInterval | None]
+    intervals: Mapping[str, ValueInterval]
     people: Sequence[float]
 
 
@@ -67,26 +68,27 @@ def _panel(cell: Sequence[str], cells: Sequence[Sequence[str]], rows: Mapping[st
     counts = sorted({row["n_scored"] for row in rows.values() if row["n_scored"]}) or [0]
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     people = sorted(value for name in _PEOPLE if (value := next(iter(rows.values()))[name]) is not None)
-    return Panel(f"{first}\n{', '.join([*others, f'n = {n}'])}", {name: _interval(row) for name, row in rows.items()}, people)
-
-
-def _interval(row: Mapping[str, Any]) -> ValueInterval | None:
-    return None if row["value"] is None else ValueInterval(row["value"], row["ci_low"], row["ci_high"])
+    intervals = {name: ValueInterval(row["value"], row["ci_low"], row["ci_high"]) for name, row in rows.items()}
+    return Panel(f"{first}\n{', '.join([*others, f'n = {n}'])}", intervals, people)
 
 
 def forest_figure(panels: Sequence[Panel], *, label: str) -> Figure:
     """Draw one panel per data set; evaluators are sorted by their means over common panels, or omitted if always undefined."""
-    names = list(dict.fromkeys(name for panel in panels for name, one in panel.intervals.items() if one is not None))
+    names = list(dict.fromkeys(name for panel in panels for name, one in panel.intervals.items() if one.value is not None))
     if not names:
         raise InputError("forest: no coefficient is defined, so there is nothing to draw.")
-    common = [panel for panel in panels if all(panel.intervals.get(name) for name in names)] or panels
+
+    def values(name: str, of: Sequence[Panel]) -> list[float]:
+        known = (panel.intervals[name].value for panel in of if name in panel.intervals)
+        return [value for value in known if value is not None]
+
+    common = [panel for panel in panels if all(values(name, [panel]) for name in names)] or panels
 
     def mean(name: str) -> float:
-        values = [one.value for panel in common if (one := panel.intervals.get(name)) is not None and one.value is not None]
-        return fmean(values) if values else float("-inf")
+        return fmean(values(name, common) or [-math.inf])
 
     names.sort(key=mean)
-    ends = [end for panel in panels for one in panel.intervals.values() if one is not None for end in one if end is not None]
+    ends = [end for panel in panels for one in panel.intervals.values() for end in one if end is not None]
     ends += [value for panel in panels for value in panel.people]
     low, high = min(0.0, *ends), max(0.0, *ends)
     margin = 0.04 * (high - low or 1.0)
@@ -113,8 +115,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
     if panel.people:
         axes.axvspan(panel.people[0], panel.people[-1], color=_BAND, linewidth=1.2, zorder=0)
     for place, name in enumerate(names):
-        one = panel.intervals.get(name)
-        if one is None or one.value is None:
+        one = panel.intervals.get(name, ValueInterval(None))
+        if one.value is None:
             axes.annotate("—", (0, place), xytext=(4, 0), textcoords="offset points", va="center", color=GREY)
             continue
         if one.ci_low is not None and one.ci_high is not None:

@@ -41,9 +41,9 @@ def label_table(
     ids: Sequence[str],
     answers: Mapping[str, Sequence[float]],
     people: Mapping[str, Sequence[str]],
-    **beside: Any,
+    **more: Any,
 ) -> LabelTable:
-    """Return ratings by id as columns, one per person if all are named, else per position; `beside` has other fields."""
+    """Return ratings by id as columns, one per person if all are named, else per position; `more` has other fields."""
     has_people = all(len(people.get(id, ())) == len(answers.get(id, ())) for id in ids)
     width = max((len(answers.get(id, ())) for id in ids), default=0)
     places = [f"place {place}" for place in range(1, width + 1)]
@@ -55,7 +55,7 @@ def label_table(
             labels[row, raters.index(name)] = value
     is_binary = {*labels[~np.isnan(labels)]} <= {0.0, 1.0}
     scale = ZERO_OR_ONE if is_binary else Scale("interval")
-    return LabelTable(source=source, ids=ids, labels=labels, scale=scale, raters=tuple(raters), has_people=has_people, **beside)
+    return LabelTable(source=source, ids=ids, labels=labels, scale=scale, raters=tuple(raters), has_people=has_people, **more)
 
 
 def alternative_annotator_tests(
@@ -67,7 +67,7 @@ def alternative_annotator_tests(
     for one in judgements:
         table = label_table(one.dataset, one.ids, one.raters, one.people, clusters=one.clusters, quality=one.quality)
         name = f"{one.evaluator} ({one.quality})" if has_several else one.evaluator
-        judged = JudgedLabels(evaluator=name, scores=_filled(one.scores), labels=table)
+        judged = JudgedLabels(evaluator=name, scores=np.asarray(one.scores, dtype=np.float64), labels=table)
         tests.append(alternative_annotator_test(judged, epsilon=epsilon, calibration=calibration, bootstrap=bootstrap))
     return tests
 
@@ -93,7 +93,7 @@ def evaluate_people(judgements: Sequence[EvaluatorScores], options: ReportOption
 def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportOptions) -> list[AgreementResult]:
     one = cell[0]
     ids, scores, rated = side_by_side(cell, options)
-    beside = {name: getattr(rated, name) for name in ("clusters", "systems", "items")}
+    more = {name: getattr(rated, name) for name in ("clusters", "systems", "items")}
     answers, named = (
         {id: values_of_row for of in cell for id, values_of_row in getattr(of, field).items()} for field in ("raters", "people")
     )
@@ -119,7 +119,7 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
         rest = np.delete(table.labels, places, axis=1)
         counts, has_rated = (~np.isnan(rest)).sum(axis=1), ~np.isnan(table.labels[:, places]).any(axis=1)
         means = np.nansum(rest, axis=1) / np.maximum(1, counts)
-        return RatingTable(ratings=_given(np.where(has_rated & (counts > 0), means, np.nan)), **beside)
+        return RatingTable(ratings=_given(np.where(has_rated & (counts > 0), means, np.nan)), **more)
 
     def estimate(name: str, on: RatingTable) -> Estimate:
         row = ScoredRatings(scores=everyone[name], **vars(on))
@@ -165,7 +165,3 @@ def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportO
 
 def _given(values: Any) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
-
-
-def _filled(values: OptionalNumbers) -> Any:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

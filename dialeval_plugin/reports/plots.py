@@ -75,6 +75,13 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
     return figure
 
 
+def _one_plot(width: float, height: float, title: str = "") -> tuple[Figure, Axes]:
+    figure = new_figure(width, height, title)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
 def check_format(path: Path) -> str:
     """Return the format that the suffix of `path` names; raises InputError if it names none."""
     format = path.suffix.removeprefix(".").lower()
@@ -187,8 +194,7 @@ def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str, t
     The bandwidth follows Scott's rule in each class. Every class needs a score; one whose scores are all equal has no density.
     Classes that are not kinds of responses are levels of a rating, from dark to bright.
     """
-    figure = new_figure(6.4, 3.9, title)
-    axes = figure.subplots()
+    figure, axes = _one_plot(6.4, 3.9, title)
     values = np.concatenate([np.asarray(scores, dtype=np.float64) for scores in classes.values()])
     low, high = float(values.min()), float(values.max())
     edges = np.linspace(low, high if high > low else low + 1, 41)
@@ -201,21 +207,17 @@ def distribution_figure(classes: Mapping[str, Sequence[float]], *, label: str, t
             axes.plot(grid, gaussian_kde(scores)(grid), color=colour, linewidth=1.8)
     axes.set_xlabel(label)
     axes.set_ylabel("density")
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
     return figure
 
 
-def cascade_figure(
-    curves: Mapping[str, Sequence[tuple[float, float]]], *, label: str = "Spearman's rho", title: str = ""
-) -> Figure:
-    """Draw a coefficient by the share of rows sent to the large model, one line per judge.
+def cascade_figure(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+    """Draw Spearman's rho by the share of rows sent to the large model, one line per judge.
 
     The dots at both ends are the small model alone and the fusion that always calls the large model. Where a curve follows the
     thin line between them, each call gains the same.
     """
-    figure = new_figure(6.4, 4.3, title)
-    axes = figure.subplots()
+    figure, axes = _one_plot(6.4, 4.3)
     for place, (name, points) in enumerate(curves.items()):
         colour, style = _LINES[place % len(_LINES)]
         shares, values = zip(*points, strict=True)
@@ -224,22 +226,20 @@ def cascade_figure(
         ends = ([percent[0], percent[-1]], [values[0], values[-1]])
         axes.plot(*ends, color=colour, linewidth=0.7, marker="o", markersize=4)
     axes.set_xlabel("responses about which the large model is asked (%)")
-    axes.set_ylabel(label)
-    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_ylabel("Spearman's rho")
     axes.grid(alpha=0.25)
     _add_legend(figure, axes, columns=2)
     return figure
 
 
 def means_figure(
-    means: Mapping[str, HasInterval], *, label: str, whole: float | None = None, times: Sequence[datetime] = (), title: str = ""
+    means: Mapping[str, HasInterval], *, label: str, whole: float | None = None, times: Sequence[datetime] = ()
 ) -> Figure:
     """Draw the mean of each group with its interval: over `times` if given, else one line per group, the first on top.
 
     The thin line is the mean of all rows, `whole`. A group without an interval is a dot.
     """
-    figure = new_figure(6.4, 3.6 if times else 0.9 + 0.3 * len(means), title)
-    axes = figure.subplots()
+    figure, axes = _one_plot(6.4, 3.6 if times else 0.9 + 0.3 * len(means))
     drawn = [
         (place, one.value, one)
         for place, one in zip(times or range(len(means)), means.values(), strict=True)
@@ -263,7 +263,6 @@ def means_figure(
         axes.set_ylim(len(means) - 0.4, -0.6)
         axes.set_xlabel(label)
     axes.grid(axis="y" if times else "x", alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -273,11 +272,10 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
     Columns and rating are in [0, 1], so weights are comparable; the signs of `qnli` and `rte` depend on the label whose
     probability they give.
     """
-    figure = new_figure(7.0, 1.8 + 0.3 * len(regression.features), title or f"fitted on {regression.n_rows} responses")
+    figure, axes = _one_plot(7.0, 1.8 + 0.3 * len(regression.features), title or f"fitted on {regression.n_rows} responses")
     from matplotlib.patches import Patch
 
     names = regression.names
-    axes = figure.subplots()
     kinds = [_indicator_kind(name) for name in names]
     bars = axes.barh(range(len(names)), regression.weights, color=[_WEIGHT_COLOURS[kind] for kind in kinds])
     axes.bar_label(bars, fmt="%+.2f", padding=3, fontsize=8)
@@ -287,7 +285,6 @@ def weight_figure(regression: LinearRegression, *, title: str = "") -> Figure:
     # Room for the numbers next to the longest bars.
     axes.margins(x=0.15)
     axes.set_xlabel("weight, with indicators and rating on [0, 1]")
-    axes.spines[["top", "right"]].set_visible(False)
     figure.legend(
         handles=[Patch(color=colour, label=kind) for kind, colour in _WEIGHT_COLOURS.items() if kind in kinds],
         loc="outside lower center",

@@ -25,7 +25,7 @@ from dialeval_plugin.core.scores import OUT_OF_SCOPE, Scores, conversation_id
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.terminal import one_line
 
-from .tables import Format, Table, TableRow, named_column
+from .tables import Format, Table, TableRow, named_column, text_column
 
 if TYPE_CHECKING:
     from dialeval_plugin.statistics.bootstrap import Estimate
@@ -126,10 +126,10 @@ class RunningSummary:
     @property
     def estimate(self) -> Estimate:
         """The mean with its 95 % interval over conversations, and its counts; without ends if there are too few."""
-        from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Counts, Estimate, Resampled
+        from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Counts, Estimate, ratio_of_sums
 
         main, n_unscored = self._scorer.columns[0], self.n_total - self.n_scored
-        mean = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], self._of_clusters[: len(self._clusters)])
+        mean = ratio_of_sums(self._of_clusters[: len(self._clusters)])
         interval = DEFAULT_BOOTSTRAP.intervals({main: mean})[main]._asdict()
         counts = Counts(self.n_total, self.n_scored, len(self._clusters), n_unscored)._asdict()
         return Estimate(name=main, value=self.mean(), **interval, **counts, bootstrap=DEFAULT_BOOTSTRAP)
@@ -304,7 +304,7 @@ class ConversationTable:
         self._finish()
         rows = [row for _, row in sorted(self._rows, key=itemgetter(0))]
         decimals = {"n_turns": 0, "n_scored": 0, "mean": 3, "worst_turn": 0, "worst_score": 3}
-        columns = [named_column("conversation", is_number=False), *(named_column(*one) for one in decimals.items())]
+        columns = [text_column("conversation"), *(named_column(*one) for one in decimals.items())]
         if self.path is not None:
             write_text(self.path, Table(rows, columns, settings=self._settings).render(_FORMATS[self.path.suffix]))
         if self._n < 2 or self._has_others:

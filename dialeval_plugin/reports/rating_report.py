@@ -23,7 +23,7 @@ from dialeval_plugin.statistics.reliability import (
 from .correlation_report import LOW_CEILING, NO_CLUSTERS, ROUGH
 from .people import label_table
 from .score_alignment import asked_qualities
-from .tables import CellValue, Table, TableColumn, TableRow, figure, interval_column, named_column
+from .tables import CellValue, Table, TableColumn, TableRow, figure, interval_column, named_column, text_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def rating_table(findings: Sequence[RatingFinding], bootstrap: Bootstrap) -> Tab
     """Return the findings as a table with one row per quality, and their interpretation below."""
     rows = [_row(finding) for finding in findings]
     columns = [
-        *(named_column(name, is_number=False) for name in ("level", "quality")),
+        *map(text_column, ("level", "quality")),
         named_column("n_raters", 1, title="raters"),
         *(
             interval_column(title, name, f"{name}_")

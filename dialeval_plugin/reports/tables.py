@@ -88,6 +88,11 @@ def named_column(name: str, decimals: int = 3, *, title: str | None = None, is_n
     return TableColumn(title or name, lambda row: figure(row[name], decimals), is_number)
 
 
+def text_column(name: str) -> TableColumn:
+    """Return a column with the texts of one name."""
+    return named_column(name, is_number=False)
+
+
 def interval_column(title: str, value: str, prefix: str, decimals: int = 3, *, missing: str = "undefined") -> TableColumn:
     """Return a column "value [low, high]" from `value` and from `ci_low`, `ci_high` and `is_rough` with a prefix."""
 

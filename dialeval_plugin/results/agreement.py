@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,9 +19,9 @@ from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import PrintedResult
 from dialeval_plugin.labels.pairing import pair
 from dialeval_plugin.labels.reading import LabelOptions, labels_from
-from dialeval_plugin.labels.scores import scores_from
+from dialeval_plugin.labels.scores import people_among, scores_from
 from dialeval_plugin.labels.table import JudgedLabels, LabelTable, Scale
-from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, interval_column, named_column
+from dialeval_plugin.reports.tables import CellValue, Table, TableColumn, TableRow, interval_column, text_column
 from dialeval_plugin.statistics.bootstrap import (
     DEFAULT_BOOTSTRAP,
     ROUGH_CLUSTERS,
@@ -31,12 +30,14 @@ from dialeval_plugin.statistics.bootstrap import (
     Counts,
     Estimate,
     Resampled,
+    defined,
 )
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.categories.distribution import FEW_LABELS, MIN_LABELS, cross_entropy, divergence
 from dialeval_plugin.statistics.categories.threshold import Costs, Threshold, chosen_threshold
 from dialeval_plugin.statistics.coefficients.kendall import auroc_of_samples
+from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS
 from dialeval_plugin.statistics.correlation import DEFAULT_COEFFICIENTS, correlations
 from dialeval_plugin.statistics.levels import binned
 from dialeval_plugin.statistics.raters import MIN_RATERS, leave_one_rater_out
@@ -154,8 +155,7 @@ def agreement(
         (0.8, 0.05)
     """
     table = labels_from(labels, **label_options)
-    is_one_table = scores is labels or (isinstance(scores, (str, Path)) and str(scores) == table.source)
-    read = scores_from(scores, column=column, scale=table.scale, raters=table.raters if is_one_table else ())
+    read = scores_from(scores, column=column, scale=table.scale, raters=people_among(scores, labels, table))
     return agreement_of(pair(read, table, is_partial=is_partial), human=human, costs=Costs(*costs), bootstrap=bootstrap)
 
 
@@ -164,77 +164,79 @@ def agreement_of(
 ) -> Agreement:
     """Return the agreement of an evaluator with people, and among people; arguments and errors as in `agreement`."""
     labels = judged.labels if human == "each" else _majority(judged.labels)
-    people = people_agreement(judged.labels, bootstrap)
     if labels.scale.kind == "nominal" and judged.scale is None:
         words = ", ".join(labels.scale.categories)
         raise InputError(f"{judged.evaluator}: scores are numbers, and labels {words} have no order. Give one by --order.")
     is_labelled, is_scored = labels.n_labels > 0, ~np.isnan(judged.scores)
     used = np.flatnonzero(is_labelled & is_scored)
-    n_unscored = int((is_labelled & ~is_scored).sum())
-    fields: dict[str, Any] = {}
     if not len(used):
         raise InputError(f"{judged.evaluator}: no row has a label and a score, so there is nothing to compare.")
-    rows = canonical_rows("agreement", [judged.scores, *_columns(labels)], used, labels.clusters)
-    counts = Counts(len(judged.scores), len(used), rows.n_clusters, n_unscored, int((~is_labelled).sum()))
-    scores, people_labels = judged.scores[rows.order], labels.labels[rows.order]
-    computed: dict[str, Computed] = {}
-    decided = judged.scores
+    agreement = replace(
+        of_people(judged.labels, bootstrap), evaluator=judged.evaluator, unscored=judged.unscored, signature=judged.signature
+    )
     if labels.scale.kind in {"interval", "ordinal"} and judged.scale is None:
-        means = [None if np.isnan(row).all() else float(np.nanmean(row)) for row in labels.labels]
-        own_scores = [None if np.isnan(score) else float(score) for score in judged.scores]
-        fields["statistics"] = correlations(
-            own_scores, means, coefficients=DEFAULT_COEFFICIENTS, clusters=labels.clusters, bootstrap=bootstrap
-        )
-        if labels.scale.kind == "interval":
-            ratings = [[None if np.isnan(value) else float(value) for value in row] for row in judged.labels.labels]
-            people |= {
-                name: leave_one_rater_out(ratings, coefficient=name, clusters=labels.clusters, bootstrap=bootstrap)
-                for name in DEFAULT_COEFFICIENTS
-            }
-    else:
-        if judged.scale is None:
-            shares = np.nanmean(people_labels, axis=1)
-            fields["threshold"], said_labels = chosen_threshold(scores, shares, rows.clusters, counts, costs, bootstrap)
-            computed["auroc"] = _auroc(scores, shares, rows.clusters)
-            decided = np.full(len(decided), np.nan)
-            decided[rows.order] = said_labels
-        else:
-            said_labels = scores
-        cells = evaluator_cells(said_labels, label_counts(people_labels, len(labels.scale.categories)), rows.clusters)
-        computed |= _computed(cells, label_statistics(labels.scale), "the evaluator and people", counts.n_scored)
-        n = len(labels.scale.categories)
-        whole = cells.sum(axis=0).reshape(n, n)
-        often = int(whole.sum(axis=1).argmax())
-        constant = Resampled(lambda drawn: drawn[:, often * n : (often + 1) * n].sum(axis=1) / drawn.sum(axis=1), cells)
-        computed["constant_accuracy"] = constant.value, constant
-        fields["statistics"] = bootstrap.estimates(computed, counts)
-        fields["statistics"] |= _with_distribution(judged.labels, judged, decided, bootstrap)
-        fields["confusion"] = tuple(tuple(float(cell) for cell in row) for row in whole)
-    return Agreement(
-        evaluator=judged.evaluator,
-        source=labels.source,
-        quality=labels.quality,
-        scale=labels.scale,
-        people=people,
-        labels_a_row=_labels_a_row(judged.labels),
+        return _with_correlations(agreement, judged, labels, used, bootstrap)
+    rows = canonical_rows("agreement", [judged.scores, *_columns(labels)], used, labels.clusters)
+    n_unscored = int((is_labelled & ~is_scored).sum())
+    counts = Counts(len(judged.scores), len(used), rows.n_clusters, n_unscored, int((~is_labelled).sum()))
+    answers, people_labels = judged.scores[rows.order], labels.labels[rows.order]
+    computed: dict[str, Computed] = {}
+    threshold, decided = None, judged.scores
+    if judged.scale is None:
+        scores, shares = answers, np.nanmean(people_labels, axis=1)
+        threshold, answers = chosen_threshold(scores, shares, rows.clusters, counts, costs, bootstrap)
+        computed["auroc"] = _auroc(scores, shares, rows.clusters)
+        decided = np.full(len(judged.scores), np.nan)
+        decided[rows.order] = answers
+    n = len(labels.scale.categories)
+    cells = evaluator_cells(answers, label_counts(people_labels, n), rows.clusters)
+    computed |= _computed(cells, label_statistics(labels.scale), "the evaluator and people", counts.n_scored)
+    whole = cells.sum(axis=0).reshape(n, n)
+    often = int(whole.sum(axis=1).argmax())
+    computed["constant_accuracy"] = Resampled(
+        lambda drawn: drawn[:, often * n : (often + 1) * n].sum(axis=1) / drawn.sum(axis=1), cells
+    )
+    of_labels = bootstrap.estimates(computed, counts)
+    return replace(
+        agreement,
+        statistics=of_labels | _with_distribution(judged.labels, judged, decided, bootstrap),
+        confusion=tuple(tuple(float(cell) for cell in row) for row in whole),
+        threshold=threshold,
         disagreements=disagreements(judged, used, decided),
-        unscored=judged.unscored,
-        signature=judged.signature,
-        **fields,
+    )
+
+
+def _with_correlations(
+    agreement: Agreement, judged: JudgedLabels, labels: LabelTable, used: IntArray, bootstrap: Bootstrap
+) -> Agreement:
+    """Return the agreement with the correlations of scores with mean labels, and of each person with the others' mean."""
+    means = [None if np.isnan(row).all() else float(np.nanmean(row)) for row in labels.labels]
+    scores = [None if np.isnan(score) else float(score) for score in judged.scores]
+    correlation_of_people = {}
+    if labels.scale.kind == "interval":
+        correlation_of_people = {
+            name: leave_one_rater_out(judged.labels.labels, coefficient=name, clusters=labels.clusters, bootstrap=bootstrap)
+            for name in DEFAULT_COEFFICIENTS
+        }
+    return replace(
+        agreement,
+        statistics=correlations(scores, means, clusters=labels.clusters, bootstrap=bootstrap),
+        people={**agreement.people, **correlation_of_people},
+        disagreements=disagreements(judged, used, judged.scores),
     )
 
 
 def of_people(labels: LabelTable, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Agreement:
     """Return the agreement among people, without an evaluator."""
-    people = people_agreement(labels, bootstrap)
+    n_labels = labels.n_labels[labels.n_labels > 0]
     return Agreement(
         evaluator="",
         source=labels.source,
         quality=labels.quality,
         scale=labels.scale,
         statistics={},
-        people=people,
-        labels_a_row=_labels_a_row(labels),
+        people=people_agreement(labels, bootstrap),
+        labels_a_row=float(n_labels.mean()) if len(n_labels) else None,
     )
 
 
@@ -255,8 +257,8 @@ def people_agreement(labels: LabelTable, bootstrap: Bootstrap = DEFAULT_BOOTSTRA
         computed |= _computed(cells, label_statistics(labels.scale), "people", len(used))
     alpha = resampled_alpha(given_labels, rows.clusters, labels.scale.kind, n_categories)
     computed["alpha"] = _defined("alpha", alpha, "people", len(used))
-    found = bootstrap.estimates(computed, Counts(len(labels.labels), len(used), rows.n_clusters, 0, n_unrated))
-    return found | (_with_distribution(labels, None, None, bootstrap) if n_categories else {})
+    estimates = bootstrap.estimates(computed, Counts(len(labels.labels), len(used), rows.n_clusters, 0, n_unrated))
+    return estimates | (_with_distribution(labels, None, None, bootstrap) if n_categories else {})
 
 
 def _with_distribution(
@@ -288,15 +290,10 @@ def _with_distribution(
     rows = canonical_rows("distribution", content, used, labels.clusters)
     people = label_counts(labels.labels[rows.order], len(labels.scale.categories))
     own = None if chances is None else chances[rows.order]
-    computed = {"jsd": divergence(own, people, rows.clusters)}
+    computed: dict[str, Computed] = {"jsd": divergence(own, people, rows.clusters)}
     if own is not None and is_soft:
         computed["cross_entropy"] = cross_entropy(own, people, rows.clusters)
     return bootstrap.estimates(computed, counts._replace(n_clusters=rows.n_clusters))
-
-
-def _labels_a_row(labels: LabelTable) -> float | None:
-    n = labels.n_labels[labels.n_labels > 0]
-    return float(n.mean()) if len(n) else None
 
 
 def _columns(labels: LabelTable) -> list[FloatArray]:
@@ -318,9 +315,7 @@ def _computed(cells: FloatArray, statistics: Mapping[str, Statistic], who: str, 
 
 
 def _defined(name: str, resampled: Resampled, who: str, n: int) -> Computed:
-    value = resampled.value
-    why = f"{name}: {who} do not use the labels that it needs on these {n} rows. Label rows of every kind."
-    return why if np.isnan(value) else (value, resampled)
+    return defined(resampled, f"{name}: {who} do not use the labels that it needs on these {n} rows. Label rows of every kind.")
 
 
 def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Computed:
@@ -331,6 +326,10 @@ def _auroc(scores: FloatArray, shares: FloatArray, clusters: IntArray) -> Comput
     if not 0 < shares.mean() < 1:
         return "auroc: all labels are the same. Label rows of both kinds."
     exact = float(auroc_of_samples(x[there], y[there])(weights[there][None])[0])
+    if np.isnan(exact):
+        return (
+            f"auroc: all scores of the {len(scores)} rows are the same, or there are fewer than {MIN_PAIRS}. Score more rows."
+        )
     cells, (levels, kinds) = distinct_rows(*binned(x[there], y[there]))
     of_cluster = np.concatenate([clusters, clusters])[there]
     sums = sparse.coo_array((weights[there], (of_cluster, cells))).tocsr()
@@ -394,7 +393,7 @@ def agreement_table(agreements: Sequence[Agreement]) -> Table:
             rows.append(row)
         notes |= dict.fromkeys(_notes(one))
     columns = [
-        *(named_column(name, is_number=False) for name in ("evaluator", "statistic")),
+        *map(text_column, ("evaluator", "statistic")),
         interval_column("with a person", "value", "", missing="-"),
         interval_column("two people", "people_value", "people_", missing="-"),
         TableColumn("rows", lambda row: _count(row, "n_scored")),

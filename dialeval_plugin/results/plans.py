@@ -15,7 +15,7 @@ from dialeval_plugin.reports.correlation_report import (
     evaluate_agreement,
     side_by_side,
 )
-from dialeval_plugin.reports.tables import Table, TableRow, named_column
+from dialeval_plugin.reports.tables import Table, TableRow, named_column, text_column
 from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, MIN_CLUSTERS, Bootstrap, Resampled
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import difference_of_means
@@ -62,7 +62,7 @@ def plan_table(
             who = f"{', '.join(labels)}: " if labels else ""
             notes.append(f"{who}a difference of {number_text(difference)} needs {n} {unit} to be seen four times in five")
     columns = [
-        *(named_column(name, is_number=False) for name in names),
+        *map(text_column, names),
         named_column(unit, decimals=0),
         named_column("difference", title="smallest difference"),
         named_column("error", 4, title="+-"),

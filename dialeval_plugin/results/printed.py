@@ -7,7 +7,7 @@ from typing import Any
 from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.signature import short_form
 from dialeval_plugin.reports.printed_scores import cut
-from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, TableColumn, TableRow, named_column
+from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, TableColumn, TableRow, named_column, text_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.terminal import for_markdown
@@ -55,15 +55,19 @@ def shown(comparison: Comparison, format: str, n_changed: int, gate: Gate | None
         {"": name, "file": file, **figures(one)}
         for name, file, one in zip("AB", comparison.names, (comparison.a, comparison.b), strict=True)
     ]
-    names = [named_column(name, is_number=False) for name in ("", "file")]
+    names = [*map(text_column, ("", "file"))]
     sides = Table(rows, [*names, *ESTIMATED, *COUNTS])
     parts = [f"**{comparison.verdict}**" if is_markdown else comparison.verdict, sides.render(format).rstrip()]
     parts.append(
         "\n".join(for_markdown(f"- {note}") if is_markdown else note for note in [_how(comparison), *comparison.notes])
     )
     if changed:
-        columns = [named_column("conversation", is_number=False), *map(named_column, ("A", "B", "B - A"))]
-        table = Table([_changed_row(*one) for one in changed], columns).render(format).rstrip()
+        columns = [text_column("conversation"), *map(named_column, ("A", "B", "B - A"))]
+        lines: list[TableRow] = [
+            {"conversation": cut(one.conversation, _LONGEST_NAME), "A": one.a, "B": one.b, "B - A": one.difference}
+            for one in changed
+        ]
+        table = Table(lines, columns).render(format).rstrip()
         title = f"changed most, {len(changed)} of {len(comparison.changed)} conversations that changed"
         parts.append(f"<details><summary>{title}</summary>\n\n{table}\n\n</details>" if is_markdown else f"{title}:\n{table}")
     if comparison.signature:
@@ -78,10 +82,6 @@ def _how(comparison: Comparison) -> str:
     n_a, n_b = comparison.n_conversations
     shared = f"{comparison.n_matched} of {n_a} conversations of A and {n_b} of B are in both"
     return f"paired by {comparison.matched_by}: {shared}" if comparison.matched_by else f"unpaired, the means of all: {shared}"
-
-
-def _changed_row(conversation: str, a: float, b: float, difference: float) -> TableRow:
-    return {"conversation": cut(conversation, _LONGEST_NAME), "A": a, "B": b, "B - A": difference}
 
 
 def _record(comparison: Comparison, n_changed: int, gate: Gate | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dialeval_plugin.labels.pairing import on_scale, pair
 from dialeval_plugin.labels.reading import labels_from, rows_from
 from dialeval_plugin.labels.scores import people_among, score_rows, scores_from
 from dialeval_plugin.labels.table import LabelTable, Scale, ScoreTable
-from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, named_column
+from dialeval_plugin.reports.tables import SCHEMA_VERSION, Table, text_column
 from dialeval_plugin.statistics.bootstrap import Estimate
 from dialeval_plugin.statistics.estimates import interval_text
 from dialeval_plugin.statistics.estimation.sample import Sample, score_strata
@@ -37,7 +37,7 @@ _WORDS = {"ppi": "prediction-powered", "rogan-gladen": "Rogan-Gladen", "labels":
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Labelled:
+class PartlyLabelled:
     """Scores of all rows, and human labels of some of them.
 
     Attributes:
@@ -110,7 +110,7 @@ def read_labelled(
     is_shared: bool = False,
     is_optional: bool = False,
     **label_options: Any,
-) -> Labelled:
+) -> PartlyLabelled:
     """Read scores with labels of some rows; `is_shared` permits labels of other rows, `is_optional` permits none."""
     several = labels if isinstance(labels, (list, tuple)) and labels and not isinstance(labels[0], dict) else [labels]
     tables = [] if is_optional and not labels else [labels_from(one, **label_options) for one in several]
@@ -125,7 +125,7 @@ def read_labelled(
     table = scores_from(scores, column=column, scale=scale, raters=raters, positive=label_options.get("positive"))
     values = np.full(len(table.ids), np.nan)
     if scale is None:
-        return Labelled(scores=table, values=values, scale=None, drawn=None)
+        return PartlyLabelled(scores=table, values=values, scale=None, drawn=None)
     place = {id: row for row, id in enumerate(table.ids)}
     for one in tables:
         if one.scale.kind != scale.kind:
@@ -141,7 +141,7 @@ def read_labelled(
     drawn = {one.drawn for one in tables if one.drawn}
     of_judge, own = on_scale(table, scale)
     whole = replace(table, scores=of_judge, scale=own)
-    return Labelled(scores=whole, values=values, scale=scale, drawn="; ".join(sorted(drawn)) or None)
+    return PartlyLabelled(scores=whole, values=values, scale=scale, drawn="; ".join(sorted(drawn)) or None)
 
 
 def way_of_drawing(scores: ScoreTable) -> str:
@@ -184,7 +184,7 @@ def shown(result: TrueMean | DifferenceOfTrueMeans, format: str) -> str:
 def table(result: TrueMean | DifferenceOfTrueMeans) -> Table:
     """Return the figures with their intervals."""
     rows = [{"statistic": name, **figures(one)} for name, one in result.estimates.items()]
-    return Table(rows, [named_column("statistic", is_number=False), *ESTIMATED, *COUNTS])
+    return Table(rows, [text_column("statistic"), *ESTIMATED, *COUNTS])
 
 
 def _known(table: LabelTable, place: dict[str, int]) -> LabelTable:
@@ -192,7 +192,7 @@ def _known(table: LabelTable, place: dict[str, int]) -> LabelTable:
     return replace(table, ids=[table.ids[row] for row in rows], labels=table.labels[rows], clusters=None, systems=None)
 
 
-def _sample(labelled: Labelled, source: Any, strata: str | None) -> Sample:
+def _sample(labelled: PartlyLabelled, source: Any, strata: str | None) -> Sample:
     scores = labelled.scores
     if labelled.drawn is not None and strata is None:
         if labelled.drawn != way_of_drawing(scores):

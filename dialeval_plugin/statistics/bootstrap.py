@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -84,8 +85,23 @@ class Resampled(NamedTuple):
         return Resampled(statistic, sums, self.shift - other.shift, limit=self.limit)
 
 
-Computed: TypeAlias = tuple[float, Resampled] | str
-"""Statistic on the whole data and how it is resampled; or the reason why it is undefined."""
+Computed: TypeAlias = Resampled | tuple[float, Resampled] | str
+"""Statistic, with its value on the whole data where the resampled one approximates it; or the reason why it is undefined."""
+
+
+def defined(resampled: Resampled, reason: str) -> Computed:
+    """Return a statistic, or the reason if it is undefined on the whole data."""
+    return reason if math.isnan(resampled.value) else resampled
+
+
+def ratio_of_sums(sums: ClusterSums, top: int = 0, bottom: int = 1) -> Resampled:
+    """Return one column of sums divided by another, such as a mean; NaN (degenerate) where nothing is drawn that counts."""
+
+    @np.errstate(invalid="ignore")
+    def ratio(drawn: FloatArray) -> FloatArray:
+        return np.asarray(drawn[:, top] / drawn[:, bottom])
+
+    return Resampled(ratio, sums)
 
 
 class Counts(NamedTuple):
@@ -143,11 +159,16 @@ class Bootstrap:
 
     def estimates(self, computed: Mapping[str, Computed], counts: Counts) -> dict[str, Estimate]:
         """Return statistics by name with their intervals, all from the same resamples."""
-        intervals = self.intervals({name: one[1] for name, one in computed.items() if not isinstance(one, str)})
+        known = {name: one for name, one in computed.items() if not isinstance(one, str)}
+        resampled = {name: one if isinstance(one, Resampled) else one[1] for name, one in known.items()}
+        intervals = self.intervals(resampled)
         estimates = {}
         for name, one in computed.items():
-            value, interval = (None, Interval(reason=one)) if isinstance(one, str) else (float(one[0]), intervals[name])
-            estimates[name] = self.estimate(name, value, interval, counts)
+            if isinstance(one, str):
+                estimates[name] = self.estimate(name, None, Interval(reason=one), counts)
+            else:
+                value = one.value if isinstance(one, Resampled) else float(one[0])
+                estimates[name] = self.estimate(name, value, intervals[name], counts)
         return estimates
 
     def estimate(self, name: str, value: float | None, interval: Interval, counts: Counts) -> Estimate:
@@ -242,12 +263,12 @@ class Bootstrap:
         Simple quantiles of 30 clusters end too low.
         """
         n_clusters, deviation = entry.sums.shape[0], jackknife_error(entry)
-        found = self.around(name, entry.value, deviation, n_clusters)
+        interval = self.around(name, entry.value, deviation, n_clusters)
         whole = entry.value + offset
-        if found.ci_low is None or whole <= 0:
-            return found
+        if interval.ci_low is None or whole <= 0:
+            return interval
         factor = float(np.exp(self.quantile(n_clusters) * deviation / whole))
-        return found._replace(ci_low=max(0.0, whole / factor - offset), ci_high=max(0.0, whole * factor - offset))
+        return interval._replace(ci_low=max(0.0, whole / factor - offset), ci_high=max(0.0, whole * factor - offset))
 
     def _draws(self, n_clusters: int, at_once: int) -> Iterator[tuple[slice, FloatArray]]:
         generator = np.random.default_rng(self.seed)

@@ -28,16 +28,14 @@ class CascadePoint(NamedTuple):
     """Value of the coefficient."""
 
 
-def cascade_curve(
-    small: Numbers, fused: Numbers, ratings: Numbers, *, coefficient: str = "spearman", steps: int = STEPS
-) -> list[CascadePoint]:
-    """Return the coefficient for shares of calls from 0 to 1, in `steps` steps or fewer if scores are tied.
+def cascade_curve(small: Numbers, fused: Numbers, ratings: Numbers) -> list[CascadePoint]:
+    """Return Spearman's correlation for shares of calls from 0 to 1, in `STEPS` steps or fewer if scores are tied.
 
     `small` are scores in [0, 1] without the large model, `fused` with it. Raises InputError if lengths differ or a value is not
     finite, and StatisticUndefined if the coefficient is undefined at some share.
 
     Example:
-        >>> [point.share for point in cascade_curve([0.1, 0.4, 0.6, 0.9], [0.2, 0.1, 0.6, 0.8], [1, 2, 3, 4], steps=2)]
+        >>> [point.share for point in cascade_curve([0.1, 0.4, 0.6, 0.9], [0.2, 0.1, 0.6, 0.8], [1, 2, 3, 4])]
         [0.0, 0.5, 1.0]
     """
     where = "cascade_curve"
@@ -45,8 +43,8 @@ def cascade_curve(
     alone, both = numbers(where, "small", small), numbers(where, "fused", fused)
     rated = numbers(where, "ratings", ratings)
     distances = np.abs(alone - UNSURE)
-    widths = np.unique(np.quantile(distances, np.linspace(0, 1, steps + 1)[1:], method="inverted_cdf"))
-    measure = coefficient_named(coefficient).of_group
+    widths = np.unique(np.quantile(distances, np.linspace(0, 1, STEPS + 1)[1:], method="inverted_cdf"))
+    measure = coefficient_named("spearman").of_group
     points = [CascadePoint(0.0, 0.0, measure(alone, rated))]
     for width in widths:
         is_asked = distances <= width

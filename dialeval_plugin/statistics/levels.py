@@ -14,7 +14,7 @@ from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient
 from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS, moments, pearson_of_moments
 
-from .bootstrap import Counts, Resampled, rows_by_cell
+from .bootstrap import Counts, Resampled, ratio_of_sums, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, rows_by_group, same_length
 
 LevelOrSystem: TypeAlias = Literal["turn", "dialogue", "system"]
@@ -100,7 +100,7 @@ def rows_of(
     check_choice(where, "tied_groups", tied_groups, get_args(TiedGroups))
     labels = _grouping(where, rated, level, average_by)
     columns: dict[str, Any] = {name: getattr(rated, name) for name in ("ratings", "clusters", "systems", "items")}
-    same_length(where, **scores, **columns)
+    same_length(where, **{**scores, **columns})
     if within_range is not None and not within_range[0] <= within_range[1]:
         raise InputError(f"{where}: within_range is {within_range!r}. Give the lowest and the highest rating that count.")
     scored = [optional_numbers(where, name, values) for name, values in scores.items()]
@@ -206,12 +206,7 @@ class LevelStatistic:
         defined = ~np.isnan(values)
         of_group = (values[defined], np.ones(defined.sum()))
         sums = [np.bincount(cluster_of_group[defined], of, self.rows.counts.n_clusters) for of in of_group]
-
-        @np.errstate(invalid="ignore")
-        def mean(drawn: FloatArray) -> FloatArray:
-            return np.asarray(drawn[:, 0] / drawn[:, 1])
-
-        return Resampled(mean, np.stack(sums, axis=1))
+        return ratio_of_sums(np.stack(sums, axis=1))
 
     def _of_rows(self, x: FloatArray) -> Resampled:
         y, clusters = self.rows.ratings, self.rows.clusters

@@ -22,6 +22,7 @@ from .bootstrap import (
     Counts,
     Estimate,
     Resampled,
+    ratio_of_sums,
     rows_by_cell,
     too_few_clusters,
 )
@@ -126,7 +127,7 @@ def clustered_mean(values: Numbers, clusters: Labels) -> Resampled:
     """Return the mean of values as a function of sums over their clusters."""
     codes = cluster_codes("clustered_mean", clusters, len(values))
     sums = [np.bincount(codes, weights=weights) for weights in (np.asarray(values, dtype=np.float64), np.ones(len(codes)))]
-    return Resampled(lambda drawn: drawn[:, 0] / drawn[:, 1], np.stack(sums, axis=1))
+    return ratio_of_sums(np.stack(sums, axis=1))
 
 
 @np.errstate(invalid="ignore")

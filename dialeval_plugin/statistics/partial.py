@@ -10,7 +10,6 @@ differ, a value is neither None nor finite, or the coefficient is not in `COEFFI
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,7 +18,7 @@ from dialeval_plugin.core.arrays import FloatArray, Labels, OptionalNumbers, Sta
 from dialeval_plugin.statistics.coefficients.by_name import Coefficient, coefficient_named
 from dialeval_plugin.statistics.coefficients.pearson import MIN_PAIRS
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, rows_by_cell
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled, defined, rows_by_cell
 from .rows import canonical_rows, check_choice, distinct_rows, optional_numbers, same_length
 
 COEFFICIENTS = ("pearson", "spearman", "kendall_b")
@@ -99,9 +98,8 @@ def _associations(
     computed: dict[str, Computed] = {}
     for name, chosen in pairs.items():
         resampled = Resampled(_partial(entry, [by_name[column] for column in chosen]), sums)
-        computed[name] = f"{name}: undefined on {len(used)} rows: {why}. Score and rate more examples."
-        if len(used) and not math.isnan(value := resampled.value):
-            computed[name] = value, resampled
+        reason = f"{name}: undefined on {len(used)} rows: {why}. Score and rate more examples."
+        computed[name] = defined(resampled, reason) if len(used) else reason
     n_unscored = int(is_rated.sum()) - len(used)
     counts = Counts(len(is_rated), len(used), rows.n_clusters, n_unscored, int((~is_rated).sum()))
     return bootstrap.estimates(computed, counts)

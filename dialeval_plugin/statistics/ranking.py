@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,11 +17,11 @@ import numpy as np
 from scipy import stats
 
 from dialeval_plugin.core.arrays import BoolArray, FloatArray, IntArray, Labels, OptionalNumbers
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, StatisticUndefined
 
-from .bootstrap import NO_RESAMPLES, Bootstrap
-from .correlation import level_correlations
-from .levels import RatingTable, ScoredRatings
+from .bootstrap import Bootstrap
+from .coefficients.by_name import coefficient_named
+from .levels import LevelStatistic, RatingTable, rows_of
 from .rows import canonical_rows, cluster_codes, optional_numbers, same_length
 from .significance import DEFAULT_MEASURE, EXACT_UNITS, ROUNDING, Comparison, Measure, Paired, permutation_test, swaps
 
@@ -122,18 +123,11 @@ def rank_metrics(
 def _values_on_common_rows(
     scores: Mapping[str, OptionalNumbers], rated: RatingTable, measure: Measure
 ) -> dict[str, float | None]:
-    has_all = [all(value is not None for value in row) for row in zip(*scores.values(), strict=True)]
-    values = {}
-    for name, column in scores.items():
-        common = [value if is_common else None for value, is_common in zip(column, has_all, strict=True)]
-        correlations = level_correlations(
-            ScoredRatings(scores=common, **vars(rated)),
-            level=measure.level,
-            average_by=measure.average_by,
-            coefficients=[measure.coefficient],
-            bootstrap=NO_RESAMPLES,
-        )
-        values[name] = correlations[measure.coefficient].value
+    rows = rows_of("rank_metrics", rated, scores, measure.level, measure.average_by)
+    values: dict[str, float | None] = dict.fromkeys(scores)
+    for name, x in zip(scores, rows.scores, strict=True):
+        with suppress(StatisticUndefined):
+            values[name] = LevelStatistic.of(coefficient_named(measure.coefficient), rows, x).value(x).value
     return values
 
 

@@ -149,8 +149,8 @@ def in_place_of_raters(
     counts = Counts(len(is_rated), len(used), rows.n_clusters, n_rated - len(used), len(is_rated) - n_rated)
     if not sums:
         why = f"{where}: {coefficient} is undefined on {len(used)} scored rows with {MIN_RATERS} raters. Have more rows rated."
-        none = bootstrap.estimates(dict.fromkeys((*parts, "difference"), why), counts)
-        return InPlaceOfRaters(none["evaluator"], none["person"], none["difference"])
+        undefined = bootstrap.estimates(dict.fromkeys((*parts, "difference"), why), counts)
+        return InPlaceOfRaters(**undefined, pilot=None)
     joined, resampled = sparse.hstack(sums, format="csr"), dict[str, Resampled]()
     value_of = {name: statistics.fmean(one for one, _, _ in of) for name, of in parts.items()}
     for name, of in parts.items():
@@ -161,11 +161,11 @@ def in_place_of_raters(
     value_of["difference"] = value_of["evaluator"] - value_of["person"]
     resampled["difference"] = pilot = resampled["evaluator"] - resampled["person"]
     drawn["difference"] = drawn["evaluator"] - drawn["person"]
-    found = {
+    estimates = {
         name: bootstrap.estimate(name, value_of[name], bootstrap.interval_on_resamples(name, drawn[name], one), counts)
         for name, one in resampled.items()
     }
-    return InPlaceOfRaters(found["evaluator"], found["person"], found["difference"], pilot)
+    return InPlaceOfRaters(**estimates, pilot=pilot)
 
 
 def _mean_of_parts(parts: Sequence[tuple[float, Statistic, slice]], drawn: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers, Statistic
 
-from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate, Resampled, rows_by_cell
+from .bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Estimate, Resampled, defined, rows_by_cell
 from .coefficients.pearson import moments, pearson_of_moments
 from .means import mean_interval
 from .raters import MIN_RATERS, Raters, RaterTable, rater_table
@@ -89,10 +89,9 @@ def intraclass_correlation(
         n_raters = float(_mean_squares(sums.sum(axis=0, keepdims=True)).n_raters[0])
         computed = {}
         for name, statistic in statistics.items():
-            resampled = Resampled(statistic, sums)
             same = "ratings" if name == "reliability_of_one" else "means of the rows"
             reason = f"{where}: all {same} are the same. Have rows rated that differ."
-            computed[name] = reason if math.isnan(resampled.value) else (resampled.value, resampled)
+            computed[name] = defined(Resampled(statistic, sums), reason)
     estimates = bootstrap.estimates(computed, table.counts)
     return Reliability(estimates["reliability_of_one"], estimates["reliability_of_mean"], n_raters)
 
@@ -110,12 +109,12 @@ def disattenuated_correlation(
     same_length(where, scores=scores, raters=raters)
     column = optional_numbers(where, "scores", scores)
     table = rater_table(where, raters, clusters, has_places=False, scores=column)
-    computed: Computed = f"{where}: the ratings have no ceiling above 0, or nothing differs. Have more rows rated twice."
+    reason = f"{where}: the ratings have no ceiling above 0, or nothing differs. Have more rows rated twice."
+    computed: Computed = reason
     if table.counts.n_scored > 1:
         pairs = moments(column.values[table.order], table.values.sum(axis=1) / table.present.sum(axis=1))
         sums = rows_by_cell(np.arange(table.counts.n_scored), table.clusters) @ np.hstack([pairs, _row_sums(table)])
-        resampled = Resampled(partial(_share_of_ceiling, pairs.shape[1]), sums)
-        computed = computed if math.isnan(resampled.value) else (resampled.value, resampled)
+        computed = defined(Resampled(partial(_share_of_ceiling, pairs.shape[1]), sums), reason)
     return bootstrap.estimates({where: computed}, table.counts)[where]
 
 

@@ -39,7 +39,7 @@ def optional_numbers(where: str, name: str, values: OptionalNumbers) -> CheckedC
     return _column(where, name, values, has_gaps=True)
 
 
-def same_length(where: str, **columns: Sequence[Any] | npt.NDArray[Any] | None) -> None:
+def same_length(where: str, /, **columns: Sequence[Any] | npt.NDArray[Any] | None) -> None:
     """Raise InputError, with both lengths, unless all given columns have the length of the first."""
     (first, values), *others = ((name, column) for name, column in columns.items() if column is not None)
     for name, other in others:
@@ -142,20 +142,20 @@ def canonical_rows(
     groups: Labels | None = None,
 ) -> Canonical:
     """Return the canonical order of the used rows, as numbers among all rows; the order of `metrics` has no effect."""
-    beside, *compared = ([column[used] for column in of] for of in (columns, *metrics))
+    shared, *compared = ([column[used] for column in of] for of in (columns, *metrics))
     group_codes = None if groups is None else used_codes(where, groups, used)
-    rows = canonical(symmetric(compared, beside), used_codes(where, clusters, used), group_codes)
+    rows = canonical(symmetric(compared, shared), used_codes(where, clusters, used), group_codes)
     return rows._replace(order=used[rows.order])
 
 
-def symmetric(metrics: Iterable[Columns], beside: Columns) -> list[FloatArray | IntArray]:
+def symmetric(metrics: Iterable[Columns], shared: Columns) -> list[FloatArray | IntArray]:
     """Return the shared columns, then those of the metrics in an order independent of the input: A - B draws as B - A."""
 
     def content(columns: Columns) -> list[list[float]]:
-        order = np.lexsort([*columns[::-1], *beside[::-1]])
+        order = np.lexsort([*columns[::-1], *shared[::-1]])
         return [column[order].tolist() for column in columns]
 
-    return [*beside, *(column for columns in sorted(metrics, key=content) for column in columns)]
+    return [*shared, *(column for columns in sorted(metrics, key=content) for column in columns)]
 
 
 def _column(where: str, name: str, values: Any, *, has_gaps: bool) -> CheckedColumn:

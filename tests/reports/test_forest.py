@@ -34,13 +34,17 @@ def test_files_become_panels_with_the_people_of_each(tmp_path: Path) -> None:
     second = write_table(tmp_path / "b.json", "pu", {"good": (0.3, 0.1, 0.5)})
     panels = read_panels([first, second], "spearman")
     assert panels == [
-        Panel("Topical-Chat (USR)\nn = 60", {"good": ValueInterval(0.5, 0.4, 0.6), "none": None}, [0.7]),
+        Panel("Topical-Chat (USR)\nn = 60", {"good": ValueInterval(0.5, 0.4, 0.6), "none": ValueInterval(None)}, [0.7]),
         Panel("PersonaChat (USR)\nn = 60", {"good": ValueInterval(0.3, 0.1, 0.5)}, []),
     ]
 
 
 def test_the_best_on_the_panels_that_all_have_is_on_top() -> None:
-    both = Panel("a", {"low": ValueInterval(0.1, 0.0, 0.2), "high": ValueInterval(0.4, 0.3, 0.5), "never": None}, [0.6, 0.8])
+    both = Panel(
+        "a",
+        {"low": ValueInterval(0.1, 0.0, 0.2), "high": ValueInterval(0.4, 0.3, 0.5), "never": ValueInterval(None)},
+        [0.6, 0.8],
+    )
     one = Panel("b", {"low": ValueInterval(0.9, 0.8, 1.0)}, [])
     figure = forest_figure([both, one], label="rho")
     left, right = figure.axes

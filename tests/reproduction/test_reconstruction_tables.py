@@ -13,7 +13,7 @@ from dialeval_plugin.corpora.readers import convai
 from dialeval_plugin.methods.reconstruction.scorer import DialogueReconstructionScorer
 from dialeval_plugin.reports.tables import figure
 from dialeval_plugin.statistics.bootstrap import NO_RESAMPLES
-from dialeval_plugin.statistics.coefficients.by_name import pearson, spearman
+from dialeval_plugin.statistics.coefficients.pearson import pearson, spearman
 from dialeval_plugin.statistics.partial import partial_correlation
 from dialeval_plugin.training.history import HistoryRow, write_history
 from reproduction.documents import put_between

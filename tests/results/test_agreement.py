@@ -11,6 +11,7 @@ import pytest
 from sklearn import metrics
 
 from dialeval_plugin import agreement
+from dialeval_plugin.core.files import to_json
 from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.results.agreement import Disagreement
 from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -210,3 +211,21 @@ def test_zero_and_one_change_places_where_lower_is_better(tmp_path: Path, is_num
     good, bad = (1, 0) if is_number else ("pass", "fail")
     people = {f"chat{k}:2": bad if k % 2 or k == 2 else good for k in range(40)}
     assert agreement(path, people, bootstrap=NO_ROUNDS).statistics["accuracy"].value == 39 / 40
+
+
+def test_scores_that_are_all_the_same_have_no_auroc() -> None:
+    people = {f"chat{k}:2": "pass" if k % 2 else "fail" for k in range(40)}
+    found = agreement(dict.fromkeys(people, 0.7), people, bootstrap=NO_ROUNDS)
+    assert found.statistics["auroc"].reason == (
+        "auroc: all scores of the 40 rows are the same, or there are fewer than 3. Score more rows."
+    )
+    assert json.loads(to_json(found.to_dict()))["statistics"]["auroc"]["value"] is None
+
+
+def test_reasons_of_unscored_rows_are_in_the_record() -> None:
+    """A Counter is not copied by `asdict`, but counted again."""
+    people = {f"chat{k}:2": "pass" if k % 2 else "fail" for k in range(40)}
+    found = agreement({id: label if id > "chat3" else None for id, label in people.items()}, people, bootstrap=NO_ROUNDS)
+    assert (
+        json.loads(to_json(found.to_dict()))["unscored"] == found.unscored == {"unknown": sum(id <= "chat3" for id in people)}
+    )

@@ -23,7 +23,7 @@ def scores(seed: int, n: int = 60) -> tuple[list[float], list[float], list[float
 @given(st.integers(0, 50))
 def test_each_point_asks_about_the_least_sure(seed: int) -> None:
     small, fused, ratings = scores(seed)
-    curve = cascade_curve(small, fused, ratings, steps=10)
+    curve = cascade_curve(small, fused, ratings)
     assert (curve[0].share, curve[-1].share) == (0.0, 1.0)
     assert curve[0].value == pytest.approx(spearman(small, ratings))
     assert curve[-1].value == pytest.approx(spearman(fused, ratings))

@@ -9,7 +9,7 @@ from scipy.spatial.distance import jensenshannon
 from sklearn import metrics
 
 from dialeval_plugin.labels.table import Scale, ScaleKind
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Resampled
 from dialeval_plugin.statistics.categories.alpha import resampled_alpha
 from dialeval_plugin.statistics.categories.confusion import evaluator_cells, label_counts, label_statistics, people_cells
 from dialeval_plugin.statistics.categories.distribution import cross_entropy, divergence
@@ -166,9 +166,11 @@ def test_agreement_with_a_distribution_is_that_of_scipy_and_scikit_learn(seed: i
         of_person.append(np.mean([jensenshannon(np.eye(n)[own], p, base=2) ** 2 for own, p in zip(given, others, strict=True)]))
         loss = metrics.log_loss(given, np.tile(q, (len(given), 1)), labels=range(n))
         entropies.append(loss / np.log(2))
-    assert divergence(chances, counts, clusters)[0] == pytest.approx(np.mean(of_evaluator), abs=1e-9)
-    assert divergence(None, counts, clusters)[0] == pytest.approx(np.mean(of_person), abs=1e-9)
-    assert cross_entropy(chances, counts, clusters)[0] == pytest.approx(np.mean(entropies), abs=1e-9)
+    assert divergence(chances, counts, clusters).value == pytest.approx(np.mean(of_evaluator), abs=1e-9)
+    assert divergence(None, counts, clusters).value == pytest.approx(np.mean(of_person), abs=1e-9)
+    entropy = cross_entropy(chances, counts, clusters)
+    assert isinstance(entropy, Resampled)
+    assert entropy.value == pytest.approx(np.mean(entropies), abs=1e-9)
 
 
 def test_a_label_without_a_chance_that_a_person_gave_has_no_cross_entropy() -> None:

@@ -22,18 +22,9 @@ from dialeval_plugin import statistics
 from dialeval_plugin.core.errors import StatisticUndefined
 from dialeval_plugin.statistics.bootstrap import Bootstrap
 from dialeval_plugin.statistics.coefficients import kendall
-from dialeval_plugin.statistics.coefficients.by_name import (
-    COEFFICIENTS,
-    COEFFICIENTS_OF_GROUPS,
-    Coefficient,
-    auroc,
-    coefficient_named,
-    kendall_b,
-    kendall_c,
-    pearson,
-    point_biserial,
-    spearman,
-)
+from dialeval_plugin.statistics.coefficients.by_name import COEFFICIENTS, COEFFICIENTS_OF_GROUPS, Coefficient, coefficient_named
+from dialeval_plugin.statistics.coefficients.kendall import auroc, kendall_b, kendall_c
+from dialeval_plugin.statistics.coefficients.pearson import pearson, point_biserial, spearman
 from dialeval_plugin.statistics.correlation import correlate, correlations
 from dialeval_plugin.statistics.levels import AverageBy
 from dialeval_plugin.statistics.raters import leave_one_rater_out

@@ -396,3 +396,15 @@ def test_a_judge_that_is_right_by_chance_alone_is_refused() -> None:
 def test_rows_without_a_score_are_not_labelled_next() -> None:
     nothing = np.full(3, np.nan)
     assert refusal(next_rows, nothing, nothing, 1, is_rate=None) == "label: no row has a score. Score the rows first."
+
+
+def test_a_judge_that_passes_nearly_all_is_refused_where_few_passes_say_that_it_is_right_on_all() -> None:
+    """With the rows that its interval adds, TPR + TNR - 1 is 0 or less, and was divided by."""
+    scores, labels = [1.0] * 30 + [0.0] * 5 + [1.0] * 95, [1] * 10 + [np.nan] * 20 + [0] * 100
+    sample = Sample.of(scores, labels, is_rate=True)
+    assert rogan_gladen_interval(judge_rates(sample), 2.0) is None
+    with refused(
+        "estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is 0.05 among 10 passes and 100 fails. "
+        "Label more rows, or use --method ppi, which needs no good judge."
+    ):
+        true_mean(sample, method="rogan-gladen")

@@ -76,14 +76,6 @@ def test_rows_of_one_conversation_are_no_further_rows() -> None:
     assert found[2].difference == pytest.approx(found[0].difference / 10**0.5, rel=0.05)
 
 
-def test_more_power_takes_a_larger_difference() -> None:
-    found = [detectable_difference(rows_alone(50), power=power) for power in (0.5, 0.8, 0.95)]
-    differences = [one.difference for one in found if one is not None]
-    assert differences == sorted(differences)
-    expected = [(1.96 + stats.norm.ppf(power)) / 50**0.5 for power in (0.5, 0.8, 0.95)]
-    assert differences == pytest.approx(expected, rel=0.05)
-
-
 def test_the_order_of_the_clusters_moves_no_digit() -> None:
     values = normal(50)
     backwards = clustered_mean(values[::-1], range(50))
@@ -109,12 +101,9 @@ def test_where_there_would_be_no_interval_nothing_is_promised(pilot: Resampled, 
 
 def test_how_it_is_said() -> None:
     assert str(Detectable(120, 0.0502, 0.001)) == "a difference of 0.050 would be seen four times in five"
-    assert str(Detectable(120, 0.0502, 0.001, 0.9)) == "a difference of 0.050 would be seen in 90 % of such data"
 
 
 def test_wrong_numbers_are_refused() -> None:
-    with refused("detectable_difference: power is 80. Give a number between 0 and 1, such as 0.8."):
-        detectable_difference(rows_alone(20), power=80)
     with refused("clusters_needed: difference is 0. Give a number above 0."):
         clusters_needed(rows_alone(20), 0)
 

@@ -245,3 +245,10 @@ def test_a_metric_that_decides_nothing_can_be_compared() -> None:
     n_large = sum(abs(difference) >= abs(differences[0]) - 1e-12 for difference in differences)
     assert (found.value_a, found.value_b, found.n_degenerate) == (pytest.approx(differences[0]), 0, 0)
     assert found.p_value == n_large / 64
+
+
+@pytest.mark.parametrize("name", ["ratings", "where", "items"])
+def test_a_metric_may_have_the_name_of_a_column(name: str) -> None:
+    ratings = [1, 2, 3, 4, 5, 5, 4, 3, 2, 1]
+    found = difference_intervals({name: ratings, "b": ratings[::-1]}, RatingTable(ratings=ratings))
+    assert found[name, "b"].value == pytest.approx(0)

@@ -40,11 +40,6 @@ class OptionalNumber(Command):
         return parsed
 
 
-def _check_ending(path: Path | None) -> Path | None:
-    """Raise InputError for a wrong suffix before hours of work."""
-    return None if path is None else check_ending(path)
-
-
 def compare(
     a: Annotated[
         str,
@@ -79,7 +74,7 @@ def compare(
         ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(callback=_check_ending, help="File for a plot (.png, .svg, .pdf); needs --by.")
+        Path | None, typer.Option(callback=check_ending, help="File for a plot (.png, .svg, .pdf); needs --by.")
     ] = None,
     changed: Annotated[int, typer.Option(min=0, help="Number of conversations to list that changed most.")] = 10,
     fail_if_worse: Annotated[

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Draw the plots of the papers, as PNG, SVG or PDF.", no_args_is_help=True)
 
 
-def check_ending(path: Path) -> Path:
+def check_ending(path: Path | None) -> Path | None:
     """Raise InputError for a wrong suffix before hours of work."""
     from dialeval_plugin.reports.plots import check_format
 
-    check_format(path)
+    if path is not None:
+        check_format(path)
     return path
 
 

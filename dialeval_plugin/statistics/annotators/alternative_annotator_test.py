@@ -202,7 +202,7 @@ def alternative_annotator_test(
         ),
         winning_rate=float(np.mean(is_matched)),
         cautions=_cautions(table, tested, min(sizes[place][1] for place in tested)),
-        **bootstrap.estimates({name: (one.value, one) for name, one in resampled.items()}, counts),
+        **bootstrap.estimates(resampled, counts),
     )
 
 

@@ -99,25 +99,25 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
     n_levels = {name: len(np.unique(of)) for name, of in codes.items()}
     names = [name for name in SOURCES if name in codes and 1 < n_levels[name] < (n_rows if name != "responses" else len(row))]
     components = _Components({name: codes[name] for name in names}, values - values.mean(), rows.clusters[row])
-    computed = {
+    resampled = {
         name: Resampled(lambda drawn, place=place: components.of(drawn)[:, place], components.sums)  # type: ignore[misc]
         for place, name in enumerate([*names, "residual"])
     }
     # Estimates below 0 are those of components near 0.
-    value_of = {name: max(0.0, one.value) for name, one in computed.items()}
-    if any(math.isnan(one.value) for one in computed.values()):
+    value_of = {name: max(0.0, one.value) for name, one in resampled.items()}
+    if any(math.isnan(one.value) for one in resampled.values()):
         raise StatisticUndefined(f"{where}: effects of {', '.join(names)} cannot be told apart. Have more rows rated twice.")
     counts = Counts(len(table.ids), n_rows, rows.n_clusters, len(table.ids) - n_rows)
     # A context answered by several systems is a conversation of each.
     n_conversations = len(np.unique(codes.get("systems", 0 * row) * rows.n_clusters + codes["conversations"]))
     n_raters, n_responses = n_rows / float((1 / table.n_labels[rows.order]).sum()), n_rows / n_conversations
-    estimates = bootstrap.estimates({name: (value_of[name], one.at_least(0)) for name, one in computed.items()}, counts)
+    estimates = bootstrap.estimates({name: (value_of[name], one.at_least(0)) for name, one in resampled.items()}, counts)
     if bootstrap.interval == "expanded" and bootstrap.rounds:
         of_response = value_of["residual"] / n_raters
         errors = {"residual": 0.0, "responses": of_response}
         errors["conversations"] = (value_of.get("responses", 0.0) + of_response) / n_responses
-        for name in errors.keys() & computed.keys():
-            interval = bootstrap.log_scale_interval(name, computed[name], errors[name])
+        for name in errors.keys() & resampled.keys():
+            interval = bootstrap.log_scale_interval(name, resampled[name], errors[name])
             estimates[name] = bootstrap.estimate(name, value_of[name], interval, counts)
     return VarianceComponents(
         of=estimates,

@@ -122,9 +122,7 @@ def breakdown_differences(
     if not row_counts.n_scored:
         raise InputError(f"{where}: no annotated turn has an answer of both. Score annotated turns.")
     of_a, of_b = (_metrics(annotations, detector, rows) for detector in answers)
-    differences = {name: of_a[name][1] - of_b[name][1] for name in of_a if name in of_b}
-    computed = {name: (difference.value, difference) for name, difference in differences.items()}
-    return bootstrap.estimates(computed, row_counts)
+    return bootstrap.estimates({name: of_a[name][1] - of_b[name][1] for name in of_a if name in of_b}, row_counts)
 
 
 def strict_labels(counts: AnnotatorCounts, threshold: float = 0.0) -> IntArray:

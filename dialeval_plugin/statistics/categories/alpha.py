@@ -33,7 +33,7 @@ def resampled_alpha(labels: FloatArray, clusters: IntArray, kind: ScaleKind, n_c
     """
     if kind != "interval":
         cells = people_cells(label_counts(labels, n_categories), clusters, is_weighted=True)
-        return Resampled(alpha_of_cells(n_categories, is_ordinal=kind == "ordinal"), cells)
+        return Resampled(partial(_alpha_of_cells, n_categories, is_ordinal=kind == "ordinal"), cells)
     n = (~np.isnan(labels)).sum(axis=1)
     values = np.where(np.isnan(labels) | (n < 2)[:, None], 0, labels - np.nanmean(labels))
     first, second = values.sum(axis=1), (values**2).sum(axis=1)
@@ -43,13 +43,9 @@ def resampled_alpha(labels: FloatArray, clusters: IntArray, kind: ScaleKind, n_c
     return Resampled(_alpha_of_moments, np.asarray(of_cluster @ moments))
 
 
-def alpha_of_cells(n_categories: int, *, is_ordinal: bool = False) -> Statistic:
-    """Return alpha of nominal or ordinal labels as a function of the sums of `people_cells(..., is_weighted=True)`."""
-    return partial(_alpha_of_cells, n_categories, is_ordinal)
-
-
 @np.errstate(divide="ignore", invalid="ignore")
-def _alpha_of_cells(n_categories: int, is_ordinal: bool, sums: FloatArray) -> FloatArray:
+def _alpha_of_cells(n_categories: int, sums: FloatArray, *, is_ordinal: bool = False) -> FloatArray:
+    """Return alpha of nominal or ordinal labels from the sums of `people_cells(..., is_weighted=True)`."""
     cells = sums.reshape(-1, n_categories, n_categories)
     labels = cells.sum(axis=2)
     n = labels.sum(axis=1)
@@ -81,5 +77,4 @@ def alpha(counts: FloatArray) -> float:
 def alpha_of_samples(counts: FloatArray) -> Statistic:
     r"""Return alpha as a function of weighted samples of units, `weights[sample, unit]`; its cells are sums over units."""
     cells = people_cells(counts, np.arange(len(counts)), is_weighted=True)
-    statistic = alpha_of_cells(counts.shape[1])
-    return lambda weights: statistic(weights @ cells)
+    return lambda weights: _alpha_of_cells(counts.shape[1], weights @ cells)

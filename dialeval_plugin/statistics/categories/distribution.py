@@ -21,7 +21,7 @@ import numpy as np
 from scipy import special
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
-from dialeval_plugin.statistics.bootstrap import Computed, Resampled
+from dialeval_plugin.statistics.bootstrap import Resampled, ratio_of_sums
 
 MIN_LABELS = 3
 """Smallest number of labels of a row, so that the others of each person are two or more."""
@@ -35,7 +35,7 @@ def jensen_shannon(p: FloatArray, q: FloatArray) -> FloatArray:
     return np.asarray(divergences.sum(axis=1) / (2 * math.log(2)))
 
 
-def divergence(chances: FloatArray | None, counts: FloatArray, clusters: IntArray) -> Computed:
+def divergence(chances: FloatArray | None, counts: FloatArray, clusters: IntArray) -> Resampled:
     """Return jsd.
 
     Args:
@@ -52,8 +52,8 @@ def divergence(chances: FloatArray | None, counts: FloatArray, clusters: IntArra
     return _mean(values, clusters)
 
 
-def cross_entropy(chances: FloatArray, counts: FloatArray, clusters: IntArray) -> Computed:
-    """Return cross_entropy; arguments as in `divergence`."""
+def cross_entropy(chances: FloatArray, counts: FloatArray, clusters: IntArray) -> Resampled | str:
+    """Return cross_entropy, or why it is undefined; arguments as in `divergence`."""
     shares = counts / counts.sum(axis=1, keepdims=True)
     values = -special.xlogy(shares, chances).sum(axis=1) / math.log(2)
     if n_excluded := int(np.isinf(values).sum()):
@@ -64,8 +64,5 @@ def cross_entropy(chances: FloatArray, counts: FloatArray, clusters: IntArray) -
     return _mean(values, clusters)
 
 
-def _mean(values: FloatArray, clusters: IntArray) -> Computed:
-    mean = Resampled(
-        lambda drawn: drawn[:, 0] / drawn[:, 1], np.stack([np.bincount(clusters, values), np.bincount(clusters)], axis=1)
-    )
-    return mean.value, mean
+def _mean(values: FloatArray, clusters: IntArray) -> Resampled:
+    return ratio_of_sums(np.stack([np.bincount(clusters, values), np.bincount(clusters)], axis=1))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bootstrap import Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.bootstrap import Bootstrap, Counts, Estimate, ratio_of_sums
 
 N_FOLDS = 10
 
@@ -72,12 +72,10 @@ def chosen_threshold(
     )
     of_cluster = sparse.csr_array((np.ones(len(scores)), (clusters, np.arange(len(scores)))))
     sums = np.asarray(of_cluster @ np.stack([held, constant, np.ones(len(scores))], axis=1))
-    cost = Resampled(lambda drawn: drawn[:, 0] / drawn[:, 2], sums)
-    constant_cost = Resampled(lambda drawn: drawn[:, 1] / drawn[:, 2], sums)
+    cost, constant_cost = (ratio_of_sums(sums, column, 2) for column in (0, 1))
     named = {"cost": cost, "constant_cost": constant_cost, "saving": constant_cost - cost}
-    computed: dict[str, Computed] = {name: (one.value, one) for name, one in named.items()}
     value = _best(scores, shares, costs)
-    return Threshold(value=value, costs=costs, **bootstrap.estimates(computed, counts)), passes
+    return Threshold(value=value, costs=costs, **bootstrap.estimates(named, counts)), passes
 
 
 def _best(scores: FloatArray, shares: FloatArray, costs: Costs) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,15 @@ from scipy import sparse
 
 from dialeval_plugin.core.arrays import FloatArray, Statistic
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Computed, Counts, Estimate, Resampled
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Counts,
+    Estimate,
+    Resampled,
+    defined,
+    ratio_of_sums,
+)
 from dialeval_plugin.statistics.levels import ScoredRatings, quantile_bins, rows_of
 from dialeval_plugin.statistics.rows import rows_by_group
 
@@ -81,15 +88,8 @@ def best_of_several(rated: ScoredRatings, *, bootstrap: Bootstrap = DEFAULT_BOOT
     clusters, *columns = np.array(items).T if items else np.zeros((6, 0))
     sums = np.stack([np.bincount(clusters.astype(np.int64), of, rows.counts.n_clusters) for of in columns], axis=1)
 
-    def mean(column: int) -> Statistic:
-        @np.errstate(invalid="ignore")
-        def statistic(drawn: FloatArray) -> FloatArray:
-            return np.asarray(drawn[:, column] / drawn[:, 4])
-
-        return statistic
-
     names = ("random_choice", "highest_score", "best_choice", "regret")
-    resampled = {name: Resampled(mean(place), sums) for place, name in enumerate(names)}
+    resampled = {name: ratio_of_sums(sums, column, len(names)) for column, name in enumerate(names)}
     estimates = _estimates("best_of_several", resampled, rows.counts, bootstrap)
     if (value := estimates["regret"].value) is not None and bootstrap.interval == "expanded" and bootstrap.rounds:
         # Most items have none, and few a large one.
@@ -99,9 +99,5 @@ def best_of_several(rated: ScoredRatings, *, bootstrap: Bootstrap = DEFAULT_BOOT
 
 
 def _estimates(where: str, resampled: dict[str, Resampled], counts: Counts, bootstrap: Bootstrap) -> dict[str, Estimate]:
-    computed: dict[str, Computed] = {}
-    for name, entry in resampled.items():
-        value = entry.value
-        nothing = f"{where}: no rows to choose from. Score and rate more of them."
-        computed[name] = nothing if math.isnan(value) else (value, entry)
-    return bootstrap.estimates(computed, counts)
+    nothing = f"{where}: no rows to choose from. Score and rate more of them."
+    return bootstrap.estimates({name: defined(entry, nothing) for name, entry in resampled.items()}, counts)

@@ -23,20 +23,6 @@ from .kendall import auroc, auroc_of_samples, kendall_b, kendall_b_of_samples, k
 from .pearson import pearson, pearson_of_samples, point_biserial, point_biserial_of_samples, spearman, spearman_of_samples
 from .tie_calibration import accuracy_at, calibrated_epsilon, pairwise_accuracy, pairwise_accuracy_of_samples
 
-__all__ = [
-    "COEFFICIENTS",
-    "Coefficient",
-    "auroc",
-    "coefficient_named",
-    "kendall_b",
-    "kendall_c",
-    "pairwise_accuracy",
-    "pearson",
-    "point_biserial",
-    "spearman",
-]
-
-
 _MAX_REMEMBERED = 256
 """Largest number of rows of a group whose value is remembered, so that all of them take at most 17 MB."""
 

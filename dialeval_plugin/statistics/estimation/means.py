@@ -97,11 +97,12 @@ def rogan_gladen(passed: float, sensitivity: float, specificity: float) -> float
     return min(1.0, max(0.0, (passed + specificity - 1) / (sensitivity + specificity - 1)))
 
 
-def rogan_gladen_interval(rates: JudgeRates, quantile: float) -> tuple[float, float]:
+def rogan_gladen_interval(rates: JudgeRates, quantile: float) -> tuple[float, float] | None:
     """Return the interval of Lee et al. (ICML 2026), with the errors of all three rates, for a normal or t `quantile`.
 
     It adds rows to each rate, as Lang and Reiczigel (2014) do, and takes the rates as independent. Where the judge was right on
-    all labelled passes or fails, its rate has no other error; elsewhere this is too wide, see `fieller_ends`.
+    all labelled passes or fails, its rate has no other error; elsewhere this is too wide, see `fieller_ends`. None if the judge
+    is not better than chance with the added rows.
     """
     squared = quantile**2
     n, m1, m0 = rates.n_passed + squared, rates.n_sensitivity + 2, rates.n_specificity + 2
@@ -109,6 +110,8 @@ def rogan_gladen_interval(rates: JudgeRates, quantile: float) -> tuple[float, fl
     right1 = (rates.n_sensitivity * rates.sensitivity + 1) / m1
     right0 = (rates.n_specificity * rates.specificity + 1) / m0
     informedness = right0 + right1 - 1
+    if informedness <= 0:
+        return None
     value = (passed + right0 - 1) / informedness
     of1, of0 = right1 * (1 - right1) / m1, right0 * (1 - right0) / m0
     centre = value + 2 * squared * (value * of1 - (1 - value) * of0)

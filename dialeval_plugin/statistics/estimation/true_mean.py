@@ -8,6 +8,7 @@ ratio, Fieller's. See reproduction/coverage/NOTES.md.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -44,8 +45,23 @@ Used: TypeAlias = Literal["ppi", "rogan-gladen", "labels"]
 JACKKNIFE = Bootstrap(rounds=0, interval="jackknife")
 
 
+class _Estimated(PrintedResult, ABC):
+    """Result with several figures."""
+
+    @property
+    @abstractmethod
+    def estimates(self) -> Mapping[str, Estimate]:
+        """Figures with intervals, by name."""
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a frame with one row per estimate: value, interval and counts."""
+        rows = {name: one.to_dict() for name, one in self.estimates.items()}
+        frame = optional("pandas", "to_pandas").DataFrame.from_dict(rows, orient="index").drop(columns=["name", "bootstrap"])
+        return frame.rename_axis("statistic")
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TrueMean(PrintedResult):
+class TrueMean(_Estimated):
     """True mean, or true pass rate, of all rows scored by a judge.
 
     Attributes:
@@ -93,13 +109,9 @@ class TrueMean(PrintedResult):
         fields["representativeness"] = self.representativeness and self.representativeness._asdict()
         return fields
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return a frame with one row per estimate: value, interval and counts."""
-        return _frame(self.estimates)
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DifferenceOfTrueMeans(PrintedResult):
+class DifferenceOfTrueMeans(_Estimated):
     """True mean of B minus that of A; `n_shared` labelled conversations have rows of both."""
 
     a: TrueMean
@@ -119,10 +131,6 @@ class DifferenceOfTrueMeans(PrintedResult):
         """Return a JSON-able object."""
         sides = {"a": self.a.to_dict(), "b": self.b.to_dict()}
         return {**sides, "difference": self.difference.to_dict(), "n_shared": self.n_shared}
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return a frame with one row per estimate: value, interval and counts."""
-        return _frame(self.estimates)
 
 
 def true_mean(
@@ -233,15 +241,16 @@ def _rogan_gladen_ends(sample: Sample, rates: JudgeRates, quantile: float) -> tu
     """
     parts = [sample.resampled(lambda sums, part=part: rogan_gladen_parts(sums, sample.centre)[part]) for part in (0, 1)]  # type: ignore[misc]
     ends, informedness = fieller_ends(parts[0], parts[1], quantile), parts[1].value
+    half = quantile * jackknife_error(parts[1])
+    basis = f"[{informedness - half:.2f}, {informedness + half:.2f}]"
+    if ends is not None and {rates.sensitivity, rates.specificity} & {0.0, 1.0}:
+        ends = rogan_gladen_interval(rates, quantile)
+        basis = f"among {rates.n_sensitivity:.0f} passes and {rates.n_specificity:.0f} fails"
     if ends is None or informedness <= 0:
-        half = quantile * jackknife_error(parts[1])
         raise InputError(
-            f"estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is {informedness:.2f} "
-            f"[{informedness - half:.2f}, {informedness + half:.2f}]. Label more rows, or use --method ppi, which needs no "
-            "good judge."
+            f"estimate: the judge tells pass from fail no better than chance: TPR + TNR - 1 is {informedness:.2f} {basis}. "
+            "Label more rows, or use --method ppi, which needs no good judge."
         )
-    if {rates.sensitivity, rates.specificity} & {0.0, 1.0}:
-        return rogan_gladen_interval(rates, quantile)
     return max(0.0, ends[0]), min(1.0, ends[1])
 
 
@@ -334,9 +343,3 @@ def _notes(sample: Sample, used: Used, method: Method, likeness: Representativen
         labelled = f" {sample.n_unscored_labels} of them are labelled." if sample.n_unscored_labels else ""
         notes.append(f"{sample.n_unscored} rows have no score and are left out of all figures.{labelled}")
     return notes
-
-
-def _frame(estimates: Mapping[str, Estimate]) -> pandas.DataFrame:
-    rows = {name: one.to_dict() for name, one in estimates.items()}
-    frame = optional("pandas", "to_pandas").DataFrame.from_dict(rows, orient="index").drop(columns=["name", "bootstrap"])
-    return frame.rename_axis("statistic")

@@ -30,6 +30,7 @@ from dialeval_plugin.statistics.bootstrap import (
 from dialeval_plugin.statistics.estimates import number_text
 
 POWER = 0.8
+"""Share of the data sets that detect the difference."""
 SIMULATIONS = 1000
 LARGEST_SIMULATED = 1000
 """Largest number of clusters simulated; for more, differences shrink with the square root of their number."""
@@ -44,12 +45,11 @@ class Detectable(NamedTuple):
     power: float = POWER
 
     def __str__(self) -> str:
-        often = "four times in five" if self.power == POWER else f"in {100 * self.power:g} % of such data"
-        return f"a difference of {number_text(self.difference)} would be seen {often}"
+        return f"a difference of {number_text(self.difference)} would be seen four times in five"
 
 
 def detectable_difference(
-    pilot: Resampled, n_clusters: int | None = None, *, power: float = POWER, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+    pilot: Resampled, n_clusters: int | None = None, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Detectable | None:
     """Return the smallest difference that an interval of `n_clusters` clusters, by default the pilot's, would detect.
 
@@ -58,7 +58,6 @@ def detectable_difference(
     Args:
         pilot: a statistic that is 0 for no difference, and its sums over clusters.
         n_clusters: planned number.
-        power: share of the data sets that detect the difference, in (0, 1).
         bootstrap: settings of the intervals; 1 - confidence is the level of the test. BCa is simulated as percentile.
 
     Example:
@@ -67,8 +66,6 @@ def detectable_difference(
         >>> round(found.difference, 2), round(found.error, 3)
         (0.24, 0.005)
     """
-    if not 0 < power < 1:
-        raise InputError(f"detectable_difference: power is {power!r}. Give a number between 0 and 1, such as 0.8.")
     n_pilot = pilot.sums.shape[0]
     planned = n_pilot if n_clusters is None else n_clusters
     if min(n_pilot, planned) < MIN_CLUSTERS or not bootstrap.rounds:
@@ -80,23 +77,21 @@ def detectable_difference(
     n_units = planned * len(values) / n_pilot
     n_drawn = min(max(round(n_units), MIN_CLUSTERS), LARGEST_SIMULATED)
     needed = np.sort(_differences_seen(values, n_drawn, bootstrap) * math.sqrt(n_drawn / n_units))
-    share_error = math.sqrt(power * (1 - power) / SIMULATIONS)
-    low, value, high = np.quantile(needed, np.clip([power - share_error, power, power + share_error], 0, 1))
-    return Detectable(planned, float(value), float(high - low) / 2, power)
+    share_error = math.sqrt(POWER * (1 - POWER) / SIMULATIONS)
+    low, value, high = np.quantile(needed, [POWER - share_error, POWER, POWER + share_error])
+    return Detectable(planned, float(value), float(high - low) / 2)
 
 
-def clusters_needed(
-    pilot: Resampled, difference: float, *, power: float = POWER, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
-) -> Detectable | None:
+def clusters_needed(pilot: Resampled, difference: float, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Detectable | None:
     """Return the `detectable_difference` with the number of clusters that detects `difference`; None if it is undefined."""
     if not 0 < difference < math.inf:
         raise InputError(f"clusters_needed: difference is {difference!r}. Give a number above 0.")
-    detectable = detectable_difference(pilot, power=power, bootstrap=bootstrap)
+    detectable = detectable_difference(pilot, bootstrap=bootstrap)
     for _ in range(3):
         if detectable is None:
             break
         wanted = math.ceil(detectable.n_clusters * (detectable.difference / difference) ** 2)
-        detectable = detectable_difference(pilot, max(MIN_CLUSTERS, wanted), power=power, bootstrap=bootstrap)
+        detectable = detectable_difference(pilot, max(MIN_CLUSTERS, wanted), bootstrap=bootstrap)
     return detectable
 
 

@@ -20,7 +20,15 @@ import numpy.typing as npt
 
 from dialeval_plugin.core.arrays import FloatArray, IntArray, Labels, OptionalNumbers
 from dialeval_plugin.core.errors import InputError, StatisticUndefined
-from dialeval_plugin.statistics.bootstrap import DEFAULT_BOOTSTRAP, Bootstrap, Counts, Estimate, Resampled, rows_by_cell
+from dialeval_plugin.statistics.bootstrap import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Counts,
+    Estimate,
+    Resampled,
+    defined,
+    rows_by_cell,
+)
 from dialeval_plugin.statistics.categories.alpha import alpha, alpha_of_samples
 from dialeval_plugin.statistics.coefficients.by_name import coefficient_named
 from dialeval_plugin.statistics.correlation import correlate
@@ -41,8 +49,6 @@ Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
 VotingUnit: TypeAlias = Literal["comparison", "response"]
 VoteCounting: TypeAlias = Literal["vote", "majority"]
 TiedScores: TypeAlias = Literal["b", "missing"]
-EqualAnswers: TypeAlias = Literal["category", "missing"]
-AlphaRaters: TypeAlias = Literal["together", "one_by_one"]
 
 A_IS_BETTER, B_IS_BETTER, BOTH_ARE_GOOD, BOTH_ARE_BAD = range(4)
 N_FLIPS = 200
@@ -153,7 +159,7 @@ def voting(
     check_choice("voting", "unit", unit, get_args(VotingUnit))
     if unit == "response" and compared.responses is None:
         raise InputError("voting: unit='response' needs to know which responses are the same. Give `responses` to preferences.")
-    counts = _counts(compared.votes, "category")
+    counts = _counts(compared.votes)
     has_majority = counts.max(axis=1, initial=0) * 2 > compared.votes.shape[1]
     ideal = np.where(has_majority, POINTS[:, counts.argmax(axis=1)], 0.5)
     of_scores = partial(_points, compared, unit=unit)
@@ -182,21 +188,11 @@ def ignore_equal(
     return _correlation(name, compared, of_scores, "pearson", _preferring(compared.votes), bootstrap)
 
 
-def cont2cat(
-    compared: Preferences,
-    *,
-    ties: TiedScores = "b",
-    equal: EqualAnswers = "category",
-    raters: AlphaRaters = "together",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-) -> PreferenceAgreement:
+def cont2cat(compared: Preferences, *, ties: TiedScores = "b", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> PreferenceAgreement:
     """Return Krippendorff's alpha with the metric as an additional rater, who says "A is better" if A's score is higher.
 
-    Nominal scale of four answers, two of which the metric gives. Ceiling: scores that are shares of raters who prefer each.
-
-    - `ties`: equal scores are "B is better" ("b", the paper), or no answer ("missing").
-    - `equal`: both good and both bad are answers ("category", the paper), or none ("missing").
-    - `raters`: the metric among all raters ("together", the paper), or the mean of its alpha with each ("one_by_one").
+    Nominal scale of four answers, two of which the metric gives. Equal scores are "B is better" (`ties="b"`, the paper), or no
+    answer ("missing"). Ceiling: scores that are shares of raters who prefer each.
 
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
@@ -205,18 +201,15 @@ def cont2cat(
         cont2cat 0.630, coin flip 0.426, human majority 0.630, 4 of 4 comparisons scored
     """
     name = "cont2cat"
-    options = (("ties", ties, TiedScores), ("equal", equal, EqualAnswers), ("raters", raters, AlphaRaters))
-    for option, choice, kind in options:
-        check_choice(name, option, choice, get_args(kind))
-    tables = partial(_tables, ties=ties, equal=equal, raters=raters)
-    content = [column for table in tables(compared.votes, compared.scores_a, compared.scores_b) for column in table.T]
-    ordered = compared._in(canonical(content, compared.clusters))
+    check_choice(name, "ties", ties, get_args(TiedScores))
+    table = _table(compared.votes, compared.scores_a, compared.scores_b, ties)
+    ordered = compared._in(canonical(list(table.T), compared.clusters))
 
     def value(a: FloatArray, b: FloatArray) -> float:
-        return float(np.mean([alpha(table) for table in tables(ordered.votes, a, b)]))
+        return alpha(_table(ordered.votes, a, b, ties))
 
     whole = _defined(partial(value, ordered.scores_a, ordered.scores_b))
-    computed = whole if isinstance(whole, str) else (whole, _resampled_alpha(ordered, tables))
+    computed = whole if isinstance(whole, str) else (whole, _resampled_alpha(ordered, ties))
     estimate = bootstrap.estimates({name: computed}, compared.counts)[name]
     return _agreement(vars(estimate), ordered, len(ordered.votes), value, _preferring(ordered.votes))
 
@@ -240,9 +233,7 @@ def preference_difference(
     rows = canonical_rows(where, list(one.votes.T), np.arange(len(one.votes)), one.clusters, metrics=metrics)
     of_one, of_other = (_RESAMPLED[statistic](compared._in(rows)) for compared in (one, other))
     name = f"difference of {statistic}"
-    resampled = of_one - of_other
-    reason = f"{statistic}: undefined for one of the metrics. Score responses that differ."
-    computed = reason if np.isnan(resampled.value) else (resampled.value, resampled)
+    computed = defined(of_one - of_other, f"{statistic}: undefined for one of the metrics. Score responses that differ.")
     return bootstrap.estimates({name: computed}, one.counts)[name]
 
 
@@ -266,20 +257,12 @@ def _gaps(compared: Preferences, a: FloatArray, b: FloatArray, opinion: VoteCoun
     return _Observations((a - b)[owner], preferred, compared.clusters[owner])
 
 
-def _tables(
-    votes: IntArray,
-    a: FloatArray,
-    b: FloatArray,
-    ties: TiedScores = "b",
-    equal: EqualAnswers = "category",
-    raters: AlphaRaters = "together",
-) -> list[FloatArray]:
-    """Return numbers of raters, including the metric, by answer: one table, or one for each rater with the metric."""
+def _table(votes: IntArray, a: FloatArray, b: FloatArray, ties: TiedScores) -> FloatArray:
+    """Return the number of raters, including the metric, who gave each answer."""
     metric = np.where(a > b, A_IS_BETTER, B_IS_BETTER)
     if ties == "missing":
         metric = np.where(a == b, _MISSING, metric)
-    groups = [votes] if raters == "together" else [votes[:, [rater]] for rater in range(votes.shape[1])]
-    return [_counts(np.column_stack([group, metric]), equal) for group in groups]
+    return _counts(np.column_stack([votes, metric]))
 
 
 def _resampled_correlation(
@@ -290,13 +273,9 @@ def _resampled_correlation(
     return Resampled(statistic, rows_by_cell(np.arange(len(observed.scores)), observed.clusters))
 
 
-def _resampled_alpha(compared: Preferences, tables: Callable[..., list[FloatArray]] = _tables) -> Resampled:
-    of_tables = [alpha_of_samples(table) for table in tables(compared.votes, compared.scores_a, compared.scores_b)]
-
-    def mean(weights: FloatArray) -> FloatArray:
-        return np.asarray(np.mean([of_samples(weights) for of_samples in of_tables], axis=0))
-
-    return Resampled(mean, rows_by_cell(np.arange(len(compared.votes)), compared.clusters))
+def _resampled_alpha(compared: Preferences, ties: TiedScores = "b") -> Resampled:
+    table = _table(compared.votes, compared.scores_a, compared.scores_b, ties)
+    return Resampled(alpha_of_samples(table), rows_by_cell(np.arange(len(table)), compared.clusters))
 
 
 _RESAMPLED: Mapping[str, Callable[[Preferences], Resampled]] = MappingProxyType(
@@ -332,13 +311,12 @@ def _answers(votes: Votes) -> IntArray:
     return np.array(votes, dtype=np.int64).reshape(len(votes), max(widths, default=0))
 
 
-def _counts(answers: IntArray, equal: EqualAnswers) -> FloatArray:
-    n_answers = 4 if equal == "category" else 2
-    return np.asarray((answers[:, :, None] == np.arange(n_answers)).sum(axis=1), dtype=np.float64)
+def _counts(answers: IntArray) -> FloatArray:
+    return np.asarray((answers[:, :, None] == np.arange(BOTH_ARE_BAD + 1)).sum(axis=1), dtype=np.float64)
 
 
 def _preferring(votes: IntArray) -> FloatArray:
-    return np.asarray(_counts(votes, "missing").T / max(1, votes.shape[1]))
+    return np.asarray(_counts(votes)[:, :BOTH_ARE_GOOD].T / max(1, votes.shape[1]))
 
 
 def _defined(compute: Callable[[], float]) -> float | str:
