@@ -52,19 +52,19 @@ def rescore(
     for one in chosen:
         name = f"{one.evaluator}, {one.task}, {one.date:%Y-%m-%d %H:%M:%S}"
         run = replace(one, evaluator=name) if repeated[one.cell] > 1 else one
-        findings = (
+        results = (
             evaluate_agreement(judgements(run, human), question) if run.kind == "rating" else _others(run, question.bootstrap)
         )
-        all_results += map(_explained, findings)
+        all_results += map(_explained, results)
     return all_results
 
 
-def _explained(finding: AgreementResult) -> AgreementResult:
-    why = no_scores(Counter(finding.unscored))
-    if finding.estimate.n_scored or not why:
-        return finding
-    reason = f"{finding.evaluator}, {finding.dataset}: undefined ({why})."
-    return replace(finding, is_withheld=False, estimate=replace(finding.estimate, reason=reason))
+def _explained(result: AgreementResult) -> AgreementResult:
+    why = no_scores(Counter(result.unscored))
+    if result.estimate.n_scored or not why:
+        return result
+    reason = f"{result.evaluator}, {result.dataset}: undefined ({why})."
+    return replace(result, is_withheld=False, estimate=replace(result.estimate, reason=reason))
 
 
 def judgements(run: TaskRun, human: str = "mean") -> list[EvaluatorScores]:

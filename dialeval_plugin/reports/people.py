@@ -85,9 +85,7 @@ def evaluate_people(judgements: Sequence[EvaluatorScores], options: ReportOption
         raise InputError(
             "--people: compares people with evaluators row by row. Leave out --by-system, --average-by and --within."
         )
-    return [
-        finding for cell in by_cell(judgements) for name in options.coefficients for finding in _of_cell(cell, name, options)
-    ]
+    return [result for cell in by_cell(judgements) for name in options.coefficients for result in _of_cell(cell, name, options)]
 
 
 def _of_cell(cell: Sequence[EvaluatorScores], coefficient: str, options: ReportOptions) -> list[AgreementResult]:
