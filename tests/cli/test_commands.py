@@ -16,7 +16,6 @@ import pytest
 
 from dialeval_plugin import scorer_names
 from dialeval_plugin.core.resources import metrics_path, tasks_path
-from dialeval_plugin.core.scorer import BLOCK
 from dialeval_plugin.core.signature import file_hash, short_form
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.version import __version__
@@ -365,8 +364,12 @@ def test_a_wrong_choice_exits_with_one_line(
 
 
 @pytest.mark.long
-def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, tmp_path: Path) -> None:
-    n_rows = 2 * BLOCK + 300
+def test_a_killed_score_ends_with_the_same_bytes(tiny_slm: Path, tmp_path: Path) -> None:
+    n_rows, block = 830, 100
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(f"from dialeval_plugin.streams import run; run.BLOCK = {block}")
+    site = {"PYTHONPATH": str(tmp_path / "site")}
+    dialeval = partial(run_installed, tmp_path, **site)
     write_rows(tmp_path / "in.jsonl", examples(*(f"Plum {index}." for index in range(n_rows))))
 
     def command(output: str) -> list[str]:
@@ -392,7 +395,7 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
 
     nowhere = subprocess.DEVNULL
     killed = subprocess.Popen(
-        [DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment(tmp_path), stdout=nowhere, stderr=nowhere
+        [DIALEVAL, *command("killed.jsonl")], cwd=tmp_path, env=environment(tmp_path, **site), stdout=nowhere, stderr=nowhere
     )
     blocks = tmp_path / "killed.jsonl.blocks"
     deadline = time.monotonic() + 300
@@ -404,7 +407,7 @@ def test_a_killed_score_ends_with_the_same_bytes(dialeval: Run, tiny_slm: Path, 
     killed.wait()
     assert not (tmp_path / "killed.jsonl").exists()
     n_finished = len(list(blocks.glob("*.jsonl")))
-    assert 0 < n_finished < n_rows / BLOCK
+    assert 0 < n_finished < n_rows / block
 
     resumed = dialeval(*command("killed.jsonl"))
     assert resumed.returncode == 0, resumed.stderr

@@ -50,6 +50,8 @@ class Here(Scorer):
     def signature_fields(self):
         return {"method": "here"}
 """
+WITHOUT_TRANSFORMERS = "import sys; sys.modules['transformers'] = None"
+"""From it `evaluate` imports pipelines for five seconds, if it is there."""
 
 
 def command(name: str) -> tuple[str, str]:
@@ -102,8 +104,7 @@ def test_plain_evaluate_loads_a_metric_after_enable_and_not_after_disable(python
     assert (loaded.returncode, loaded.stdout) == (0, "DialogueMetric\n"), loaded.stderr
     disabled = python(*command("disable"))
     assert [line.split(":")[0] for line in disabled.stdout.splitlines()] == ["removed", "removed"]
-    # Without transformers, from which `evaluate` imports pipelines for five seconds.
-    after = python("-c", f"import sys; sys.modules['transformers'] = None; {load}", env={"HF_EVALUATE_OFFLINE": "1"})
+    after = python("-c", f"{WITHOUT_TRANSFORMERS}; {load}", env={"HF_EVALUATE_OFFLINE": "1"})
     assert after.returncode != 0
     assert "slide" in after.stderr.splitlines()[-1]
 
@@ -142,7 +143,7 @@ def test_a_hook_that_cannot_run_is_silent(python: Run, environment: Path) -> Non
     python(*command("enable"))
     (site,) = environment.parent.parent.glob("lib/python*/site-packages")
     (site / f"{HOOK}.py").write_text(f"{MARK}raise RuntimeError('damaged')\n", encoding="utf-8")
-    for code in ("print('fine')", "import evaluate.loading; print('fine')"):
+    for code in ("print('fine')", f"{WITHOUT_TRANSFORMERS}; import evaluate.loading; print('fine')"):
         started = python("-c", code)
         assert (started.returncode, started.stdout, started.stderr) == (0, "fine\n", "")
     assert python(*command("status")).stdout.startswith("outdated in ")

@@ -510,7 +510,8 @@ def test_rows_that_are_added_after_a_failed_compute_begin_anew(caplog: pytest.Lo
 
 def test_a_metric_can_be_sent_to_another_process() -> None:
     rows = {"predictions": ["a b", "b c"], "contexts": [["x"], ["y"]], "references": ["a b c", "b"]}
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    # A spawned one, which imports the host, is among those of `test_threads.py`.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
         for name, options in (("random", {"seed": 3}), ("bleu", {"n": 2})):
             metric = load_metric(name, **options)
             metric.add_batch(**rows)
