@@ -173,9 +173,10 @@ def sources_of(package: Path, at_once: int) -> list[str]:
     found = []
     for path in sorted(package.glob("*.py"))[:at_once]:
         text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and (node.end_lineno or 0) - node.lineno > 2:
-                found.append(textwrap.dedent(ast.get_source_segment(text, node, padded=True) or "")[:2000])
+                found.append(textwrap.dedent("\n".join(lines[node.lineno - 1 : node.end_lineno]))[:2000])
     return found
 
 
