@@ -4,8 +4,6 @@
   `FILE.meta.json` next to the file, only its main column is read unless others are requested.
 - An object of id to number.
 
-`read_scored_rows` reads the first of these, and Parquet, with all other fields of a row.
-
 Scores that authors published with their data, for recomputing agreement, include ratings or are in the order of the rated file:
 
 - FED's replication, and GPT-4 on FED: an object of name to list of numbers, in the order of the rated file.
@@ -21,7 +19,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from dialeval_plugin.core.dialogue import Level
@@ -30,7 +27,7 @@ from dialeval_plugin.core.files import Line, parse_json, parse_json_prefix, read
 from dialeval_plugin.core.scores import IN_SCOPE, SCHEMA_VERSION, Orientation, meta_file
 from dialeval_plugin.core.signature import text_hash
 
-from .columns import Columns, check_columns, conversation_column, names_of
+from .columns import Columns, check_columns, names_of
 from .exports import check_layout, check_suffix
 from .rated_items import RatedItem, rated_rows
 from .readers import usr
@@ -46,11 +43,6 @@ ADVERSARIAL = "appropriate, adversarial negatives"
 
 NO_SCORES = frozenset({"message", "percentile", IN_SCOPE, "place"})
 """Columns of numbers that `dialeval score` writes in addition to the scores."""
-_SPEECH = frozenset(
-    {"messages", "conversations", "turns", "dialogue", "dialog", "context", "response", "content", "text", "value", "prompt"}
-    | {"chosen", "rejected", "question", "answer", "conversation_a", "input", "output"}
-)
-"""Fields of a file to be scored."""
 _MEND = "Mend the file."
 _DAILYDIALOG_KEY = re.compile(r"(\d+)([pra])\d+")
 _RATED: Mapping[str, dict[str, tuple[float, ...]]] = {
@@ -73,35 +65,6 @@ class ScoreColumn:
     orientation: Orientation = "higher"
     is_in_file_order: bool = False
     """Whether the ids are positions in the rated file, from 0."""
-    signature: str | None = None
-
-
-class ScoredRow(NamedTuple):
-    """A row of a file of scores.
-
-    Attributes:
-        conversation: key of the conversation, see `conversation_of`.
-        score: the main score, None if the row is unscored.
-        before: turns since the last row of the conversation, or all turns before a single response; None if the file does not
-            have them (`dialeval score --with-text`).
-        fields: all fields of the row, as in the file.
-    """
-
-    id: str
-    conversation: str
-    score: float | None
-    before: tuple[str, ...] | None
-    fields: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRows:
-    """The rows of a file of scores with one column of them; `signature` is None if `dialeval score` did not write the file."""
-
-    name: str
-    column: str
-    rows: Sequence[ScoredRow]
-    orientation: Orientation = "higher"
     signature: str | None = None
 
 
@@ -135,57 +98,6 @@ def read_score_file(
     rows = read_json_lines(path)
     check_layout(path, rows[0].value)
     return _of_rows(path, rows, columns, rating_column, raters)
-
-
-def read_scored_rows(path: Path, column: str | None = None) -> ScoredRows:
-    """Read the rows of a file of scores (.jsonl, .json, .csv, .tsv, .parquet), with the named column or the main one.
-
-    Raises:
-        InputError: the file is malformed, has no such column, or has several without a choice of one.
-    """
-    return scored_rows_of(file_rows(path), str(path), column, read_meta(path))
-
-
-def find_scored_rows(path: Path, column: str | None = None) -> ScoredRows | None:
-    """Read as `read_scored_rows`; return None for a file to be scored: it has no ids, or has texts with them."""
-    if read_meta(path):
-        return read_scored_rows(path, column)
-    try:
-        rows = file_rows(path)
-    except InputError:
-        return None  # the reader of logs reports the error
-    head = rows[0].value
-    is_said = not head.keys().isdisjoint(_SPEECH) and "preceding" not in head
-    return None if is_said or "id" not in head else scored_rows_of(rows, str(path), column)
-
-
-def scored_rows_of(
-    rows: Sequence[Line], source: str, column: str | None = None, meta: Mapping[str, Any] = MappingProxyType({})
-) -> ScoredRows:
-    """Return rows of scores with one column of them; for `meta` see `read_meta`, and raises as `read_scored_rows`."""
-    ids, there = _ids(rows), names_of(rows)
-    if column is None and meta.get("mean") is None and len(meta.get("judges", ())) > 1:
-        judges = list(meta["judges"])
-        raise InputError(
-            f"{source}: scores of {' and '.join(judges)} have no common scale. Choose one with --column {judges[0]}."
-        )
-    main = column or meta.get("main") or ("score" if "score" in there else None)
-    if main is None:
-        numbers = [name for name in Columns.of(rows, source).numbers if name not in NO_SCORES]
-        if len(numbers) != 1:
-            problem = "no scores. Give what `dialeval score` wrote, or rows with an id and a number"
-            if numbers:
-                problem = f"several columns of numbers: {', '.join(numbers)}. Name one with --column"
-            raise InputError(f"{source}: has {problem}.")
-        (main,) = numbers
-    check_columns(f"{source}:", [main], there)
-    is_of_turns, named = meta.get("level") != "dialogue", conversation_column(rows, source)
-    scored = []
-    for row, id in zip(rows, ids, strict=True):
-        before = texts_before(row)
-        conversation = (named and label_field(row, named)) or conversation_of(id, before, is_of_turns=is_of_turns)
-        scored.append(ScoredRow(id, conversation, number_cell(row, main), before, row.value))
-    return ScoredRows(source, main, scored, cast("Orientation", meta.get("orientation", "higher")), meta.get("signature"))
 
 
 def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool = True) -> str:
@@ -236,7 +148,7 @@ def _of_rows(
     path: Path, rows: Sequence[Line], columns: Sequence[str], rating_column: str | None, raters: Sequence[str]
 ) -> ScoreFile:
     meta = read_meta(path)
-    ids = _ids(rows)
+    ids = scored_ids(rows)
     if rating_column and raters:
         raise InputError(f"{path}: --rating-column and --raters both say where the ratings are. Leave one of them out.")
     of_people = [rating_column] if rating_column else list(raters)
@@ -259,7 +171,8 @@ def _of_rows(
     return ScoreFile(read, rated_rows(rows, str(path), of_people, raters) if of_people else None)
 
 
-def _ids(rows: Sequence[Line]) -> list[str]:
+def scored_ids(rows: Sequence[Line]) -> list[str]:
+    """Return the id of each row; InputError: one is missing or repeated."""
     ids = [label_field(row, "id") or "" for row in rows]
     for row, id in zip(rows, ids, strict=True):
         if not id:

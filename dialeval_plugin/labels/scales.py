@@ -72,6 +72,15 @@ class Cells:
         self._numbers.append(number)
         self._codes.append(-1)
 
+    def odd_word(self) -> str | None:
+        """Return a word, after its location, if the cells are neither all numbers nor all words of one pair."""
+        is_pair = any({*self._words} <= {*bad, *good} for bad, good in _BINARY) and np.isnan(np.array(self._numbers)).all()
+        if not self._words or is_pair:
+            return None
+        known = {word for pair in _BINARY for side in pair for word in side}
+        odd = next((word for word in self._words if word not in known), next(iter(self._words)))
+        return f"{self._first[odd]}: {odd!r}"
+
     def on_scale(
         self, source: str, order: Sequence[str] = (), positive: str | None = None, known: Scale | None = None
     ) -> tuple[FloatArray, Scale]:

@@ -24,7 +24,8 @@ from dialeval_plugin.core.files import check_output, parse_json, read_json, to_j
 from dialeval_plugin.core.scores import IN_SCOPE, OUT_OF_SCOPE, SHA256, kind_of, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.rows import is_number
-from dialeval_plugin.corpora.score_files import UNKNOWN, ScoredRow, ScoredRows, conversation_of, read_scored_rows
+from dialeval_plugin.corpora.score_files import UNKNOWN, conversation_of
+from dialeval_plugin.labels.scored_rows import ScoredRow, ScoredRows, read_scored_rows
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS
 from dialeval_plugin.statistics.estimates import number_text
 from dialeval_plugin.statistics.means import mean_interval

@@ -241,6 +241,8 @@ def test_what_cannot_become_a_page_is_refused(score_file: Writer, tmp_path: Path
     with refused("missing.jsonl: there is no such file."):
         write_report(Path("missing.jsonl"), PAGE)
     Path("log.jsonl").write_text('{"id": "a", "text": "Hi."}')
-    with refused("log.jsonl: has no scores. Give what `dialeval score` wrote, or rows with an id and a number."):
+    with refused(
+        "log.jsonl: has no scores. Give what `dialeval score` wrote, or rows with an id and a number, or pass and fail."
+    ):
         write_report(Path("log.jsonl"), PAGE)
     assert not PAGE.exists()

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dialeval_plugin.corpora.score_files import read_scored_rows
+from dialeval_plugin.labels.scored_rows import read_scored_rows
 from dialeval_plugin.results.comparison import Change, Comparison, compare, verdict
 from dialeval_plugin.results.plans import plan
 from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -82,6 +82,37 @@ def test_conversations_may_have_any_usual_heading(tmp_path: Path, heading: str) 
     found = compare(*(file(tmp_path / f"{name}.jsonl", of) for name, of in zip("ab", sides, strict=True)))
     assert (found.n_conversations, found.difference.n_clusters) == ((40, 40), 40)
     assert repr(compare(*sides)) == repr(compare(*map(pd.DataFrame, sides))) == repr(found)
+
+
+def verdicts(path: Path, *words: str, n: int = 40) -> Path:
+    cells = (f"r{number},{words[number % len(words)]}\n" for number in range(n))
+    path.write_text("id,verdict\n" + "".join(cells), encoding="utf-8")
+    return path
+
+
+def test_pass_rates_are_compared(tmp_path: Path) -> None:
+    a = verdicts(tmp_path / "a.csv", "pass", "FAIL", "Fail", "")
+    b = verdicts(tmp_path / "b.csv", "pass", "pass", "fail", "")
+    found = compare(a, b)
+    assert (found.column, found.a.value, found.b.value, found.a.n_scored) == (
+        "verdict",
+        pytest.approx(1 / 3),
+        pytest.approx(2 / 3),
+        30,
+    )
+    assert found.difference.value == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "odd"),
+    [(("warm", "cold"), "2: verdict: 'warm'"), (("pass", "n/a"), "3: verdict: 'n/a'"), (("fail", "1"), "2: verdict: 'fail'")],
+)
+def test_words_without_a_mean_are_refused(tmp_path: Path, words: tuple[str, ...], odd: str) -> None:
+    path = verdicts(tmp_path / "a.csv", *words)
+    assert refusal(compare, path, path, column="verdict") == (
+        f"{path}:{odd}: expected numbers alone, or words of one pair alone, such as pass and fail. Leave the cell empty where "
+        "there is no score."
+    )
 
 
 def test_which_file_is_called_the_first_changes_the_sign_and_nothing_else(both: Any) -> None:
@@ -289,7 +320,7 @@ def test_a_file_of_several_scores_says_which_can_be_named(tmp_path: Path) -> Non
     )
     path = write_rows(tmp_path / "b.jsonl", [{"id": "a", "kind": "x"}])
     assert refusal(read_scored_rows, path) == (
-        f"{path}: has no scores. Give what `dialeval score` wrote, or rows with an id and a number."
+        f"{path}: has no scores. Give what `dialeval score` wrote, or rows with an id and a number, or pass and fail."
     )
     path = tmp_path / "no.parquet"
     assert refusal(read_scored_rows, path) == f"{path}: there is no such file."

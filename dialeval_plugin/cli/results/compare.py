@@ -16,7 +16,7 @@ from .plot import check_ending
 
 if TYPE_CHECKING:
     from dialeval_plugin.core.scorer import Scorer
-    from dialeval_plugin.corpora.score_files import ScoredRows
+    from dialeval_plugin.labels.scored_rows import ScoredRows
     from dialeval_plugin.reports.tables import Table
     from dialeval_plugin.results.groups import Groups
     from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -189,7 +189,7 @@ def show(text: str, output: Path | None) -> None:
 
 def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep: tuple[str, ...] = ()) -> ScoredRows:
     """Return the scores of a file, or of a log that is scored first, with the fields to `keep`."""
-    from dialeval_plugin.corpora.score_files import find_scored_rows
+    from dialeval_plugin.labels.scored_rows import find_scored_rows
 
     if path.is_file() and (scores := find_scored_rows(path, column)) is not None:
         return scores
