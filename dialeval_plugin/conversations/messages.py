@@ -292,9 +292,8 @@ def turn_of(value: object, where: str, left_out: Counter[str], fields: Fields = 
     if speaker == USER and "<tool_re" in text and is_blank(_TOOL_TEXT.sub("", text)):
         left_out["tool result"] += 1
         return None
-    text = _without_tags(text, left_out)
     answer = _answer(text, left_out) if speaker == ASSISTANT else text
-    return None if answer is None else Turn(answer, speaker)
+    return None if answer is None else Turn(_without_tags(answer, left_out), speaker)
 
 
 def _silent(value: Mapping[str, Any], given: str | None) -> str | None:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
 
@@ -143,13 +143,19 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
         values: list[Any] = [_number(message.get(name)) if isinstance(message, Mapping) else None for message in messages]
         if None not in values and len(set(values)) == len(values):
             return sorted(listed, key=lambda place: values[place])
-    times: list[Any] = [_time(_first(message, _TIMES)) for message in messages]
-    if None in times:
+    stamps = [_first(message, _TIMES) for message in messages]
+    times: list[Any] = list(map(_time, stamps))
+    in_either_order = (list(map(read, stamps)) for read in (_day_first, _month_first)) if None in times else ()
+    if not (whole := [one for one in (times, *in_either_order) if None not in one]):
         if order == "time":
             number = times.index(None) + 1
             raise InputError(f"{where}: message {number} has no time that can be read. Leave --order time out.")
         return listed
-    ordered = sorted(listed, key=lambda place: times[place])
+    times, ordered = whole[0], sorted(listed, key=whole[0].__getitem__)
+    if any(sorted(listed, key=other.__getitem__) != ordered for other in whole[1:]):
+        raise InputError(
+            f"{where}: its times differ in order by whether the day or the month is first. Read it by --order listed."
+        )
     if ordered == listed or order == "time":
         return ordered
     if ordered == listed[::-1] and len(set(times)) == len(times):
@@ -171,6 +177,30 @@ _READERS_OF_TIMES: tuple[Callable[[str], float], ...] = (
     lambda text: parsedate_to_datetime(text).timestamp(),
     lambda text: datetime.strptime(re.sub(r"\s", " ", text) + " +0000", "%A, %B %d, %Y at %I:%M:%S %p UTC %z").timestamp(),
 )
+
+
+_DATE = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}),?\s+(\d{1,2}):(\d\d)(?::(\d\d))?\s*(?:([AP])M)?", re.IGNORECASE)
+
+
+def _day_first(value: Any) -> float | None:
+    """Return the time of a date such as 31/12/2025, with hours and minutes, as a comparable value."""
+    return _of_date(value, 1, 2)
+
+
+def _month_first(value: Any) -> float | None:
+    return _of_date(value, 2, 1)
+
+
+def _of_date(value: Any, day: int, month: int) -> float | None:
+    if not isinstance(value, str) or (match := _DATE.fullmatch(value.strip())) is None:
+        return None
+    hour = int(match[4]) % 12 + 12 * (match[7].upper() == "P") if match[7] else int(match[4])
+    with contextlib.suppress(ValueError):
+        date = datetime(
+            int(match[3]), int(match[month]), int(match[day]), hour, int(match[5]), int(match[6] or 0), tzinfo=timezone.utc
+        )
+        return date.timestamp()
+    return None
 
 
 def _time(value: Any) -> Any:

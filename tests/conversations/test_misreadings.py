@@ -182,6 +182,11 @@ READ: dict[str, tuple[list[Any], Talk]] = {
              said("user", TEA, date="2021-07-06 15:21:00 UTC"), said("assistant", "Hm.", date="2021/07/06 15:20")),
         [([], "Hm."), (["Hm.", TEA], LIKE)],
     ),
+    "newest first, by days and months in either order": (
+        chat(said("assistant", LIKE, date="1/2/2025 1:05 PM"), said("user", TEA, date="1/2/2025 11:59 AM")), ONE,
+    ),
+    "HTML after a thought": (chat(said("user", TEA), said("assistant", f"<think>Hm.</think><p>{LIKE}</p>")), ONE),
+    "turns in an object": ([{"conversation": {"id": "c", "log": [said("user", TEA), said("assistant", LIKE)]}}], ONE),
     "how the request went, next to a question": (chat(*ASKED[:2], result="success", message="ok"), ONE),
     "messages of which some look like those of a product": (
         chat({"type": "user", "id": "1", "timestamp": 1, "content": TEA},
@@ -244,6 +249,10 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     "an answer next to turns under a name of their own": (
         [{"so_far": ASKED, "predicted answer": BREW}],
         "by --columns 'context=NAME,response=predicted answer'. Or read the turns alone by --layout other-name.",
+    ),
+    "which is the day and which the month": (
+        chat(said("user", TEA, date="01/02/2025 10:00"), said("assistant", LIKE, date="02/01/2025 10:00")),
+        "its times differ in order by whether the day or the month is first. Read it by --order listed.",
     ),
     "how the request went, or the answer": (
         chat(said("user", TEA), message="Rate limited, try again"),

@@ -94,7 +94,7 @@ def _read_whole(value: Value) -> list[Logged]:
     name = _whole_name(value) or WHOLE[0]
     given = value[name]
     messages = datasets.marked(given) if isinstance(given, str) else None
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and not (messages := _under_another_name(value)):
         inner = next((inner for inner, one in given.items() if isinstance(one, list)), "NAME")
         raise InputError(f"{name}: is an object. Name the list of messages in it, such as --columns messages={name}.{inner}")
     if messages is None and isinstance(given, str) and listed(given) is None and not PYTHON_LIST.match(given):
