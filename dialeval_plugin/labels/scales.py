@@ -6,6 +6,7 @@ import math
 import shlex
 from array import array
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from .table import Scale
 MAX_CATEGORIES = 50
 """Maximum number of different words in a column; columns with more hold texts."""
 ZERO_OR_ONE = Scale("binary", ("0", "1"))
+_OFTEN, _LONG = 5, 4
+"""A word that occurs so often, with so many letters, is the right spelling of one that occurs once."""
 _MAX_KNOWN = 1000
 """Number of distinct texts whose numbers are remembered."""
 _PAIRS = (
@@ -109,9 +112,22 @@ class Cells:
         if len(words) > MAX_CATEGORIES:
             raise InputError(f"{where}: has {len(words)} different labels, which are no categories. Name the column of labels.")
         places, scale = self._categories(words, where, order, positive, known)
+        if scale.kind == "nominal":
+            self._check_spelling(np.bincount(codes[codes >= 0], minlength=len(self._words)).tolist())
         of_word = np.array([*(places[word] for word in words), np.nan])
         of_number = np.where(np.isnan(numbers), len(words), np.searchsorted(distinct, numbers) + len(self._words))
         return np.asarray(of_word[np.where(codes >= 0, codes, of_number)], dtype=np.float64), scale
+
+    def _check_spelling(self, counts: Sequence[int]) -> None:
+        """Raise an InputError for a word that occurs once and differs by a letter from one that occurs often."""
+        often = [word for word, n in zip(self._words, counts, strict=True) if n >= _OFTEN]
+        for word, n in zip(self._words, counts, strict=True):
+            near = (other for other in often if n == 1 and _differ_by_a_letter(word, other))
+            if (other := next(near, None)) is not None:
+                raise InputError(
+                    f"{self._first[word]}: {word!r} occurs once, and may be a misspelt {other!r}. Mend the cell; if it is a "
+                    "category of its own, certify takes all by --order."
+                )
 
     def _categories(
         self, words: Sequence[str], where: str, order: Sequence[str], positive: str | None, known: Scale | None
@@ -157,6 +173,13 @@ class Cells:
             raise InputError(f"{where}: the labels are {shown}. Say which one is good by --positive {shlex.quote(words[0])}.")
         names = sorted(words)
         return {word: float(place) for place, word in enumerate(names)}, Scale("nominal", tuple(names))
+
+
+def _differ_by_a_letter(one: str, other: str) -> bool:
+    """Whether two words of letters differ by one that is missing, added, replaced or moved."""
+    same = sum(block.size for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks())
+    longest = max(len(one), len(other))
+    return same == longest - 1 and longest >= _LONG and f"{one}{other}".isalpha()
 
 
 def _plain(word: str) -> str:

@@ -90,6 +90,19 @@ def test_an_order_makes_words_or_numbers_ordinal(tmp_path: Path) -> None:
     same(numbers, [0], [2])
 
 
+@pytest.mark.parametrize("word", ["pas", "psas", "paxss", "poss"])
+def test_a_misspelt_label_is_no_category(tmp_path: Path, word: str) -> None:
+    labels = ["pass", "fail"] * 6
+    path = write(tmp_path, "id,label\n" + "".join(f"{n},{label}\n" for n, label in enumerate([*labels, word])))
+    assert refusal(read_labels, path) == (
+        f"{path}:14: label: {word!r} occurs once, and may be a misspelt 'pass'. Mend the cell; if it is a category of its own, "
+        "certify takes all by --order."
+    )
+    assert read_labels(path, order=["fail", word, "pass"]).scale.categories == ("fail", word, "pass")
+    path.write_text(path.read_text("utf-8") + f"13,{word}\n14,unsure\n", encoding="utf-8")
+    assert read_labels(path).scale.kind == "nominal"
+
+
 def test_several_labels_count_as_pass_where_they_are_named(tmp_path: Path) -> None:
     path = write(tmp_path, "id,label\na,OK\nb,bad\nc,good\n")
     found = read_labels(path, positive="ok,good")
