@@ -301,11 +301,20 @@ def test_what_more_raters_are_worth() -> None:
     [
         ([[1, np.nan], [2, np.nan]], None, "2 rows have 2 ratings, or all the same. Have rows rated twice."),
         ([[1, 1], [1, 1]], None, "2 rows have 4 ratings, or all the same. Have rows rated twice."),
+        ([[1, 2, 4]], None, "no effect has two levels. Have two rows rated twice, or more."),
     ],
 )
 def test_what_has_no_components(labels: Any, clusters: Any, message: str) -> None:
     with refused(f"variance_components: {message}", StatisticUndefined):
         variance_components(labels_of(labels, clusters=clusters))
+
+
+def test_one_conversation_has_components_and_no_interval() -> None:
+    """Left out, it leaves no rating, and numpy computes no condition number of NaN."""
+    labels = np.random.default_rng(0).normal(size=(6, 3)) + np.arange(6)[:, None]
+    found = variance_components(labels_of(labels, clusters=["a"] * 6), bootstrap=Bootstrap(interval="jackknife"))
+    assert found.of["responses"].value > 0
+    assert all(one.ci_low is None and "an interval needs 10 clusters" in (one.reason or "") for one in found.of.values())
 
 
 def test_effects_that_always_go_together_cannot_be_told_apart() -> None:

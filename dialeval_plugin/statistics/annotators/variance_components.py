@@ -98,6 +98,8 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
         codes["raters"] = rater
     n_levels = {name: len(np.unique(of)) for name, of in codes.items()}
     names = [name for name in SOURCES if name in codes and 1 < n_levels[name] < (n_rows if name != "responses" else len(row))]
+    if not names:
+        raise StatisticUndefined(f"{where}: no effect has two levels. Have two rows rated twice, or more.")
     components = _Components({name: codes[name] for name in names}, values - values.mean(), rows.clusters[row])
     resampled = {
         name: Resampled(lambda drawn, place=place: components.of(drawn)[:, place], components.sums)  # type: ignore[misc]
@@ -187,7 +189,10 @@ class _Components:
         expected[:, -1, :-1] = n[:, None] - np.stack(of_mean, axis=1)
         expected[:, -1, -1] = n - 1
         squares_of[:, -1] = squares - total**2 / n
-        is_singular = np.linalg.cond(expected) > 1e10
+        # A draw without ratings divides by 0, and numpy computes no condition number of NaN.
+        is_singular = ~np.isfinite(expected).all(axis=(1, 2))
+        expected[is_singular] = np.eye(size)
+        is_singular |= np.linalg.cond(expected) > 1e10
         expected[is_singular] = np.eye(size)
         solved = np.linalg.solve(expected, squares_of[:, :, None])[:, :, 0]
         return np.where(is_singular[:, None], np.nan, solved)
