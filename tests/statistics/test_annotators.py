@@ -301,6 +301,7 @@ def test_what_more_raters_are_worth() -> None:
     [
         ([[1, np.nan], [2, np.nan]], None, "2 rows have 2 ratings, or all the same. Have rows rated twice."),
         ([[1, 1], [1, 1]], None, "2 rows have 4 ratings, or all the same. Have rows rated twice."),
+        (np.empty((3, 0)), None, "0 rows have 0 ratings, or all the same. Have rows rated twice."),
         ([[1, 2, 4]], None, "no effect has two levels. Have two rows rated twice, or more."),
     ],
 )

@@ -84,13 +84,15 @@ def variance_components(table: LabelTable, *, bootstrap: Bootstrap = DEFAULT_BOO
         ([('responses', 2.56), ('raters', 5.24), ('residual', 1.02)], 0.29)
     """
     where = "variance_components"
+    used, ratings = np.flatnonzero(table.n_labels > 0), table.labels[~np.isnan(table.labels)]
+    n_rows = len(used)
+    if len(ratings) - n_rows < 2 or not np.ptp(ratings):
+        raise StatisticUndefined(f"{where}: {n_rows} rows have {len(ratings)} ratings, or all the same. Have rows rated twice.")
     columns = [*map(np.nan_to_num, table.labels.T), *np.isnan(table.labels).T.astype(np.int64)]
-    rows = canonical_rows(where, columns, np.flatnonzero(table.n_labels > 0), table.clusters)
-    labels, n_rows = table.labels[rows.order], len(rows.order)
+    rows = canonical_rows(where, columns, used, table.clusters)
+    labels = table.labels[rows.order]
     row, rater = np.nonzero(~np.isnan(labels))
     values = labels[row, rater]
-    if len(row) - n_rows < 2 or not np.ptp(values):
-        raise StatisticUndefined(f"{where}: {n_rows} rows have {len(row)} ratings, or all the same. Have rows rated twice.")
     codes = {"conversations": rows.clusters[row], "responses": row}
     if table.systems is not None:
         codes["systems"] = cluster_codes(where, table.systems, len(table.ids))[rows.order][row]
