@@ -97,9 +97,9 @@ def _associations(
     why = "there are too few, a column is constant, or what is held fixed says all about another"
     computed: dict[str, Computed] = {}
     for name, chosen in pairs.items():
-        resampled = Resampled(_partial(entry, [by_name[column] for column in chosen]), sums)
-        reason = f"{name}: undefined on {len(used)} rows: {why}. Score and rate more examples."
-        computed[name] = defined(resampled, reason) if len(used) else reason
+        computed[name] = reason = f"{name}: undefined on {len(used)} rows: {why}. Score and rate more examples."
+        if len(used):
+            computed[name] = defined(Resampled(_partial(entry, [by_name[column] for column in chosen]), sums), reason)
     n_unscored = int(is_rated.sum()) - len(used)
     counts = Counts(len(is_rated), len(used), rows.n_clusters, n_unscored, int((~is_rated).sum()))
     return bootstrap.estimates(computed, counts)

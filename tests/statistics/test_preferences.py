@@ -238,3 +238,15 @@ def test_a_metric_without_differences_leaves_it_undefined() -> None:
     assert (found.value, found.ci_low, found.ci_high) == (None, None, None)
     assert found.reason == "voting_spearman: undefined for one of the metrics. Score responses that differ."
     assert str(found) == "difference of voting_spearman undefined, 24 of 24 rows scored, 4 clusters"
+
+
+@pytest.mark.parametrize("statistic", ["voting_spearman", "ignore_equal", "cont2cat"])
+@pytest.mark.parametrize("n", [0, 4])
+def test_a_difference_without_an_observation_is_undefined(statistic: str, n: int) -> None:
+    same = preferences([0.1, 0.2, 0.3, 0.4][:n], [0.4, 0.3, 0.2, 0.1][:n], [[GOOD], [BAD], [GOOD], [GOOD]][:n])
+    found = preference_difference(same, same, statistic=statistic, bootstrap=NO_RESAMPLES)
+    if n == 0 or statistic == "ignore_equal":
+        reason = f"{statistic}: undefined for one of the metrics. Score responses that differ."
+        assert (found.value, found.reason) == (None, reason)
+    else:
+        assert found.value == 0

@@ -23,6 +23,7 @@ from dialeval_plugin.core.errors import InputError, StatisticUndefined
 from dialeval_plugin.statistics.bootstrap import (
     DEFAULT_BOOTSTRAP,
     Bootstrap,
+    Computed,
     Counts,
     Estimate,
     Resampled,
@@ -231,9 +232,12 @@ def preference_difference(
             )
     metrics = ([compared.scores_a, compared.scores_b] for compared in (one, other))
     rows = canonical_rows(where, list(one.votes.T), np.arange(len(one.votes)), one.clusters, metrics=metrics)
-    of_one, of_other = (_RESAMPLED[statistic](compared._in(rows)) for compared in (one, other))
-    name = f"difference of {statistic}"
-    computed = defined(of_one - of_other, f"{statistic}: undefined for one of the metrics. Score responses that differ.")
+    name, reason = f"difference of {statistic}", f"{statistic}: undefined for one of the metrics. Score responses that differ."
+    computed: Computed = reason
+    is_observed = one.votes <= B_IS_BETTER if statistic == "ignore_equal" else one.votes >= A_IS_BETTER
+    if is_observed.any():
+        of_one, of_other = (_RESAMPLED[statistic](compared._in(rows)) for compared in (one, other))
+        computed = defined(of_one - of_other, reason)
     return bootstrap.estimates({name: computed}, one.counts)[name]
 
 
