@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from dialeval_plugin.cli.data import app
+from dialeval_plugin.conversations.record import ReadingOptions
 from dialeval_plugin.core.dialogue import Dialogue, Example
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.resources import tasks_path
 from dialeval_plugin.corpora import mini, verdicts
 from dialeval_plugin.corpora.corpus import Corpus, publications
 from dialeval_plugin.corpora.registry import CORPORA, SETS, describe_set, identify, read_dialogues, read_items, read_reported
+from dialeval_plugin.corpora.scored_input import Source
 from tests import layouts
 from tests.layouts import convai1_rows, convai2_rows, fed_rows, write
 from tests.refusals import refusal
@@ -128,3 +131,14 @@ def test_sets_have_names_sentences_and_addresses() -> None:
     assert (mini.title, mini.url) == ("mini", "")
     assert mini.about.startswith("Contexts written for this project")
     assert describe_set("fed").about.startswith("Rated responses and whole dialogues")
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("turns", {"choice": "all"}), ("branches", {"branches": "all"}), ("order", {"order": "time"}),
+                        ("keep", {"keep": ("model",)})],
+)  # fmt: skip
+def test_options_of_logs_are_refused_for_a_published_file(name: str, given: dict[str, Any], tmp_path: Path) -> None:
+    path = write(tmp_path / "usr.json", layouts.USR)
+    assert refusal(Source(str(path), ReadingOptions(**given)).read, "turn") == (
+        f"{path}: is of the corpus usr, which says what is scored. Leave --{name} out."
+    )
