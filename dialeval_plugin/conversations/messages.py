@@ -37,12 +37,10 @@ _AGENTS = frozenset(
      "representative", "wizard", "helper", "supporter"}
 )  # fmt: skip
 _SILENT = frozenset(
-    {"developer", "tool", "tools", "tool_call", "tool_calls", "tool_response", "tool_result", "tool_results", "toolresult",
-     "tool_use", "tool_output", "function", "function_call", "function_call_output", "function_response",
-     "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
-     "internal", "note", "service", "session_meta", "metadata", "tool_call_result",
-     "tool_call_invocation", "system_prompt", "code_interpreter"}
+    {"developer", "observation", "ipython", "environment", "reasoning", "thinking", "thought", "data", "root", "event",
+     "internal", "note", "service", "session_meta", "metadata", "system_prompt", "code_interpreter"}
 )  # fmt: skip
+_OF_TOOLS = re.compile(r"(?:tool|function)s?(?:_?(?:call|use|response|result|output|invocation)s?)*")
 
 TEXTLESS = "textless message"
 """Kind of a message without any text, such as a call of a tool or an image."""
@@ -182,13 +180,14 @@ def speaker_of(name: str | None) -> str | None:
 def is_role(name: object) -> bool:
     """Whether a text is a known role."""
     return isinstance(name, str) and (
-        (role := role_of(name)) in _SPEAKERS or role in _SILENT or role in _CUSTOMERS or role in _AGENTS
+        is_silent(name) or (role := role_of(name)) in _SPEAKERS or role in _CUSTOMERS or role in _AGENTS
     )
 
 
+@functools.lru_cache(maxsize=1024)
 def is_silent(name: str) -> bool:
     """Whether texts of a role were addressed to nobody: by a tool, a developer, or in thought."""
-    return role_of(name) in _SILENT
+    return (role := role_of(name)) in _SILENT or _OF_TOOLS.fullmatch(role) is not None
 
 
 def answering(turns: Iterable[Turn]) -> str | None:

@@ -145,8 +145,8 @@ def _ordered(messages: Sequence[object], where: str, order: Order | None) -> lis
             return sorted(listed, key=lambda place: values[place])
     stamps = [_first(message, _TIMES) for message in messages]
     times: list[Any] = list(map(_time, stamps))
-    in_either_order = (list(map(read, stamps)) for read in (_day_first, _month_first)) if None in times else ()
-    if not (whole := [one for one in (times, *in_either_order) if None not in one]):
+    of_dates = [[_of_date(stamp, *places) for stamp in stamps] for places in ((1, 2), (2, 1))] if None in times else []
+    if not (whole := [one for one in (times, *of_dates) if None not in one]):
         if order == "time":
             number = times.index(None) + 1
             raise InputError(f"{where}: message {number} has no time that can be read. Leave --order time out.")
@@ -182,16 +182,8 @@ _READERS_OF_TIMES: tuple[Callable[[str], float], ...] = (
 _DATE = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4}),?\s+(\d{1,2}):(\d\d)(?::(\d\d))?\s*(?:([AP])M)?", re.IGNORECASE)
 
 
-def _day_first(value: Any) -> float | None:
-    """Return the time of a date such as 31/12/2025, with hours and minutes, as a comparable value."""
-    return _of_date(value, 1, 2)
-
-
-def _month_first(value: Any) -> float | None:
-    return _of_date(value, 2, 1)
-
-
 def _of_date(value: Any, day: int, month: int) -> float | None:
+    """Return the time of a date such as 31/12/2025 10:00 as a comparable value, by the groups of `_DATE` for day and month."""
     if not isinstance(value, str) or (match := _DATE.fullmatch(value.strip())) is None:
         return None
     hour = int(match[4]) % 12 + 12 * (match[7].upper() == "P") if match[7] else int(match[4])

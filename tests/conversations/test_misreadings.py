@@ -164,7 +164,7 @@ READ: dict[str, tuple[list[Any], Talk]] = {
         [(["<p> or <div>?"], "<form><p>A form.</p></form>")],
     ),
     "roles that end in message": (
-        chat({"type": "USER_MESSAGE", "text": TEA}, {"message_type": "tool_call_message", "text": "{}"},
+        chat({"type": "USER_MESSAGE", "text": TEA}, {"message_type": "ToolCallMessage", "text": "{}"},
              {"messageType": "botMessage", "text": LIKE}),
         ONE,
     ),
