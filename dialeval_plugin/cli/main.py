@@ -129,6 +129,8 @@ def main() -> None:
             # `filename2` is the target of a copy.
             advice = " Make room, and repeat the command." if error.errno in _NO_ROOM else ""
             _end(f"{error.filename2 or error.filename}: {error.strerror}.{advice}", 2)
+        if isinstance(error, FileNotFoundError):  # os.getcwd names none
+            _end("the working folder is not there any more. Change to another one.", 2)
         if error.errno not in _NO_ROOM:
             raise
         # Else the interpreter would try to write the rest when it exits.

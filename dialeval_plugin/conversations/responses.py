@@ -100,9 +100,11 @@ def _fields(row: Line, line: Line, options: ReadingOptions, *, may_be_cells: boo
         raise InputError(f"{row.where}: has no 'response'. {advice}")
     if not may_be_cells:
         return value
+    if not line.value:
+        raise InputError(f"{row.where}: has no value in any column. Leave it out, of a data frame by dropna(how='all').")
     if not (is_renamed or "context" in value or "response" in value):
         raise InputError(
-            f"{row.where}: has the columns {', '.join(map(repr, value)) or '(none)'}. Say which is which by --columns: "
+            f"{row.where}: has the columns {', '.join(map(repr, value))}. Say which is which by --columns: "
             "context and response of a table with a response a row; conversation, speaker and text, with a message a row; "
             "messages, with a conversation a row."
         )

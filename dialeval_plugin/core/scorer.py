@@ -176,9 +176,9 @@ class Scorer(ABC):
     def reset_cache(self) -> None:  # noqa: B027 - most scorers keep nothing
         """Clear caches so that the next block's scores do not depend on earlier ones."""
 
-    def score(self, items: Sequence[Item], *, progress: bool = False) -> Scores:
+    def score(self, items: Iterable[Item], *, progress: bool = False) -> Scores:
         """Score `items`, in order; all must be of this scorer's level."""
-        return run(self, items, progress=progress)
+        return run(self, list(items), progress=progress)
 
     def score_stream(self, items: Iterable[Item], *, block: int = BLOCK) -> Iterator[Scores]:
         """Score any number of items in bounded memory, and yield the scores of each `block` of them, in order.

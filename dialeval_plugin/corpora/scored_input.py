@@ -153,11 +153,10 @@ class Source:
                     yield PlacedItem(self.n_items, item)
                 self.n_items += 1
         if not self.n_items:
-            silent = self.reading.remarks().strip().rpartition("\n")[2] or "it is empty"
-            raise NothingToScore(
-                f"{self.name}: has nothing to score ({silent}). "
-                "Call the assistant 'assistant', or choose the turns by --turns all."
-            )
+            silent = self.reading.remarks().strip().rpartition("\n")[2]
+            turns = "turns='all'" if self.given is not None else "--turns all"
+            advice = f"Call the assistant 'assistant', or choose the turns by {turns}." if silent else "Give a row or more."
+            raise NothingToScore(f"{self.name}: has nothing to score ({silent or 'it is empty'}). {advice}")
 
     def read(self, level: Level) -> list[Item]:
         """Return all items for a scorer of this level, in the order of the files; raises as `items`."""

@@ -52,8 +52,8 @@ class ScoreBatches:
         refuse_parts(self._scorer)
         self._options = ReadingOptions(choice=turns, columns=columns or {})
 
-    def __call__(self, batch: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Score a batch, given as one column per field.
+    def __call__(self, batch: Mapping[str, NDArray[Any] | list[Any]]) -> dict[str, NDArray[Any] | list[Any]]:
+        """Score a batch, given as one column per field: an array, or a list, as `datasets.map(batched=True)` gives it.
 
         Returns:
             The batch's columns and the scorer's, NaN if a row has no score; `unscored`, the reason or None, and likewise
@@ -72,8 +72,8 @@ class ScoreBatches:
             raise InputError(f"column {taken[0]!r}: is there already, and {self._scorer.name} writes one. Rename it.")
         return {**batch, **added}
 
-    def _items(self, batch: Mapping[str, NDArray[Any]]) -> list[Item]:
-        columns = [column.tolist() for column in batch.values()]
+    def _items(self, batch: Mapping[str, NDArray[Any] | list[Any]]) -> list[Item]:
+        columns = [column if isinstance(column, list) else column.tolist() for column in batch.values()]
         rows = [
             Line(f"row {number} of a batch", dict(zip(batch, values, strict=True)))
             for number, values in enumerate(zip(*columns, strict=True), start=1)

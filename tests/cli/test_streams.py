@@ -98,6 +98,14 @@ def test_d26_without_a_stream_it_works_and_no_file_takes_its_place(closed: str, 
     assert (folder / "out.jsonl").read_bytes() == SCORED
 
 
+def test_a_working_folder_that_was_deleted_is_one_line(folder: Path) -> None:
+    words = ("score", str(folder / "in.jsonl"), "--scorer", "response_length", "--output", "out.jsonl")
+    gone = "import os; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
+    done = run(folder, *words, code=gone + ENTRY)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"dialeval: the working folder is not there any more. Change to another one.\n"
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 @pytest.mark.parametrize("words", [("tasks-path",), score("out.jsonl")])
 def test_d26_a_full_standard_output_is_one_line(words: tuple[str, ...], folder: Path) -> None:

@@ -346,6 +346,16 @@ def test_conversations_without_an_answer_are_named(caplog: pytest.LogCaptureFixt
 def test_what_is_no_input_of_score_or_compare_says_what_is() -> None:
     message = "data: is None. Give a list of conversations, a table of them, or the name of a file."
     assert refusal(dialeval_plugin.score, None, "response_length") == message
+    # Not the option of the command line: an empty list has no turns to choose among.
+    assert (
+        refusal(dialeval_plugin.score, [], "response_length")
+        == "input: has nothing to score (it is empty). Give a row or more."
+    )
+    asked = [[{"role": "user", "content": "Hi."}]]
+    assert refusal(dialeval_plugin.score, asked, "response_length").endswith("or choose the turns by turns='all'.")
+    lacking = pandas.DataFrame({"context": ["Hi.", None], "response": ["Ho.", None]})
+    advice = "Leave it out, of a data frame by dropna(how='all')."
+    assert refusal(dialeval_plugin.score, lacking, "response_length") == f"row 1: has no value in any column. {advice}"
     empty = "the name of a file is empty. Name a file or a folder (is a variable of the shell not set?)."
     assert refusal(dialeval_plugin.compare, "", "x.jsonl") == empty
     chats = [{"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]}]

@@ -136,6 +136,12 @@ def test_no_items_give_an_empty_table() -> None:
     assert (scores.n_total, scores.values, scorer.asked) == (0, (), [])
 
 
+def test_a_generator_is_scored_as_a_list() -> None:
+    """It was a TypeError: a generator has no len()."""
+    items = examples(["1", "2"])
+    assert Scripted().score(item for item in items) == Scripted().score(items)
+
+
 def test_rows_without_a_score_are_counted_in_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     Scripted().score(examples(["1", "refuse", "nan", "refuse", "5"]))
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [

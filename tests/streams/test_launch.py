@@ -290,6 +290,9 @@ def test_a_batch_has_the_scores_of_a_list() -> None:
     found = ScoreBatches("general", backend="onnx")(columns)
     assert found[(expected := scorer.score(items)).main].tolist() == pytest.approx(expected.values, abs=1e-6)
     assert found["response"] is columns["response"]
+    # `datasets.map(batched=True)` gives lists.
+    in_lists = ScoreBatches("general", backend="onnx")({name: column.tolist() for name, column in columns.items()})
+    assert in_lists[expected.main].tolist() == found[expected.main].tolist()
 
 
 def test_a_row_without_a_score_says_why() -> None:
