@@ -59,6 +59,8 @@ def not_written(path: Path, error: OSError) -> InputError:
         advice = "Choose a shorter name for the output, next to which this file is written."
     elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         advice = "Choose another place, or ask for permission to write there."
+    elif error.errno in {errno.EEXIST, errno.ENOENT, errno.ENOTDIR}:
+        advice = "Choose another place."
     return InputError(f"{path}: cannot be written ({error.strerror}). {advice}")
 
 

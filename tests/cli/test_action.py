@@ -68,6 +68,12 @@ def test_a_comparison_is_the_summary_of_a_job_and_its_gate_the_end_of_it(
     assert done.stdout == (tmp_path / "dialeval.md").read_text(encoding="utf-8") == summary
 
 
+def test_a_quote_that_is_not_closed_leaves_no_gate_out(runner: dict[str, str], tmp_path: Path) -> None:
+    """What stood behind it was dropped, and the build passed."""
+    done = run_step(1, tmp_path, runner, arguments=f"{FILES} 'x --fail-if-worse")
+    assert (done.returncode, done.stdout) == (2, "::error::arguments: a quote is not closed. Close it.\n")
+
+
 @pytest.mark.long
 def test_a_file_is_scored(runner: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(

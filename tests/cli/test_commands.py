@@ -343,8 +343,7 @@ def test_a_wrong_file_exits_with_2_and_one_line(content: Any, message: str, dial
          "scripted: there is no option 'llm_args'. Known are: scale, note."),
         (("--scorer", "scripted", "--output", "in.jsonl"), 2, "in.jsonl: is the input. Choose another name for --output."),
         (("--scorer", "scripted", "--output", "in.jsonl/out.jsonl"), 2,
-         "in.jsonl/out.jsonl: cannot be written (File exists). "
-         "Finished parts are kept; repeat the command when there is room."),
+         "in.jsonl/out.jsonl: cannot be written (File exists). Choose another place."),
         (("--scorer", "slide", "--variant", "big"), 2,
          "slide: variant is 'big'. Give one of slide, slm, slm_probability, slm_distance."),
     ],

@@ -35,6 +35,7 @@ def test_r62_the_lock_keeps_a_second_one_out_and_leaves_nothing(tmp_path: Path) 
     [
         (errno.EACCES, "Choose another place, or ask for permission to write there."),
         (errno.EROFS, "Choose another place, or ask for permission to write there."),
+        (errno.EEXIST, "Choose another place."),
         (errno.EDQUOT, "Finished parts are kept; repeat the command when there is room."),
         (errno.ENAMETOOLONG, "Choose a shorter name for the output, next to which this file is written."),
     ],
