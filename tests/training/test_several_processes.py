@@ -84,7 +84,7 @@ def test_two_processes_end_with_the_folder_of_one(
     for n_processes in (1, 2):
         output = tmp_path / str(n_processes)
         words = ("train", *given, "--precision", "float32", "--output", output)
-        ended = launch(*words, n_processes=n_processes, is_torchrun="code" in arguments)
+        ended = launch(*words, n_processes=n_processes, is_torchrun="odin" in arguments)
         assert {done.returncode for done in ended} == {0}, [done.stderr for done in ended]
         assert "".join(done.stdout for done in ended).count(f"{output}: trained on") == 1
     one, two = tmp_path / "1", tmp_path / "2"
