@@ -74,6 +74,8 @@ def test_ignore_equal_equals_the_oracle(oracle: dict[str, Any], compared: Prefer
     [
         ({}, "alpha_with_metric"),
         ({"ties": "missing"}, "alpha_with_metric_ties_missing"),
+        ({"equal": "missing"}, "alpha_with_metric_both_as_missing"),
+        ({"raters": "one_by_one"}, "mean_pairwise_alpha_metric_vs_each_human"),
     ],
 )
 def test_cont2cat_equals_the_oracle(oracle: dict[str, Any], compared: Preferences, options: Any, name: str) -> None:

@@ -50,6 +50,8 @@ Votes: TypeAlias = Sequence[Sequence[int]] | npt.NDArray[Any]
 VotingUnit: TypeAlias = Literal["comparison", "response"]
 VoteCounting: TypeAlias = Literal["vote", "majority"]
 TiedScores: TypeAlias = Literal["b", "missing"]
+EqualAnswers: TypeAlias = Literal["category", "missing"]
+AlphaRaters: TypeAlias = Literal["together", "one_by_one"]
 
 A_IS_BETTER, B_IS_BETTER, BOTH_ARE_GOOD, BOTH_ARE_BAD = range(4)
 N_FLIPS = 200
@@ -160,7 +162,7 @@ def voting(
     check_choice("voting", "unit", unit, get_args(VotingUnit))
     if unit == "response" and compared.responses is None:
         raise InputError("voting: unit='response' needs to know which responses are the same. Give `responses` to preferences.")
-    counts = _counts(compared.votes)
+    counts = _counts(compared.votes, "category")
     has_majority = counts.max(axis=1, initial=0) * 2 > compared.votes.shape[1]
     ideal = np.where(has_majority, POINTS[:, counts.argmax(axis=1)], 0.5)
     of_scores = partial(_points, compared, unit=unit)
@@ -189,11 +191,21 @@ def ignore_equal(
     return _correlation(name, compared, of_scores, "pearson", _preferring(compared.votes), bootstrap)
 
 
-def cont2cat(compared: Preferences, *, ties: TiedScores = "b", bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> PreferenceAgreement:
+def cont2cat(
+    compared: Preferences,
+    *,
+    ties: TiedScores = "b",
+    equal: EqualAnswers = "category",
+    raters: AlphaRaters = "together",
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> PreferenceAgreement:
     """Return Krippendorff's alpha with the metric as an additional rater, who says "A is better" if A's score is higher.
 
-    Nominal scale of four answers, two of which the metric gives. Equal scores are "B is better" (`ties="b"`, the paper), or no
-    answer ("missing"). Ceiling: scores that are shares of raters who prefer each.
+    Nominal scale of four answers, two of which the metric gives. Ceiling: scores that are shares of raters who prefer each.
+
+    - `ties`: equal scores are "B is better" ("b", the paper), or no answer ("missing").
+    - `equal`: both good and both bad are answers ("category", the paper), or none ("missing").
+    - `raters`: the metric among all raters ("together", the paper), or the mean of its alpha with each ("one_by_one").
 
     Example:
         >>> votes = [[A_IS_BETTER] * 3, [B_IS_BETTER] * 3, [BOTH_ARE_GOOD] * 3, [A_IS_BETTER, A_IS_BETTER, B_IS_BETTER]]
@@ -202,15 +214,18 @@ def cont2cat(compared: Preferences, *, ties: TiedScores = "b", bootstrap: Bootst
         cont2cat 0.630, coin flip 0.426, human majority 0.630, 4 of 4 comparisons scored
     """
     name = "cont2cat"
-    check_choice(name, "ties", ties, get_args(TiedScores))
-    table = _table(compared.votes, compared.scores_a, compared.scores_b, ties)
-    ordered = compared._in(canonical(list(table.T), compared.clusters))
+    options = (("ties", ties, TiedScores), ("equal", equal, EqualAnswers), ("raters", raters, AlphaRaters))
+    for option, choice, kind in options:
+        check_choice(name, option, choice, get_args(kind))
+    tables = partial(_tables, ties=ties, equal=equal, raters=raters)
+    content = [column for table in tables(compared.votes, compared.scores_a, compared.scores_b) for column in table.T]
+    ordered = compared._in(canonical(content, compared.clusters))
 
     def value(a: FloatArray, b: FloatArray) -> float:
-        return alpha(_table(ordered.votes, a, b, ties))
+        return float(np.mean([alpha(table) for table in tables(ordered.votes, a, b)]))
 
     whole = _defined(partial(value, ordered.scores_a, ordered.scores_b))
-    computed = whole if isinstance(whole, str) else (whole, _resampled_alpha(ordered, ties))
+    computed = whole if isinstance(whole, str) else (whole, _resampled_alpha(ordered, tables))
     estimate = bootstrap.estimates({name: computed}, compared.counts)[name]
     return _agreement(vars(estimate), ordered, len(ordered.votes), value, _preferring(ordered.votes))
 
@@ -261,12 +276,20 @@ def _gaps(compared: Preferences, a: FloatArray, b: FloatArray, opinion: VoteCoun
     return _Observations((a - b)[owner], preferred, compared.clusters[owner])
 
 
-def _table(votes: IntArray, a: FloatArray, b: FloatArray, ties: TiedScores) -> FloatArray:
-    """Return the number of raters, including the metric, who gave each answer."""
+def _tables(
+    votes: IntArray,
+    a: FloatArray,
+    b: FloatArray,
+    ties: TiedScores = "b",
+    equal: EqualAnswers = "category",
+    raters: AlphaRaters = "together",
+) -> list[FloatArray]:
+    """Return numbers of raters, including the metric, by answer: one table, or one for each rater with the metric."""
     metric = np.where(a > b, A_IS_BETTER, B_IS_BETTER)
     if ties == "missing":
         metric = np.where(a == b, _MISSING, metric)
-    return _counts(np.column_stack([votes, metric]))
+    groups = [votes] if raters == "together" else [votes[:, [rater]] for rater in range(votes.shape[1])]
+    return [_counts(np.column_stack([group, metric]), equal) for group in groups]
 
 
 def _resampled_correlation(
@@ -277,9 +300,13 @@ def _resampled_correlation(
     return Resampled(statistic, rows_by_cell(np.arange(len(observed.scores)), observed.clusters))
 
 
-def _resampled_alpha(compared: Preferences, ties: TiedScores = "b") -> Resampled:
-    table = _table(compared.votes, compared.scores_a, compared.scores_b, ties)
-    return Resampled(alpha_of_samples(table), rows_by_cell(np.arange(len(table)), compared.clusters))
+def _resampled_alpha(compared: Preferences, tables: Callable[..., list[FloatArray]] = _tables) -> Resampled:
+    of_tables = [alpha_of_samples(table) for table in tables(compared.votes, compared.scores_a, compared.scores_b)]
+
+    def mean(weights: FloatArray) -> FloatArray:
+        return np.asarray(np.mean([of_samples(weights) for of_samples in of_tables], axis=0))
+
+    return Resampled(mean, rows_by_cell(np.arange(len(compared.votes)), compared.clusters))
 
 
 _RESAMPLED: Mapping[str, Callable[[Preferences], Resampled]] = MappingProxyType(
@@ -315,12 +342,13 @@ def _answers(votes: Votes) -> IntArray:
     return np.array(votes, dtype=np.int64).reshape(len(votes), max(widths, default=0))
 
 
-def _counts(answers: IntArray) -> FloatArray:
-    return np.asarray((answers[:, :, None] == np.arange(BOTH_ARE_BAD + 1)).sum(axis=1), dtype=np.float64)
+def _counts(answers: IntArray, equal: EqualAnswers) -> FloatArray:
+    n_answers = 4 if equal == "category" else 2
+    return np.asarray((answers[:, :, None] == np.arange(n_answers)).sum(axis=1), dtype=np.float64)
 
 
 def _preferring(votes: IntArray) -> FloatArray:
-    return np.asarray(_counts(votes)[:, :BOTH_ARE_GOOD].T / max(1, votes.shape[1]))
+    return np.asarray(_counts(votes, "missing").T / max(1, votes.shape[1]))
 
 
 def _defined(compute: Callable[[], float]) -> float | str:
