@@ -81,19 +81,9 @@ _OF_PEOPLE = frozenset(
 )  # fmt: skip
 """Words of fields that may name the speaker or mean something else: a message with no other such field is an error."""
 _OTHER_TEXTS = (
-    "body",
-    "body_text",
-    "msg",
-    "say",
-    "message_text",
-    "transcript",
-    "response",
-    "answer",
-    "output",
-    "sentence",
-    "line",
+    "body", "body_text", "msg", "say", "message_text", "transcript", "response", "answer", "output", "sentence", "line",
     "caption",
-)
+)  # fmt: skip
 """Fields that may hold the text or mean something else."""
 _WRAPPERS = ("message", "data", "kwargs", "payload")
 _CALLS = frozenset({"tool_calls", "function_call", "toolCalls", "tool_use", "toolInvocations"})

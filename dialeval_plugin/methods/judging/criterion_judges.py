@@ -175,17 +175,10 @@ class CriterionJudge(language_model.PromptingScorer):
         keep_samples: bool = False,
         criteria: str | Sequence[str] = CRITERIA,
     ) -> None:
-        drawing = {
-            "n_samples": n_samples != DEFAULT_SAMPLES,
-            "temperature": temperature != DEFAULT_TEMPERATURE,
-            "unparsed": unparsed is not None,
-            "keep_samples": keep_samples,
-        }
-        if mode == "weighted" and any(drawing.values()):
-            given = " and ".join(option for option, is_given in drawing.items() if is_given)
+        if mode == "weighted" and (unparsed is not None or keep_samples):
             raise InputError(
-                f"{self.name}: mode 'weighted' draws no answers, and {given} is about these. Leave it out, or choose mode "
-                "'sampled'."
+                f"{self.name}: mode 'weighted' draws no answers, so unparsed and keep_samples have no meaning. "
+                "Leave them out, or choose mode 'sampled'."
             )
         names = tuple(name.strip() for name in criteria.split(",")) if isinstance(criteria, str) else tuple(criteria)
         if not names or len(set(names)) < len(names) or not set(names) <= set(self.prompts):
