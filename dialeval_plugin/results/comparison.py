@@ -214,8 +214,9 @@ def _check_alike(a: ScoredRows, b: ScoredRows, ignore: Collection[str]) -> list[
             f"({a.orientation}). Score both with one scorer, or name a column of both by --column."
         )
     if a.signature is None or b.signature is None:
-        unknown = " and ".join(one.name for one in (a, b) if one.signature is None)
-        return [f"no .meta.json says how {unknown} was scored: that it was in the same way is taken on trust"]
+        unknown = [one.name for one in (a, b) if one.signature is None]
+        how = f"how {' and '.join(unknown)} {'were' if len(unknown) > 1 else 'was'} scored"
+        return [f"it is not recorded {how} (no .meta.json); both are assumed to be scored alike"]
     fields_a, fields_b = (dict(part.partition(":")[::2] for part in one.split("|")) for one in (a.signature, b.signature))
     differing = [name for name in {**fields_a, **fields_b} if fields_a.get(name) != fields_b.get(name)]
     differences = {name: f"{name} ({fields_a.get(name, 'none')}, {fields_b.get(name, 'none')})" for name in differing}

@@ -256,9 +256,8 @@ def test_a_difference_that_is_accepted_is_said(tmp_path: Path) -> None:
     a, b = file(tmp_path / "a.jsonl", rows(), SIGNATURE), file(tmp_path / "b.jsonl", rows(), SIGNATURE.replace("1.0", "1.1"))
     assert compare(a, b, ignore=["version"]).notes == ["scored in different ways, which --ignore accepts: version (1.0, 1.1)"]
     a, b = file(tmp_path / "c.jsonl", rows()), file(tmp_path / "d.jsonl", rows())
-    assert compare(a, b).notes == [
-        f"no .meta.json says how {a} and {b} was scored: that it was in the same way is taken on trust"
-    ]
+    alike = "both are assumed to be scored alike"
+    assert compare(a, b).notes == [f"it is not recorded how {a} and {b} were scored (no .meta.json); {alike}"]
 
 
 def test_files_with_other_scores_are_refused(tmp_path: Path) -> None:
