@@ -46,12 +46,12 @@ COMMANDS: dict[str, tuple[str | Path, ...]] = {
 @pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_opens_a_connection_unasked(name: str, tiny_general: Path, tmp_path: Path) -> None:
-    """A01: OpenVINO's and nncf's telemetry sent events from the first export on, and made a folder at home."""
+    """A01: OpenVINO's, nncf's and onnxruntime's telemetry sent events, and made a folder at home."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(WATCH)
     (tmp_path / "home").mkdir()
     write_rows(tmp_path / "in.jsonl", [{"context": [f"Hi {number}."], "response": "Hello there."} for number in range(4)])
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "DIALEVAL_", "PYTEST"))}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "DIALEVAL_", "PYTEST", "ORT_"))}
     own = {"HOME": tmp_path / "home", "PYTHONPATH": tmp_path / "site", "DIALEVAL_CONNECTIONS": tmp_path / "connections"}
     own |= {"DIALEVAL_EXPORTS": tmp_path / "exports", "DIALEVAL_GENERAL": tiny_general}
     environment = {**inherited, **{key: str(value) for key, value in own.items()}}
@@ -63,6 +63,8 @@ def test_no_command_opens_a_connection_unasked(name: str, tiny_general: Path, tm
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "connections").exists(), (tmp_path / "connections").read_text()
     assert [path.name for path in (tmp_path / "home").iterdir() if path.name not in {".cache", ".local"}] == []
+    # onnxruntime connects outside of Python, where the watch sees nothing.
+    assert not (tmp_path / "home" / ".cache" / "Microsoft").exists()
 
 
 def test_the_watch_sees_a_connection(tmp_path: Path) -> None:

@@ -235,9 +235,16 @@ def open_graph(
         raise ModelLoadError(f"{path}: cannot be opened ({first}). {remedy}") from error
 
 
-def _onnx_graph(path: Path, weights: Mapping[str, np.ndarray]) -> Graph:
+def import_onnxruntime() -> Any:
+    """Import onnxruntime with its telemetry disabled, which sends events and writes files into the home folder since 1.32."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
+    return onnxruntime
+
+
+def _onnx_graph(path: Path, weights: Mapping[str, np.ndarray]) -> Graph:
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = n_threads()
     # With batches of many shapes, each shape would keep its own memory.
