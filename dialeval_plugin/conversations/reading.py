@@ -468,7 +468,7 @@ def conversations_from(conversations: Any, options: ReadingOptions, *, first: in
     read = [one for one in read_rows(given_rows(conversations), reading) if one is not None]
     if reading.left_out:
         logger.info("conversations: %s left out", left_out_text(reading.left_out))
-    if lacking := set(options.keep) - reading.found if read else ():
+    if lacking := set(options.keep) - reading.fields_present if read else ():
         logger.warning("conversations: nothing that was read has a field %s to keep", " or ".join(map(repr, sorted(lacking))))
     return read
 

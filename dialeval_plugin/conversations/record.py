@@ -155,7 +155,7 @@ class Reading:
         layouts: number of conversations by layout.
         n_conversations: number of conversations read; `n_silent` of them have no turn to score.
         others: speakers in conversations with neither a user nor an assistant.
-        found: names of the fields to keep that occurred.
+        fields_present: names of the fields to keep that occurred.
     """
 
     options: ReadingOptions = field(default_factory=ReadingOptions)
@@ -170,7 +170,7 @@ class Reading:
     n_conversations: int = 0
     n_silent: int = 0
     others: set[str] = field(default_factory=set)
-    found: set[str] = field(default_factory=set)
+    fields_present: set[str] = field(default_factory=set)
     _heard: set[bytes] = field(default_factory=set)
 
     def name(self, number: int) -> str:
@@ -198,7 +198,9 @@ class Reading:
         lines = [*self.passed_over, *([f"no turns, left out: {left_out_text(self.left_out)}"] if self.left_out else [])]
         lines += [f"malformed, left out: {problem}" for problem in self.malformed]
         lines += [
-            f"--keep {name}: nothing that was read has such a field" for name in self.options.keep if name not in self.found
+            f"--keep {name}: nothing that was read has such a field"
+            for name in self.options.keep
+            if name not in self.fields_present
         ]
         if self.n_silent:
             others = ", ".join(map(repr, sorted(self.others)[:_N_NAMED]))
@@ -241,7 +243,7 @@ def kept_fields(message: object, row: Mapping[str, Any], reading: Reading) -> Ke
     own = message if isinstance(message, Mapping) else {}
     values = {name: row.get(name, at(row, name)) if own.get(name) is None else own[name] for name in reading.options.keep}
     values = {name: value for name, value in values.items() if value is not None}
-    reading.found.update(values)
+    reading.fields_present.update(values)
     return tuple(
         (name, value if isinstance(value, (str, int, float, bool, list, dict)) else str(value))
         for name, value in values.items()

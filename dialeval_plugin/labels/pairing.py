@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-
 _PARTIAL = "compare what is on both sides with --partial"
+"""Remedy for ids on one side only, in a command that has this option."""
 
 
 def pair(
