@@ -34,8 +34,11 @@ PRELOADED = (
 )
 READ_LATE = {"COLUMNS", "HOME", "OPENAI_API_KEY", "PATH", "PIP_TARGET", "PWD", "PYTEST_CURRENT_TEST", "PYTHONPATH"}
 READ_LATE |= {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TOKENIZERS_PARALLELISM", "WORLD_SIZE", "XDG_DATA_HOME"}
+READ_LATE |= {"KILL_AT"}
 """Variables that no import reads, as none reads dialeval's own. Commands that differ in another one, or in the folder of
 PYTHONPATH that has the host, do not share a server."""
+OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_XET", "HF_TOKEN"}
+"""Variables that huggingface_hub reads once: a forked command reads them again."""
 HOME = 900
 """Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""
 FROM_NOTHING = 1
@@ -73,7 +76,10 @@ def _server(words: Sequence[str], env: Mapping[str, str]) -> _Server | None:
     can_fork = sys.platform == "linux" and env.get("OMP_NUM_THREADS") == "1"
     if not can_fork or not (is_python or is_script) or not Path(env["HOME"]).is_dir():
         return None
-    read = {name: value for name, value in env.items() if name not in READ_LATE and not name.startswith("DIALEVAL_")}
+    late = READ_LATE | OF_THE_HUB
+    read = {name: value for name, value in env.items() if name not in late and not name.startswith("DIALEVAL_")}
+    if env.get("HF_HUB_OFFLINE") == "0":
+        read["HF_HUB_OFFLINE"] = "1"  # as most commands have it; the forked one reads its own
     if hosts := [place for place in env.get("PYTHONPATH", "").split(os.pathsep) if (Path(place) / "lm_eval").exists()]:
         read["PYTHONPATH"] = os.pathsep.join(hosts)
     key = frozenset(read.items())
@@ -199,6 +205,9 @@ def _run(words: Sequence[str]) -> None:
     folder = {"-m": str(Path.cwd()), "-c": ""}.get(program, str(Path(program).parent))
     named = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
     sys.path[:] = [folder, *named, *(place for place in sys.path if place not in named)]
+    if not OF_THE_HUB.isdisjoint(os.environ):
+        constants = importlib.reload(sys.modules["huggingface_hub.constants"])
+        importlib.import_module("huggingface_hub.hf_api").api.endpoint = constants.ENDPOINT
     if any((Path(place) / "sitecustomize.py").exists() for place in named):
         sys.modules.pop("sitecustomize", None)
         importlib.import_module("sitecustomize")
