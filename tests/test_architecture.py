@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -25,8 +26,13 @@ NOT_LIGHT = tuple(f"dialeval_plugin.{name}" for name in ("cli.train", "cli.demo"
 OF_OTHER_METHODS = {"slide": {"judging"}, "augmentation": {"judging"}}
 
 
-def imported(module: str, *, lazily: bool = True) -> Iterator[str]:
+@cache
+def imported(module: str, *, lazily: bool = True) -> tuple[str, ...]:
     """The modules of ours that a module imports; with `lazily`, inside functions too."""
+    return tuple(_imported(module, lazily=lazily))
+
+
+def _imported(module: str, *, lazily: bool) -> Iterator[str]:
     tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
     package = module.removesuffix(".__init__").split(".")[: None if module.endswith("__init__") else -1]
     for node in ast.walk(tree) if lazily else tree.body:

@@ -59,10 +59,14 @@ IN_THE_BOX: dict[str, tuple[str, dict[str, Any]]] = {
     "auto": ("auto", {}),
 }
 """By model: the scorer, and the options that name it."""
-OFTEN = ("general in the box", "assistant in the box", "causalscore in the box")
+MARKS = {
+    **dict.fromkeys(("general in the box", "assistant in the box", "causalscore in the box"), ()),
+    # Weights alone tell them from those.
+    **dict.fromkeys(("general-open in the box", "assistant-open in the box"), (pytest.mark.long, pytest.mark.exhaustive)),
+}
 CHOICES = [
     *((name, backend) for name in TRAINED for backend in (BACKENDS if name in ON_BACKENDS else BACKENDS[:1])),
-    *(pytest.param(name, "torch", marks=() if name in OFTEN else pytest.mark.long) for name in IN_THE_BOX),
+    *(pytest.param(name, "torch", marks=MARKS.get(name, pytest.mark.long)) for name in IN_THE_BOX),
 ]
 N_THREADS = 8
 IMPORTED = (
@@ -167,8 +171,7 @@ def test_one_metric_of_evaluate_in_eight_threads(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("start", ["fork", "spawn"])
-def test_a_scorer_works_in_forked_and_in_spawned_processes(start: str, tiny_general: Path) -> None:
+def test_a_scorer_works_in_forked_and_in_spawned_processes(tiny_general: Path) -> None:
     """With two threads of OpenMP a forked process waited for ever, and no scorer could be pickled for a spawned one."""
     code = f"""
 import multiprocessing
@@ -176,11 +179,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dialeval_plugin import load_scorer
 from tests.core.elsewhere import send_values, values_of
 if __name__ == "__main__":
-    context = multiprocessing.get_context({start!r})
     scorers = [load_scorer("general", model={str(tiny_general)!r}, backend=name, device="cpu") for name in {BACKENDS}]
     alone = list(map(values_of, scorers))
+    context = multiprocessing.get_context("fork")
     # A forked process has the scorer as it is, with the model that is open.
-    for scorer, expected in zip(scorers, alone) if {start!r} == "fork" else []:
+    for scorer, expected in zip(scorers, alone):
         queue = context.Queue()
         process = context.Process(target=send_values, args=(scorer, queue))
         process.start()
@@ -188,14 +191,15 @@ if __name__ == "__main__":
         process.join()
         print(process.exitcode, found == expected)
     # The pool sends pickled scorers, whose models are opened in the other process.
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        print(*(pool.submit(values_of, scorer).result(timeout=240) == expected for scorer, expected in zip(scorers, alone)))
+    for start in ("fork", "spawn"):
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(start)) as pool:
+            print(*(pool.submit(values_of, scorer).result(timeout=240) == expected for scorer, expected in zip(scorers, alone)))
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=600, env=environment
     )
-    assert done.stdout == ("0 True\n" * len(BACKENDS) if start == "fork" else "") + "True True True True\n", done.stderr
+    assert done.stdout == "0 True\n" * len(BACKENDS) + "True True True True\n" * 2, done.stderr
 
 
 @pytest.mark.parametrize("how", [lambda scorer: ForkingPickler.loads(ForkingPickler.dumps(scorer)), copy.deepcopy])
@@ -234,8 +238,15 @@ def test_a_scorer_scores_in_the_processes_of_a_datasets_map(tiny_general: Path) 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["general", "assistant"])
-@pytest.mark.parametrize("start", ["fork", "forkserver"])
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        ("forkserver", "general"),
+        ("fork", "assistant"),
+        pytest.param("fork", "general", marks=pytest.mark.exhaustive),
+        pytest.param("forkserver", "assistant", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_one_scorer_in_eight_processes_scores_as_alone(start: str, name: str) -> None:
     """To the bit, each process other items, all at once; a fork server's are sent the scorer as spawned ones are."""
     scorer = load_scorer(name)
