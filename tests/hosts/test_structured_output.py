@@ -162,6 +162,7 @@ def test_the_object_counts_however_it_is_laid_out(content: str | None) -> None:
     [
         *("LLM Overall Score: 4", '```json\n{"LLM_Overall_Score": 4}\n```', 'Sure: {"LLM_Overall_Score": 4}'),
         *('{"LLM Overall Score": 4}', '{"LLM_Overall_Score": 4, "why": "tea"}', '[{"LLM_Overall_Score": 4}]', "4", ""),
+        *('{"LLM_Overall_Score": 4, "LLM_Overall_Score": 1}', '{"LLM_Overall_Score": NaN}', '{"LLM_Overall_Score": 1e999}'),
         *('{"LLM_Overall_Score": true}', '{"LLM_Overall_Score": {"score": 4}}', '{"LLM_Overall_Score": null}', "{}"),
     ],
 )

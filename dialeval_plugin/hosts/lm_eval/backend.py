@@ -13,10 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pydantic import Json
-
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
-from dialeval_plugin.core.files import checked
+from dialeval_plugin.core.files import checked, parse_json
 from dialeval_plugin.core.redaction import redacted, without_secrets
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import content_hash, file_hash, text_hash
@@ -248,7 +246,7 @@ def _from_json(answer: language_model.Text, form: str) -> str | Unscored:
     """
     text = language_model.text_of(answer)
     with contextlib.suppress(InputError):
-        values = checked(split_reasoning(text).text, Json[dict[str, float | str]], "", advice="")
+        values = checked(parse_json(split_reasoning(text).text, ""), dict[str, float | str], "", advice="")
         if values.keys() == json.loads(form).keys():
             texts = {name: value if isinstance(value, str) else format_decimal(value) for name, value in values.items()}
             return "\n".join(f"{name.replace('_', ' ')}: {text}" for name, text in texts.items())
