@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from email.utils import formatdate
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -23,10 +24,11 @@ from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.score_files import read_meta
 from dialeval_plugin.corpora.scored_input import Source
+from dialeval_plugin.hosts.judges import load_cached_model
 from dialeval_plugin.hosts.lm_eval import asking as lm_eval_asking
 from dialeval_plugin.hosts.lm_eval.asking import MAX_FAILURES_IN_A_ROW, NOT_ASKED, redact_host_logs
 from dialeval_plugin.hosts.lm_eval.backend import LmEvalLanguageModel, load_language_model
-from dialeval_plugin.hosts.lm_eval.served import MAX_REPLY_BYTES
+from dialeval_plugin.hosts.lm_eval.served import MAX_REPLY_BYTES, _proxy_of
 from dialeval_plugin.llm.answers import CachedLanguageModel
 from dialeval_plugin.methods.judging.judge import PromptedJudge
 from dialeval_plugin.reports.printed_scores import RunningSummary
@@ -232,6 +234,42 @@ def test_a_server_on_another_machine_is_asked_through_the_proxy_of_the_environme
     assert proxy.prompts() == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("address", "is_direct"),
+    [
+        *(("http://[::1]:8000/v1", True), ("http://judge.invalid:8000/v1", True), ("http://me:pw@judge.invalid:8000/v1", True)),
+        *(("http://[fd00::1]:8000/v1", True), ("http://judge.invalid:8001/v1", False)),
+    ],
+)
+def test_no_proxy_may_name_a_port_or_an_address_of_ipv6(address: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "judge.invalid:8000,fd00::1")
+    assert _proxy_of(address) == (None if is_direct else "http://127.0.0.1:9")
+
+
+def test_nothing_is_sent_to_a_server_that_another_one_redirects_to(pauses: list[float]) -> None:
+    with serve(echo) as other, serve(lambda _: Reply({}, 307, {"Location": other.completions})) as server:
+        message = (
+            f"base_url: the server redirects to {other.url}. "
+            "Give that address, if you trust it with the conversations and the key."
+        )
+        with refused(message):
+            ask(server, ["a", "b"])
+        assert other.asked == []
+    assert pauses == []
+
+
+def test_a_redirect_on_the_same_server_is_followed() -> None:
+    urls: list[str] = []
+
+    def rule(body: dict[str, Any]) -> Reply:
+        return Reply({}, 308, {"Location": urls.pop()}) if urls else echo(body)
+
+    with serve(rule) as server:
+        urls.append(server.completions)
+        assert ask(server, ["a"]) == ["re: a"]
+
+
 @CONCURRENT
 def test_a_server_that_only_fails_is_left_alone_and_asked_again_by_the_next_call(concurrent: int, pauses: list[float]) -> None:
     is_up = threading.Event()
@@ -262,6 +300,29 @@ def test_pauses_grow_and_vary_and_the_server_may_name_its_own(pauses: list[float
         with serve(lambda body, seconds=seconds: Reply({}, 429, {"Retry-After": seconds})) as server:  # type: ignore[misc]
             ask(server, ["a"], max_retries=2)
     assert pauses == [7.0, 60.0]
+
+
+@pytest.mark.parametrize(("seconds", "lowest", "highest"), [(30, 27.0, 30.0), (-30, 0.0, 0.0), (86400, 60.0, 60.0)])
+def test_the_server_may_name_a_date_to_come_back_at(seconds: int, lowest: float, highest: float, pauses: list[float]) -> None:
+    date = formatdate(time.time() + seconds, usegmt=True)
+    with serve(lambda _: Reply({}, 429, {"Retry-After": date})) as server:
+        ask(server, ["a"], max_retries=2)
+    assert lowest <= pauses[0] <= highest
+
+
+@pytest.mark.parametrize("text", ["", "soon", "nan", "-1"])
+def test_a_waiting_time_that_is_neither_number_nor_date_is_passed_over(text: str, pauses: list[float]) -> None:
+    with serve(lambda _: Reply({}, 429, {"Retry-After": text})) as server:
+        ask(server, ["a"], max_retries=2)
+    assert 0.5 <= pauses[0] <= 1.5
+
+
+def test_a_log_message_that_does_not_fit_its_arguments_does_not_end_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    redact_host_logs()
+    logging.getLogger("lm_eval.stand_in").warning("sent to %s", *("a", "Bearer sk-0123456789abcdef"))
+    (message,) = caplog.messages
+    assert message.startswith("sent to %s")
+    assert "0123456789abcdef" not in message
 
 
 @CONCURRENT
@@ -585,3 +646,14 @@ def test_d5_a_traceback_is_logged_without_the_key_and_other_loggers_are_left_alo
     other.error("token=abcdef")
     assert [record.getMessage() for record in caplog.records] == ["failed for token=***", "token=abcdef"]
     assert "ValueError: api_key=***" in caplog.text
+
+
+def test_the_file_of_answers_may_be_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell leaves the sign for it as it is behind `answers=`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    llm_args = "model=m,base_url=http://127.0.0.1:9/v1/completions,tokenizer_backend=none,tokenized_requests=False"
+    cache = load_cached_model("local-completions", llm_args, answers="~/kept/answers.sqlite").cache
+    assert cache is not None
+    assert cache.path == tmp_path / "kept" / "answers.sqlite"
+    assert not Path("~").exists()

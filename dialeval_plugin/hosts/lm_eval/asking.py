@@ -11,6 +11,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
 from typing import Any, Generic, TypeVar, cast
 
@@ -145,12 +146,14 @@ def _status(error: Exception) -> int | None:
 
 
 def _retry_after(error: Exception) -> float | None:
+    """Seconds that a server asks to wait; RFC 9110 allows a number and a date."""
     headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None) or {}
+    text = headers.get("Retry-After", "")
     try:
-        seconds = float(headers.get("Retry-After", "nan"))
-    except ValueError:  # a date
+        seconds = float(text) if text[:1].isdigit() else parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
         return None
-    return seconds if seconds >= 0 else None
+    return max(0.0, seconds)
 
 
 def describe(error: Exception) -> str:
@@ -312,7 +315,11 @@ def redact_host_logs() -> None:
     def record(*arguments: Any, **options: Any) -> logging.LogRecord:
         made = make(*arguments, **options)
         if made.name.partition(".")[0] in _LOGGERS:
-            made.msg, made.args = redacted(made.getMessage()), ()
+            try:
+                text = made.getMessage()
+            except (TypeError, ValueError):  # logging reports a message that does not fit its arguments, and goes on
+                text = f"{made.msg} {made.args}"
+            made.msg, made.args = redacted(text), ()
             if made.exc_info:
                 # A formatter does not format again a record that already has its text.
                 made.exc_text = redacted(logging.Formatter().formatException(made.exc_info))

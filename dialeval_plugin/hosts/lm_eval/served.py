@@ -12,6 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from tenacity import AsyncRetrying, retry_if_exception
+from yarl import URL
 
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.redaction import redacted
@@ -128,6 +129,7 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
             proxy=_proxy_of(self.base_url or ""),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             response_class=_BoundedResponse,
+            trace_configs=[_refusing_redirects()],
         ) as session:
             sent = {"session": session, "sem": asyncio.Semaphore(self._n_at_once), "generate": generate, **kwargs}
             with Progress(total=len(batches), desc="asking", disable=len(batches) == 1) as bar:
@@ -215,12 +217,30 @@ class ServedModel(_Host):  # type: ignore[misc]  # the host is not typed
         return answers
 
 
+def _refusing_redirects() -> aiohttp.TraceConfig:
+    """Stop the run where a server redirects to another one: aiohttp would send it the conversation and Anthropic's key."""
+
+    async def check(_: Any, __: Any, reply: aiohttp.TraceRequestRedirectParams) -> None:
+        there = reply.url.join(URL(reply.response.headers.get("Location", reply.response.headers.get("URI", ""))))
+        if there.origin() != reply.url.origin():
+            raise InputError(
+                f"base_url: the server redirects to {redacted(str(there.origin()))}. "
+                "Give that address, if you trust it with the conversations and the key."
+            )
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(check)
+    return trace
+
+
 def _proxy_of(address: str) -> str | None:
     """Return the proxy that the environment names for a server on another machine."""
     # aiohttp's own reading (trust_env) also takes a password from ~/.netrc, in the place of the API key.
     url = urlsplit(address)
-    host = url.hostname or ""
-    if host == "localhost" or host.startswith("127.") or proxy_bypass(host):
+    if url.hostname in {"localhost", "::1"} or (url.hostname or "").startswith("127."):
+        return None
+    # Also with the port, which an entry of no_proxy may have.
+    if any(map(proxy_bypass, (url.hostname or "", url.netloc.rpartition("@")[2]))):
         return None
     return getproxies().get(url.scheme)
 
