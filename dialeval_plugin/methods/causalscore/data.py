@@ -46,8 +46,8 @@ class OtherUtterances:
                 by_text.setdefault(turn.text, set()).add(pair_hash(pair))
         self._texts = list(by_text)
         self._owners = list(by_text.values())
-        if len(set().union(*self._owners)) < 2:
-            raise InputError("training data: all responses come from one dialogue, so there are no negatives. Add a file.")
+        if not self._owners or set.intersection(*self._owners):
+            raise InputError("training data: one dialogue has all utterances, so there are no negatives for it. Add a file.")
 
     def draw(self, hash: str, generator: random.Random) -> str:
         """Return an utterance that does not occur in the dialogue with this hash."""

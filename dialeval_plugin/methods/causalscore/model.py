@@ -166,7 +166,8 @@ def _referred(source: Path, folder: Path) -> dict[str, Any]:
     """Return the fields of a folder's evaluator, and copy it there unless it is bundled."""
     is_packaged = source.parent == PRETRAINED
     if not is_packaged:
-        shutil.copytree(source, folder / _GENERAL)
+        # A run that was killed while it copied left a part of it.
+        shutil.copytree(source, folder / _GENERAL, dirs_exist_ok=True)
     return {"general": source.name if is_packaged else None, "hash": content_hash(source)}
 
 

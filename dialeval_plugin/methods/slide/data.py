@@ -63,7 +63,11 @@ def without_blanks(sets: Sequence[ResponseSet]) -> list[ResponseSet]:
 
 
 def split_by_context(sets: Sequence[ResponseSet], *, fraction: float, seed: int) -> Splits:
-    """Set aside a fraction of the contexts that have adversarial responses; copies of a context stay together."""
+    """Set aside a fraction of the contexts that have adversarial responses; copies of a context stay together.
+
+    Contexts from which nothing can be learnt are in neither part: those without positive and adversarial responses, and one
+    with positive responses only if it is the only such one, because its negatives would be responses of others.
+    """
     full = [item for item in sets if item.positive and item.adversarial]
     keys = {dialogue_key(item.context) for item in full}
     if len(keys) < 2:
@@ -72,8 +76,10 @@ def split_by_context(sets: Sequence[ResponseSet], *, fraction: float, seed: int)
             "Add a file in DailyDialog++'s layout that has both."
         )
     aside = set_aside(keys, fraction=fraction, seed=seed)
+    training = [item for item in sets if dialogue_key(item.context) not in aside]
+    has_negatives = sum(bool(item.positive and not item.adversarial) for item in training) > 1
     return Splits(
-        [item for item in sets if dialogue_key(item.context) not in aside],
+        [item for item in training if item.adversarial or (item.positive and has_negatives)],
         [item for item in full if dialogue_key(item.context) in aside],
     )
 

@@ -106,7 +106,10 @@ def test_figures_by_hand() -> None:
     ("call", "given", "message"),
     [
         (OtherUtterances, [PAIRS[:1]],
-         "training data: all responses come from one dialogue, so there are no negatives. Add a file."),
+         "training data: one dialogue has all utterances, so there are no negatives for it. Add a file."),
+        # The draw of a negative for the second dialogue never ended.
+        (OtherUtterances, [[PAIRS[2], CausePair("all", (PAIRS[2].response, *PAIRS[2].context), Turn("more"), ())]],
+         "training data: one dialogue has all utterances, so there are no negatives for it. Add a file."),
         (classification_figures, [np.array([0.9]), np.array([1.0])],
          "validation data: 1 positive and 0 negative rows, at least one of each is needed. Add a file."),
         (classification_figures, [np.array([np.nan]), np.array([1.0])],

@@ -118,6 +118,10 @@ def test_the_evaluator_is_copied_into_the_folder_unless_it_is_in_the_box(trained
     here, there = (CausalScorer(str(folder), device="cpu") for folder in (trained.folder, tmp_path / "elsewhere"))
     assert here.score(example).columns == there.score(example).columns
     assert here.model_hash == there.model_hash
+    # A run that was killed while it copied the evaluator could not be resumed: the folder was there.
+    (tmp_path / "killed" / "general").mkdir(parents=True)
+    here.model.save(tmp_path / "killed")
+    assert CausalScorer(str(tmp_path / "killed"), device="cpu").score(example).columns == here.score(example).columns
 
     weights = np.zeros(6)
     weights[0] = 3.0

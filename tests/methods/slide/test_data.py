@@ -49,6 +49,15 @@ def test_blank_responses_are_left_out_and_counted(caplog: pytest.LogCaptureFixtu
     assert caplog.messages == ["training data: 4 blank responses are left out"]
 
 
+def test_contexts_without_anything_to_learn_are_in_no_part() -> None:
+    """A training with one context of positive responses only looked for a negative for ever; one with none had no rows."""
+    unrelated = ResponseSet("u", ("Is it far?",), (), (), ("Yes.",))
+    for useless in ([unrelated], [WEAK[0], unrelated]):
+        training, validation = split_by_context([*FULL, *useless], fraction=0.2, seed=1)
+        assert {item.id for item in (*training, *validation)} == {item.id for item in FULL}
+    assert set(WEAK[:2]) <= set(split_by_context([*FULL, *WEAK[:2], unrelated], fraction=0.2, seed=1).training)
+
+
 def test_mined_negatives_share_words_and_belong_to_another_context() -> None:
     sets = [
         ResponseSet("a", ("Did you water the roses?",), ("Yes, this morning.",)),
