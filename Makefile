@@ -103,7 +103,7 @@ spaces: $(READY)
 	$(UV) venv --quiet --clear --python $(PYTHON) build/spaces
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$(echo build/spaces/lib/python3*/site-packages)/shared.pth
 	$(UV) pip install --quiet --python build/spaces/bin/python --constraint constraints.txt gradio==$(GRADIO)
-	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python $(PYTEST) -k space tests/hosts/test_conversation_page.py
+	DIALEVAL_GRADIO_PYTHON=build/spaces/bin/python OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -k space tests/hosts/test_conversation_page.py
 
 # The pages of passports, leaderboards, scores and labelling, checked by axe-core (MPL-2.0), which npm installs.
 axe: $(READY)
