@@ -56,6 +56,10 @@ class LabelledData:
         """Return the description of a table of labels."""
         n = labels.n_labels.astype(int)
         n_each = n[n > 0]
+
+        def n_distinct(names: Sequence[str] | None) -> int | None:
+            return None if names is None else len({name for name, n_here in zip(names, n, strict=True) if n_here})
+
         return cls(
             source=Path(labels.source).name,
             quality=labels.quality,
@@ -63,10 +67,10 @@ class LabelledData:
             categories=labels.scale.categories,
             n_rows=len(n_each),
             n_labels=int(n.sum()),
-            n_conversations=None if labels.clusters is None else len(set(labels.clusters)),
+            n_conversations=n_distinct(labels.clusters),
             raters=labels.raters,
             labels_a_row=(int(n_each.min()), int(n_each.max())),
-            n_systems=None if labels.systems is None else len(set(labels.systems)),
+            n_systems=n_distinct(labels.systems),
             has_texts=labels.texts is not None,
         )
 

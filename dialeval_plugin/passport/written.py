@@ -28,8 +28,8 @@ def render(passport: Passport, title: str) -> str:
     named = {one.evaluator: one.figures for one in passport.evaluators}
     main = next(name for name in (*_MAIN, "coverage") if any(name in of for of in named.values()))
     figures = {name: of[main] for name, of in named.items() if main in of and of[main].value is not None}
-    people = [value for of in named.values() if main == "second_person" and (value := of["person"].value) is not None]
-    ends = [min(people), max(people)] if people else []
+    people = [of["person"] for of in named.values() if main == "second_person"]
+    ends = [end for one in people for end in (one.ci_low, one.value, one.ci_high) if end is not None]
     scale = forest_scale(figures.values(), ends)
     return render_page(
         __package__,

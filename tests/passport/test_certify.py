@@ -6,13 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import dialeval_plugin
+from dialeval_plugin.leaderboard.charts import forest_row, forest_scale
 from dialeval_plugin.passport.certify import MOST_DISAGREEMENTS, Passport, certify
 from dialeval_plugin.passport.findings import QUESTIONS
-from dialeval_plugin.passport.written import check_ending, write_passport
+from dialeval_plugin.passport.written import check_ending, render, write_passport
 from tests.cli.running import run, run_installed
 from tests.leaderboard_files import HOSTILE
 from tests.passport.conftest import SIGNATURE, MadeUp
@@ -54,6 +56,24 @@ def test_labels_of_a_sample_of_the_scores(files: Path, made_up: MadeUp) -> None:
     )
     assert refusal(certify, [part], some) == why
     assert certify([part], some, is_partial=True).evaluators[0].figures["spearman"].n_total == 140
+
+
+def test_unlabelled_rows_of_a_table_do_not_count(made_up: MadeUp) -> None:
+    """Forty conversations are labelled in one table of eighty."""
+    labels = np.where(np.arange(240)[:, None] < 120, made_up.labels.labels, np.nan)
+    some = replace(made_up.labels, labels=labels, systems=[f"s{row // 60}" for row in range(240)])
+    data = certify([made_up.table("good", 0.3)], some).data
+    assert (data.n_rows, data.n_labels, data.n_conversations, data.n_systems) == (120, 360, 40, 2)
+
+
+def test_the_band_of_the_plot_is_the_interval_of_people(made_up: MadeUp) -> None:
+    passport = certify([made_up.table("good", 0.3)], made_up.labels)
+    figures = passport.evaluators[0].figures
+    person = figures["person"]
+    ends = [end for end in (person.ci_low, person.ci_high) if end is not None]
+    assert len(ends) == 2
+    row = forest_row(figures["second_person"], ends, forest_scale([figures["second_person"]], ends))
+    assert row in render(passport, "Passport")
 
 
 def test_files_of_one_name_are_runs_and_files_that_only_share_one_are_refused(files: Path) -> None:
