@@ -108,6 +108,7 @@ class TrainingRun:
     def __init__(self, output: Path, options: TrainingOptions, *, progress: bool) -> None:
         self.output = output
         self.options = options.resolved()
+        self._may_choose_precision = options.precision == "auto"
         self.checkpoint_dir = output / CHECKPOINTS
         # By default accelerate does not recognise processes on machines without GPUs.
         self._state = PartialState(cpu=not torch.cuda.is_available())
@@ -163,6 +164,7 @@ class TrainingRun:
             stated = {"options": asdict(self.options), **identity, "version": __version__}
             self._check_identity(json.loads(to_json(stated)))
         self.barrier()
+        self.options = replace(self.options, precision=read_json(self.checkpoint_dir / _IDENTITY_FILE)["options"]["precision"])
         if (self.checkpoint_dir / HISTORY_FILE).exists():
             self.history = read_history(self.checkpoint_dir)
         set_seed(self.options.seed)
@@ -260,7 +262,11 @@ class TrainingRun:
         remove_half_written(self.output)
         if path.exists():
             stored = read_json(path)
-            if differing := [name for name, value in identity.items() if stored.get(name) != value]:
+            options = identity["options"]
+            if self._may_choose_precision:
+                options = {**options, "precision": stored["options"].get("precision")}
+            resumed = {**identity, "options": options}
+            if differing := [name for name, value in resumed.items() if stored.get(name) != value]:
                 # Something was learnt: a finished stage, weights of one of our loops, or a host's checkpoint.
                 if any(self.checkpoint_dir.glob("*.safetensors")) or any(self.checkpoint_dir.rglob(SEAL)):
                     raise InputError(
@@ -269,6 +275,7 @@ class TrainingRun:
                     )
                 shutil.rmtree(self.checkpoint_dir)
             else:
+                identity = resumed
                 self.log_progress(f"{self.checkpoint_dir}: resuming an unfinished run")
         write_text(path, to_json(identity, indent=2) + "\n")
 

@@ -229,3 +229,24 @@ def test_weights_that_lie_in_one_piece_of_memory_are_kept_as_they_are(tmp_path: 
         run.stage("first", model, lambda: memory.add_(1.0))
         assert [layer.weight.flatten().tolist() for layer in model] == [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]]
         assert model[2].weight is model[0].weight
+
+
+def test_a_resumed_run_keeps_the_precision_of_the_machine_that_began_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The same command was refused on a machine without the instructions, with the advice to repeat it."""
+    for fast in ("bfloat16", "float32"):
+        monkeypatch.setattr("dialeval_plugin.training.run._fast_precision", lambda fast=fast: fast)
+        with contextlib.suppress(KeyboardInterrupt), TrainingRun.open(tmp_path / "model", FOLDER, TrainingOptions()) as run:
+            run.start()
+            run.stage("first", new_model(), lambda: None)
+            assert run.options.precision == "bfloat16"
+            raise KeyboardInterrupt
+    with (
+        refused(
+            f"{tmp_path / 'model' / '.training'}: holds an unfinished run with other options. "
+            "Repeat that run's command to finish it, or delete the folder to start anew."
+        ),
+        open_run(tmp_path / "model") as run,
+    ):
+        run.start()
