@@ -75,9 +75,9 @@ types: $(READY)
 
 # The tests of `make test` alone.
 tests: $(READY)
-	$(PYTEST) -m "not real_data and not exhaustive and not long" --doctest-modules tests dialeval_plugin
+	$(PYTEST) -m "not real_data and not exhaustive and not long and not slow" --doctest-modules tests dialeval_plugin
 
-# The same with the tests marked `long` and the documentation.
+# The same with the tests marked `long` or `slow` and the documentation.
 test-all: lint types docs all-tests
 
 # The tests of `make test-all` alone.

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.budgets import pytest_runtest_call, pytest_runtest_logreport, pytest_sessionfinish  # noqa: F401 - hooks
+from tests.budgets import (  # noqa: F401 - hooks
+    pytest_collection_modifyitems,
+    pytest_runtest_call,
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
