@@ -99,9 +99,9 @@ class ShardedRun:
             self._remove()
         return meta
 
-    def finish(self) -> Mapping[str, Any]:
-        """Merge the parts, remove their folder with the logs, and return the metadata of all rows."""
-        meta = merge(self.parts, self.output)
+    def finish(self, max_unscored: float | None = None) -> Mapping[str, Any]:
+        """Merge the parts, see `merge`, remove their folder with the logs, and return the metadata of all rows."""
+        meta = merge(self.parts, self.output, max_unscored)
         self._remove()
         return meta
 
@@ -263,7 +263,7 @@ def score_own_shard(whole: ScoreRun, shard: Shard) -> Mapping[str, Any] | None:
         say(f"{run.folder}: waiting for the other processes, {len(run.unfinished)} of {shard.of} are at work")
     while run.unfinished:  # the launcher ends all processes when one fails
         time.sleep(1.0)
-    return run.finish()
+    return run.finish(whole.max_unscored)
 
 
 def n_cores() -> int:

@@ -190,10 +190,11 @@ def _write_parquet(path: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> 
             writer.write_table(pyarrow.Table.from_pylist(list(map(table_row, taken)), schema=schema))
 
 
-def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
+def merge(shards: Sequence[Path], output: Path, max_unscored: float | None = None) -> Mapping[str, Any]:
     """Merge the scores of all shards into one file, in the order of their source, and return the metadata of all rows.
 
-    An output that already holds them stays unchanged.
+    An output that already holds them stays unchanged. It is complete if at most the share `max_unscored` of its rows has no
+    score; without one, if all shards are.
 
     Raises:
         InputError: the shards are not of one run: they differ in scorer, options or source; a shard is missing, given twice or
@@ -204,6 +205,8 @@ def merge(shards: Sequence[Path], output: Path) -> Mapping[str, Any]:
     try:
         _check_one_run(shards, metas)
         meta, n_source = _merged(metas), metas[0]["n_source"]
+        if max_unscored is not None:
+            meta["complete"] = meta["n_total"] - meta["n_scored"] <= max_unscored * meta["n_total"]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{meta_file(shards[0])}, or that of another shard: is damaged ({error!r}). {_AGAIN}") from error
     with sole_process(output):
@@ -305,4 +308,5 @@ def _merged(metas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "unscored": dict(sorted(unscored.items())),
         OUT_OF_SCOPE: dict(sorted(beyond.items())),
         "left_out": dict(left_out),
+        "complete": all(meta["complete"] for meta in metas),
     }

@@ -22,6 +22,7 @@ from dialeval_plugin.core.files import remove_half_written, write_text
 from dialeval_plugin.core.locks import lock_file
 from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
+from dialeval_plugin.core.scores import meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.corpora.verdicts import ItemKey
@@ -30,7 +31,7 @@ from dialeval_plugin.methods.judging.replay import Recorder, ReplayedJudge
 from dialeval_plugin.models.folders import PRETRAINED
 from dialeval_plugin.models.manifest import write_manifest
 from dialeval_plugin.streams import run
-from dialeval_plugin.streams.launch import ShardedRun, launch
+from dialeval_plugin.streams.launch import ShardedRun, launch, score_own_shard
 from dialeval_plugin.streams.output import merge, read_rows
 from dialeval_plugin.streams.run import ScoreRun
 from tests.cli.running import run as dialeval
@@ -162,6 +163,25 @@ def test_two_processes_never_write_one_output(tmp_path: Path, source: Source) ->
             str(output), str(run.folder)
         )
     assert not output.exists()
+
+
+def test_a_merged_file_is_complete_only_if_its_rows_are(tmp_path: Path) -> None:
+    """Only one shard has rows without a score, half of all."""
+    rows = [{"context": [f"Hi {n % 2}."], "response": "" if n % 2 else "Fine."} for n in range(8)]
+    source = Source(str(write_rows(tmp_path / "rows.jsonl", rows)))
+    parts = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
+    for number, part in enumerate(parts, start=1):
+        ScoreRun(LENGTH, source, part, Shard(number, 2), max_unscored=0.3).score()
+    of_parts = [json.loads(meta_file(part).read_text(encoding="utf-8"))["complete"] for part in parts]
+    assert sorted(of_parts) == [False, True]
+    assert merge(parts, tmp_path / "out.jsonl")["complete"] is False
+    for share, is_complete in ((0.3, False), (0.5, True)):
+        output = tmp_path / f"{share}.jsonl"
+        together = [ScoreRun(LENGTH, source, output, max_unscored=share)] * 2
+        assert score_own_shard(together[1], Shard(2, 2)) is None
+        meta = score_own_shard(together[0], Shard(1, 2))
+        assert meta is not None
+        assert (meta["n_total"], meta["n_scored"], meta["complete"]) == (8, 4, is_complete)
 
 
 def test_the_last_rows_of_a_shard_may_not_be_missing(tmp_path: Path, source: Source) -> None:
