@@ -12,6 +12,7 @@ from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import NO_TURN, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
+from dialeval_plugin.models.causal import MaxTokens
 
 from .references import NO_REFERENCE
 from .seq2seq import Seq2SeqScorer
@@ -60,7 +61,7 @@ class BartScore(Seq2SeqScorer[_Pair, tuple[float, int]]):
         model: str = DEFAULT_MODEL,
         *,
         direction: Direction = "context_to_response",
-        max_tokens: Positive | None = None,
+        max_tokens: MaxTokens | None = None,
         batch_size: Positive = 8,
         device: str | None = None,
         revision: str | None = None,

@@ -15,6 +15,7 @@ from dialeval_plugin.core.resources import bibtex
 from dialeval_plugin.core.scores import NO_TURN, Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.batching import length_batches
+from dialeval_plugin.models.causal import MaxTokens
 
 from .seq2seq import Ids, Seq2SeqScorer
 
@@ -83,7 +84,7 @@ class UniEval(Seq2SeqScorer[_Asked, tuple[float, int] | Unscored]):
         dimension: Dimension = "coherence",
         *,
         model: str = DEFAULT_MODEL,
-        max_tokens: Positive | None = None,
+        max_tokens: MaxTokens | None = None,
         batch_size: Positive = 8,
         device: str | None = None,
         revision: str | None = None,

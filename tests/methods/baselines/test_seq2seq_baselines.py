@@ -149,6 +149,9 @@ def test_a_window_beyond_the_models_and_models_that_are_not_whole_or_of_another_
 ) -> None:
     with refused(f"bartscore: max_tokens is 1000, but the model takes {BART_WINDOW} at most. Give less."):
         BartScore(str(bart), max_tokens=1000)
+    # With room for no token, all of the context was read.
+    with refused("bartscore: max_tokens is 2. Give a whole number from 8."):
+        BartScore(str(bart), max_tokens=2)
     with pytest.raises(ModelLoadError, match=r"cannot be opened as a sequence-to-sequence model"):
         BartScore(str(tiny_encoder), device="cpu")
     shutil.copytree(bart, tmp_path, dirs_exist_ok=True)
