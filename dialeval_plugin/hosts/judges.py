@@ -87,13 +87,7 @@ def load_cached_model(llm: str, llm_args: str = "", *, answers: Answers = None, 
     if llm == REPLAY_JUDGE:
         return CachedLanguageModel(_replayed(llm_args), None)
     # Before the model, which may take minutes to load.
-    cache = (
-        None
-        if answers is False
-        else AnswerCache(Path(answers).expanduser())
-        if isinstance(answers, (str, Path))
-        else open_default()
-    )
+    cache = None if answers is False else AnswerCache(Path(answers)) if isinstance(answers, (str, Path)) else open_default()
     with importing("lm_eval"):
         from dialeval_plugin.hosts.lm_eval.backend import load_language_model
 

@@ -50,7 +50,7 @@ class AnswersNotWritable(InputError):
 def default_path() -> Path:
     """Return the file that `DIALEVAL_ANSWERS` names, else `answers.sqlite` in the user's cache."""
     if value := os.environ.get(ANSWERS_VARIABLE):
-        return Path(value).expanduser()
+        return Path(value)
     import pooch
 
     return Path(pooch.os_cache("dialeval")) / "answers.sqlite"
@@ -84,7 +84,8 @@ class AnswerCache:
     """A SQLite file of answers, created with its folder; `InputError` if it is read-only, another file, or too new."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        # A shell does not expand the ~ of an option's value or of a variable.
+        path = self.path = path.expanduser()
         with _clear_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Dialogues are private; SQLite gives the files that it writes next to this one the same mode.
