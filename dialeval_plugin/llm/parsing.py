@@ -93,10 +93,10 @@ def parse_label(
         >>> parse_label("It is not positive.", ("positive", "negative")).reason.value
         'parse_failure'
     """
-    spelled = {" ".join(label.casefold().split()): label for label in labels}
+    spelled = {_clean(label): label for label in labels}
     longest_first = sorted(spelled, key=len, reverse=True)
     one = "|".join(" ".join(map(re.escape, label.split())) for label in longest_first)
-    form = _form("label", _LABEL_NAMES, rf"(?P<label>{one or '(?!)'})(?![\w-])(?![,.;:!] (?:{one})\b)")
+    form = _form("label", _LABEL_NAMES, rf"(?P<label>{one or '(?!)'})(?![\w-]){_NO_KEY}(?!{_TURN}(?:{one})(?![\w-]| \w))")
     verdict = _verdict(answer, form, prompt, content, is_cut=is_cut)
     return verdict if isinstance(verdict, Unscored) else spelled[verdict.match["label"]]
 
@@ -155,7 +155,7 @@ def _verdict(answer: str, form: _Form, prompt: str | None, content: Sequence[str
     best = _best(text, form, headings)
     unnamed = list(_unnamed(text, form, known, is_cut=is_cut))
     deciding: Sequence[re.Match[str] | None] = _deciding(text, form, best)
-    if is_cut and deciding and deciding[-1] and deciding[-1].end() == len(text):
+    if is_cut and deciding and deciding[-1] and _UNFINISHED.match(text, deciding[-1].end()):
         deciding = [None]
     if not (headings or unnamed or is_cut):
         deciding = list(_statements(text, form, known))[-1:]
@@ -231,12 +231,17 @@ def _deciding(text: str, form: _Form, headings: Sequence[_Heading]) -> list[re.M
 
 def _scales(text: str, matches: Sequence[re.Match[str]], headings: Sequence[_Heading]) -> Iterator[tuple[str | None, str]]:
     """Yield the ends of the scales in an answer: in parentheses next to its verdict, or as text anywhere."""
-    notes = (_RANGE.fullmatch(heading.note.strip("() ")) for heading in headings)
-    behind = (_RANGE_BEHIND.match(text, match.end()) for match in matches)
-    for scale in filter(None, (*notes, *behind)):
+    for note in (heading.note.strip("() ") for heading in headings):
+        if scale := _RANGE.fullmatch(note):
+            yield scale["low"], scale["high"]
+        elif top := _TOP_IN_NOTE.search(note):
+            yield None, top[1] or top[2]
+    for scale in filter(None, (_RANGE_BEHIND.match(text, match.end()) for match in matches)):
         yield scale["low"], scale["high"]
+    for top in filter(None, (_TOP_BEHIND.match(text, match.end()) for match in matches)):
+        yield None, top[1]
     for scale in _SCALE.finditer(text):
-        yield scale[1] or scale[3], scale[2] or scale[4] or scale[5] or scale[6]
+        yield scale[1] or scale[3], scale[2] or next(filter(None, scale.groups()[3:]))
 
 
 def _is_title(text: str, form: _Form, heading: _Heading, after: _Heading | None) -> bool:
@@ -263,7 +268,7 @@ def _unnamed(text: str, form: _Form, known: frozenset[str], *, is_cut: bool) -> 
             and text[match.end() : match.end() + 2] in (". ", ") ")
         ):
             continue
-        if is_cut and not (is_alone and end < len(text)):
+        if _NUMBER_IN_LIST.match(text[match.end() : end]) or (is_cut and not (is_alone and end < len(text))):
             continue
         # A repeated line of the content is not a verdict, and "1. The response ..." begins a list.
         is_other = text[prefix.end() if prefix else start : end].strip(_EDGES) in known or (
@@ -333,30 +338,48 @@ _NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _NUMERAL = rf"(?:[-+]?(?:[1-9]\d{{0,2}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+)|\b(?:{'|'.join(_NAMES)})\b)"
 _NUMBER = (
     rf"(?P<number>{_NUMERAL})(?P<percent> ?%| percent\b)?(?: (?:stars?|points?)\b)?"
-    rf"(?: ?\(?(?:/|out of|of)(?: an?)?(?: possible| maximum| total)?(?: of)? ?(?P<top>{_NUMERAL})(?: stars?| points?)?)?"
+    rf"(?: ?[(\[]?(?:/|out of|of)(?: an?)?(?: possible| maximum| total)?(?: of)? ?(?P<top>{_NUMERAL})(?: stars?| points?)?)?"
 )
 _OPENING = (
     r"(?:[\s\"'(\[{#•]|<(?=[^<>\n]*>)){0,8}(?:- )?(?:(?:an?|about|around|approximately|roughly) |[~≈]){0,2}[\"'(\[{]{0,3}"
 )
 _FOLLOWING = (
-    r"(?=\s*\Z|\n|\.(?!\d)|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]"
+    r"(?=\s*\Z|\n|\.(?!\d)|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]| </"
     r"| (?:because|since|as|for|given|due|with|on|overall|here|the|this|it)\b)"
 )
 """Text allowed after a verdict. Not allowed: another number, a noun that it counts, a question mark, a condition."""
 _RANGE = re.compile(r"(?P<low>\d+(?:\.\d+)?) ?(?:-|–|to) ?(?P<high>\d+(?:\.\d+)?)")
 _RANGE_BEHIND = re.compile(rf" ?\( ?{_RANGE.pattern}\b[^()\n]*\)")
+_TOP_IN_NOTE = re.compile(
+    r"(?:\bof|\bmax(?:imum)?\.?|\bup to|\bto|\band|\bscale|[/–-]) ?(\d+(?:\.\d+)?)\b(?! ?=)"
+    r"|(\d+(?:\.\d+)?) ?(?:=|is|being) ?(?:the )?(?:best|highest|excellent|perfect|max)"
+)
+"""Top of a scale in the parentheses of a heading: "(out of 10)", "(from 1 to 10)", "(1 = worst, 10 = best)"."""
+_TOP_BEHIND = re.compile(r" ?[(\[](?:max(?:imum)?\.?(?: of)?|up to|scale of):? ?(\d+(?:\.\d+)?)[)\]]")
 _SCALE = re.compile(
     rf"\bscale\W{{1,4}}(?:(?:of|from|is) )?({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL})"
     rf"|(?<![\d.])({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL}) scale\b"
-    r"|(?<!\d)(\d+)[- ]point scale\b|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
+    rf"|(?<![\d.])({_NUMERAL})[- ]point scale\b|\bscale of ({_NUMERAL})(?! ?(?:-|–|to)\b)|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
 )
 """Scales as text: "on a scale of 1 to 10", "a 1-10 scale", "a 10-point scale", `"max": 10`."""
 _CONDITION = re.compile(
     r"\b(?:not|no|never|neither|cannot|if|unless|but|however|would|could|should|might|may|need(?:s|ed)?|instead|rather|than"
     r"|more|less|user|human|says?|said|to (?:get|deserve|earn|reach|receive|merit|achieve))\b|n't\b|\?"
 )
+_TURN = r"[,.;:!…–—-]{1,3} (?:(?:but|well|wait|or|actually|arguably|maybe|perhaps|rather|sorry|hmm+)[,.…]* ){0,3}"
+"""Signs and words between a label and another that replaces it: "Yes... well, no"."""
+_NO_KEY = r"(?![\"']? ?[:–—-] ?[\"']?(?:yes|no|true|false|[01]?[.,]\d|\d+ ?%|[01]\b))"
+"""No label is what has a value of its own: "positive: false"."""
+_NUMBER_IN_LIST = re.compile(rf"[.):] ?{_NUMERAL}[^\w\n]*\Z")
+"""Text after a number that counts the lines of a list: "2. 4"."""
+_UNFINISHED = re.compile(r"[.,]?\Z| ?[(\[][^)\]\n]*\Z")
+"""Text after a verdict that may be the beginning of more of it: "4." of "4.5", "4 (out" of "4 (out of 10)"."""
 _RETRACTION = re.compile(
-    r"(?:\A|[.!?;\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b ?[,.:;!–—-]"
+    r"(?:\A|[.!?;\n(–—-] ?)(?:no|wait|actually|hmm+|sorry|correction)\b ?[,.:;!–—-]|, ?(?:wait|hmm+|correction)\b ?[,.:;!–—-]"
+    r"|\bactually (?:an? )?\d|\(or (?:an? )?\d"
+    r"|\b(?:lower|raise|adjust|change|reduce|increase)(?:d|ed)? (?:it |this |that |my (?:score|rating) )?(?:(?:down|up) )?"
+    r"to (?:an? )?\d"
+    r"|\b(?:but|however,?|though) (?:an? )?\d(?:\.\d+)? (?:would|might|could|may|is)\b"
     r"|\b(?:revised|corrected|updated)\b|\b(?:maybe|perhaps|possibly|or even) (?:an? )?\d"
     r"|\b(?:(?:up)?on (?:second thoughts?|(?:further |closer |more )?(?:reflection|consideration))"
     r"|(?:i|let me) (?:would |will |must |have to )?(?:revise|reconsider|change|correct|take (?:it|that) back))\b"

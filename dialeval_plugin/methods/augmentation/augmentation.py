@@ -24,7 +24,7 @@ from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import Signature, SignatureValue, text_hash
 from dialeval_plugin.corpora.readers.dailydialog_pp import ResponseSet
-from dialeval_plugin.llm.language_model import LanguageModel, Request, text_of
+from dialeval_plugin.llm.language_model import CutAnswer, LanguageModel, Request, Text, text_of
 from dialeval_plugin.methods.judging.classification import NEGATIVE, POSITIVE, PROMPT, classify
 from dialeval_plugin.terminal import Progress, for_spreadsheet
 from dialeval_plugin.version import __version__
@@ -143,7 +143,8 @@ class ResponseWriter:
             if isinstance(answer, Unscored):
                 return answer
             known = [*context, *SHOWN.positive, *SHOWN.adversarial, *(candidate.text for candidate in candidates)]
-            lists = read_responses(answer, known=known, limit=N_RESPONSES, prompt=prompt)
+            is_cut = isinstance(answer, CutAnswer)
+            lists = read_responses(text_of(answer), known=known, limit=N_RESPONSES, prompt=prompt, is_cut=is_cut)
             if isinstance(lists, Unscored):
                 unread[lists.reason.value] += 1
                 continue
@@ -157,12 +158,12 @@ class ResponseWriter:
                     candidates.append(candidate)
         return AugmentedContext(id, tuple(context), tuple(candidates), self._reason(candidates, unread))
 
-    def _draw(self, prompt: str, id: str, round: int) -> str | Unscored:
+    def _draw(self, prompt: str, id: str, round: int) -> Text | Unscored:
         if self._reseed is not None:
             self._reseed(int(text_hash(str(self.seed), id, str(round))[:8], 16))
         number = self.seed * self.rounds + round - 1
         (answer,) = self.model.generate([Request(prompt, MAX_TOKENS, STOP, TEMPERATURE, number)])
-        return answer if isinstance(answer, Unscored) else text_of(answer)
+        return answer
 
     def _check(
         self, context: Sequence[str], written: Sequence[tuple[ResponseKind, str]], round: int

@@ -21,6 +21,7 @@ from dialeval_plugin.core.dialogue import Turn
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.core.signature import text_hash
 from dialeval_plugin.llm.parsing import shortened
+from dialeval_plugin.llm.reasoning import split_reasoning
 from dialeval_plugin.methods.judging.classification import RESPONSE_KINDS, SCHOOL, context_lines
 
 TEMPERATURE = 0.7
@@ -120,20 +121,22 @@ class _Section:
 
 
 def read_responses(
-    answer: str, *, known: Iterable[str] = (), limit: int = 5, prompt: str | None = None
+    answer: str, *, known: Iterable[str] = (), limit: int = 5, prompt: str | None = None, is_cut: bool = False
 ) -> ResponseLists | Unscored:
     r"""Return the positive and the adversarial responses in `answer`, at most `limit` of each, or why there are none.
 
     Lists follow their headings, numbered, with dashes, or with one response per line; text before a heading belongs to the
     positive ones. Without its heading the second list begins where the numbers restart, or after the first `limit` of twice as
     many. Quotation marks, speaker tags and emphasis are removed. Repetitions of another response or one of `known` are left
-    out, and so is everything from the next "Context:", an example made up by the model. A list may be short or empty.
+    out, and so are the model's reasoning, everything from the next "Context:", an example made up by the model, and the last
+    line of an answer that was truncated (`is_cut`). A list may be short or empty.
 
     Example:
         >>> read_responses("Positive responses:\n1. Sure.\n2. \"No.\"\n\nAdversarial:\n1) I sold it.", known=["no"])
         ResponseLists(positive=('Sure.',), adversarial=('I sold it.',))
     """
-    text = answer.replace(prompt.strip(), "") if prompt else answer
+    reply = split_reasoning(answer.replace(prompt.strip(), "") if prompt else answer)
+    text = reply.text.rpartition("\n")[0] if is_cut else reply.text
     sections = _sections(_MARKUP.sub("", text))
     if "adversarial" in sections:
         texts = {kind: sections[kind].texts for kind in KINDS}
@@ -145,6 +148,8 @@ def read_responses(
         return lists
     if _REFUSAL.search(text) and not any(texts.values()):
         return Unscored(Reason.REFUSAL, f"the model refused: {shortened(answer)}")
+    if is_cut or reply.is_open:
+        return Unscored(Reason.TRUNCATED, f"the answer was cut off before its first response: {shortened(answer)}")
     return Unscored(Reason.PARSE_FAILURE, f"the answer has no new response: {shortened(answer)}")
 
 

@@ -171,8 +171,12 @@ class RatedMixing:
         return self.without[name]
 
     def seen(self, left_out: str | None) -> dict[str, str]:
-        """Return the name of the set by hash of each response whose rating was used to fit the weights."""
-        return {response: name for name, hashes in self.responses.items() if name != left_out for response in hashes}
+        """Return the name of the set by hash of each response whose rating was used to fit the weights without a set.
+
+        A response of that set is in no fit without it, although another set may have it too.
+        """
+        unused = self.responses.get(left_out or "", frozenset())
+        return {response: name for name, hashes in self.responses.items() for response in hashes - unused}
 
     def save(self, path: Path) -> None:
         """Write a JSON file."""
@@ -271,7 +275,8 @@ def _without(entry: RatedSet, hashes: frozenset[str]) -> RatedSet:
 
 
 def _is_usable(entry: RatedSet) -> bool:
-    return len(entry.ratings) > 1 and bool(entry.ratings.std() > 0)
+    # The deviation of equal numbers may be more than 0, by rounding.
+    return len(entry.ratings) > 1 and bool(np.ptp(entry.ratings) > 0)
 
 
 def _ridge(sets: Sequence[RatedSet]) -> HeadWeights:
@@ -282,7 +287,7 @@ def _ridge(sets: Sequence[RatedSet]) -> HeadWeights:
     mean = share @ table
     deviation = np.sqrt(share @ (table - mean) ** 2)
     # A head that is constant over all responses, such as knowledge if no set has facts, gets no weight.
-    scale = np.where(deviation > 0, deviation, np.inf)
+    scale = np.where(np.ptp(table, axis=0) > 0, deviation, np.inf)
     standard = (table - mean) / scale
     gram = standard.T @ (share[:, None] * standard) + RIDGE * np.eye(len(QUALITIES))
     weights = np.linalg.solve(gram, standard.T @ (share * target)) / scale

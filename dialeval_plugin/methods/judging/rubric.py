@@ -99,11 +99,15 @@ def rubric_prompt(entry: RubricEntry, *, is_reversed: bool = False) -> ScoringPr
 
 
 def _render(task: str, question: str, examples: Sequence[tuple[Item, str]], item: Item) -> str:
-    # An example with the context of the item would reveal the answer.
-    texts = [turn.text for turn in context_turns(item)]
-    others = [one for one in examples if [turn.text for turn in context_turns(one[0])] != texts]
+    # An example with the context of the item would reveal the answer; without a context, the same response would.
+    texts = _compared(item)
+    others = [one for one in examples if _compared(one[0]) != texts]
     blocks = (f"{EXAMPLE_HEADING}{question_block(one, question)} {answer}{BLOCK_END}" for one, answer in others)
     return task + "".join(blocks) + question_block(item, question)
+
+
+def _compared(item: Item) -> list[str]:
+    return [turn.text for turn in context_turns(item) or (cast("Example", item).response,)]
 
 
 def _shown_item(where: str, example: RubricExample, level: Level, answers: Sequence[str]) -> Item:

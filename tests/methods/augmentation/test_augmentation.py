@@ -18,6 +18,7 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora.readers import dailydialog_pp
 from dialeval_plugin.corpora.registry import read_items
+from dialeval_plugin.llm.language_model import CutAnswer, Request
 from dialeval_plugin.methods.augmentation.augmentation import (
     SHEET_HEADER,
     AugmentedContext,
@@ -139,6 +140,25 @@ def test_a_failed_request_for_responses_or_a_check_fails_the_context() -> None:
     assert ResponseWriter(Script(DOWN).model).write("c", CONTEXT) == DOWN
     model = ScriptedLanguageModel(lambda prompt: lists(FIT, OFF) if is_generation(prompt) else DOWN)
     assert ResponseWriter(model).write("c", CONTEXT) == DOWN
+
+
+def test_the_last_response_of_an_answer_that_was_cut_is_not_kept() -> None:
+    class Cut(ScriptedLanguageModel):
+        def generate(self, requests: Sequence[Request], **options: Any) -> list[Any]:
+            return [
+                CutAnswer(answer) if is_generation(one.prompt) else answer
+                for one, answer in zip(requests, super().generate(requests, **options), strict=True)
+            ]
+
+    script = Script(lists(FIT, OFF[:4]) + "\n5. Off 5 is cut in the mid")
+    script.model = Cut(script)
+    found = write(script, rounds=1)
+    assert (found.responses("positive"), found.responses("adversarial")) == (FIT, OFF[:4])
+    script.answers = ["1. Fit 1 is cut"]
+    found = write(script, rounds=1)
+    assert found.candidates == ()
+    assert found.reason is not None
+    assert found.reason.endswith("answers without responses: 1 truncated")
 
 
 def test_each_draw_has_a_number_and_a_seed_of_its_own_that_depend_on_nothing_else() -> None:

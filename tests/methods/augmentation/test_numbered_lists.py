@@ -88,6 +88,11 @@ TABLE: dict[str, tuple[str, ResponseLists | Reason]] = {
     "windows line ends and a full-width colon": ("Positive：\r\n1. Good a.\r\nAdversarial：\r\n1. Bad v.", few(1, 1)),
     "refusal": ("I'm sorry, but I cannot generate responses that mislead.", Reason.REFUSAL),
     "refusal of another kind": ("As an AI, I would rather not.", Reason.REFUSAL),
+    "reasoning with drafts": (
+        f"<think>\nDrafts:\nPositive response:\n1. Draft.\n</think>\n{under_headings(P5_LINES, A5_LINES)}",
+        BOTH,
+    ),
+    "reasoning that was cut off": ("<think>\nPositive response:\n1. Draft.", Reason.TRUNCATED),
     "prose": ("She might say that it rains, or ask for tea.", Reason.PARSE_FAILURE),
     "nothing": (" \n", Reason.PARSE_FAILURE),
     "nothing new": (under_headings("1. It rains.", "1. It rains!"), Reason.PARSE_FAILURE),

@@ -68,6 +68,17 @@ def test_a_response_of_the_set_left_out_is_in_no_other_fit() -> None:
         fit_on_ratings([one, shared], "model")
 
 
+def test_a_response_of_two_sets_may_be_scored_with_one_of_them_left_out() -> None:
+    one, other = rated_set("a"), rated_set("b", seed=1)
+    (shared, *_), (own, *_) = one.examples, other.examples
+    fitted = fit_on_ratings([one, other._replace(examples=[shared, *other.examples[1:]])], "model")
+    assert response_hash(shared) not in fitted.seen("a")
+    assert response_hash(shared) not in fitted.seen("b")
+    assert fitted.seen(None)[response_hash(shared)] in ("a", "b")
+    assert response_hash(one.examples[1]) in fitted.seen("b")
+    assert response_hash(own) not in fitted.seen(None)
+
+
 GIVE_TWO = "Give two or more of different names, so that each can be scored with weights of the others."
 
 
@@ -79,6 +90,11 @@ GIVE_TWO = "Give two or more of different names, so that each can be scored with
         (
             [rated_set("a"), rated_set("b", 9)],
             "b has 9 rated responses, or all ratings are equal. Give sets of at least 10 with different ratings.",
+        ),
+        (
+            # The deviation of such numbers is not 0 by rounding.
+            [rated_set("a"), rated_set("b", 13)._replace(ratings=np.full(13, 10 / 3))],
+            "b has 13 rated responses, or all ratings are equal. Give sets of at least 10 with different ratings.",
         ),
     ],
 )

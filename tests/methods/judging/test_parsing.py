@@ -58,6 +58,20 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
         ["Score (1-10): 4", "Score: 4 (out of 10)", "Score: 4 (on a scale of 1 to 10)", "Score: 4 out of a possible 10"],
     ),
     (FIVE, PARSE, ["On a scale of 1 to 10: 4"]),
+    # Its scale is in parentheses, or in other words.
+    (FIVE, RANGE, ["Score (out of 10): 4", "Score (/10): 4", "Score (max 10): 4", "Score (from 1 to 10): 4"]),
+    (
+        FIVE,
+        RANGE,
+        ["Score (1 = worst, 10 = best): 4", "Score (between 1 and 10): 4", "Score: 4 [out of 10]", "Score: 4 (max 10)"],
+    ),
+    (FIVE, RANGE, ["Score: 4, on a ten-point scale", "Score: 4 on a scale of 10"]),
+    (
+        FIVE,
+        4,
+        ["Score (out of 5): 4", "Score (1-5, 5 is best): 4", "Score (between 1 and 5): 4", "Score: 4, on a five-point scale"],
+    ),
+    (FIVE, 4, ["Score (turn 2): 4", "Score: 4 on a scale of 1 to 5", "Score: 4 (max 5)"]),
     (FIVE, RANGE, ["Score: 2 (on a scale of 1 to 3)", "Score (0-5): 2"]),
     (FIVE, RANGE, ["Score: 4 on a 10-point scale", "On a 1-10 scale: Score: 4", "On a scale from one to ten, score: 4"]),
     (FIVE, RANGE, ['{"score": 4, "scale": "1-10"}', '{"score": 4, "out_of": 10}', "Score: 4 (1-10 scale)"]),
@@ -135,12 +149,25 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (FIVE, PARSE, ["4 - 5", "4, maybe 5", "4 (maybe 5)", "Score: >4", "Score: 4 -> 3", "Rating: 4 instead of 5", "1, 2, 3"]),
     (FIVE, PARSE, ["The user said the score is 4.", "A human would rate it a 4.", "Rating: 4\nRevised: 3"]),
     # Verdicts in tags, brackets and behind titles.
-    (FIVE, 4, ["<reasoning>Turn 2 fits.</reasoning><score>4</score>", "It states 2 facts. [RESULT] 4", "Rating: [[4]]"]),
+    (
+        FIVE,
+        4,
+        [
+            "<reasoning>Turn 2 fits.</reasoning><score>4</score>",
+            "It states 2 facts. [RESULT] 4",
+            "Rating: [[4]]",
+            "<score> 4 </score>",
+        ],
+    ),
     (FIVE, 4, ["<score>4</score><explanation>It uses 2 of 3 facts</explanation>", "Overall:\nRating: 4"]),
     (Scale(1, 5, "Coherence"), 4, ["Coherence:\nIt takes up what was said before.\n\nRating: 4"]),
     (FIVE, PARSE, ["<score>N/A</score> for 2 turns", "<score></score> 2 turns"]),
     # Taken back.
     (FIVE, PARSE, ["Score: 5\nHmm, actually I think that a 3 is fairer.", "4. No, 2.", "Score: 4. Let me reconsider."]),
+    (FIVE, PARSE, ["Score: 5. But 4 would be fairer.", "Score: 5, though 4 is also possible", "Score: 4 (or 5)"]),
+    (FIVE, PARSE, ["Score: 5. I lower it to 4.", "Score: 5. Changed to 4.", "Score: 5. Actually 4.", "Score: 5, wait, 4"]),
+    # The number of a line.
+    (FIVE, PARSE, ["2. 4", "2) 4.", "1: 4"]),
     (FIVE, PARSE, ["4\nScore: 2", "Naturalness: 3, Coherence: 5", "1. It fits.\n2. It is kind.", "4/5/5"]),
     (FIVE, PARSE, ["I read GPT4's v1.2.3 notes", "GPT-4 would know", "The 4th turn is #2 and costs $3", "good", "nan", ""]),
     (FIVE, PARSE, ["  \n ", "```\n```", "<|im_end|>"]),
@@ -192,6 +219,13 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (CLASSES, "negative", ["The words are positive.\nPrediction: Negative"]),
     (CLASSES, "negative", ["<think>positive?</think>negative"]),
     (CLASSES, PARSE, ["Adversarial negative", "It is not positive but negative."]),
+    # A label with a value of its own, or taken back.
+    (CLASSES, PARSE, ["Positive: no\nNegative: yes", "Positive: 0.2, Negative: 0.8", '{"positive": false, "negative": true}']),
+    (CLASSES, PARSE, ["Positive. Actually negative.", "Positive, but arguably negative"]),
+    (YES_NO, PARSE, ["Yes, but no", "No, wait, yes", "Yes... well, no", "Positive: 20 %"]),
+    (YES_NO, "yes", ["Yes, but no facts are used", "Yes: it fits"]),
+    # Signs that are read as others.
+    (("don’t know", "yes"), "don’t know", ["Don’t know", "don't know."]),
     (("positive", "negative", "adversarial negative"), "adversarial negative", ["Adversarial  negative"]),
     (CLASSES, PARSE, ["It is not positive.", "It isn't a positive one", "non-positive", "positively", "Positive or negative"]),
     (CLASSES, PARSE, ["Positive\nNegative", "Prediction: neutral.\nThe words are positive.", "neutral", "", "posıtive"]),
@@ -262,7 +296,10 @@ def test_the_detail_quotes_the_answer() -> None:
     assert parse_label("Answer:", YES_NO) == Unscored(CUT, "the answer ends before the label: 'Answer:'")
 
 
-@pytest.mark.parametrize("answer", ["It takes up", "Score: 4", "4. It fits", "1", "I would rate it a 4.", "It fits.\n4", ""])
+@pytest.mark.parametrize(
+    "answer",
+    ["It takes up", "Score: 4", "Score: 4.", "Score: 4 (out", "4. It fits", "1", "I would rate it a 4.", "It fits.\n4", ""],
+)
 def test_an_answer_that_was_cut_has_no_verdict_that_may_be_unfinished(answer: str) -> None:
     assert value_or_reason(parse_rating(answer, (1, 5), is_cut=True)) == CUT
 

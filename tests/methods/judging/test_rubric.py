@@ -64,6 +64,15 @@ def test_the_prompt_of_a_dialogue_lists_words_in_order_and_shows_examples_but_no
     )
 
 
+def test_responses_without_a_context_see_the_examples_without_one_but_not_themselves() -> None:
+    examples: Any = [{"response": "Go away.", "answer": "no"}, {"response": "Thank you!", "answer": "yes"}]
+    prompt = rubric_prompt({"name": "polite", "rubric": "Is it polite?", "examples": examples})
+    assert prompt.render(Example.from_texts([], "Hello.")).count("Answer: ") == 2
+    shown = prompt.render(Example.from_texts([], "Go away."))
+    assert "Answer: yes" in shown
+    assert "Answer: no" not in shown
+
+
 @pytest.mark.parametrize(
     ("scale", "answer", "value"),
     [
