@@ -285,6 +285,18 @@ def test_a_models_arguments_are_no_options_and_another_tasks_option_is_said(
     assert "dstc10_dialog_mini: --metadata names slm, which this task does not take. It takes: literal_log." in caplog.messages
 
 
+def test_a_models_argument_that_the_task_takes_is_said(tiny_slm: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """lm-eval merges the model's arguments into the task's options: the task was computed with them, in silence."""
+    scorer = {"scorer": "slide", "variant": "slm", "slm": str(tiny_slm), "slm_scale": 0.5}
+    said = "slide_mini: is computed with slm_scale=%s, an argument of the model that lm-eval passes to tasks too. "
+    said += "--metadata overrides it."
+    evaluate("dialogue-metric", "slide_mini", metadata=scorer, model_args=scorer, limit=2)
+    assert said % 0.5 in caplog.messages
+    caplog.clear()
+    evaluate("dialogue-metric", "slide_mini", metadata={**scorer, "slm_scale": 1.0}, model_args=scorer, limit=2)
+    assert not any("slm_scale=" in message for message in caplog.messages)
+
+
 def test_called_by_hand_a_data_set_takes_its_own_options_only(tiny_slm: Path) -> None:
     assert len(classification.mini_dataset(version=1.0, config_source="x.yaml")["test"]) > 0
     said = refusal(slide_dataset, dataset="mini", slm=str(tiny_slm), fuson="agree")

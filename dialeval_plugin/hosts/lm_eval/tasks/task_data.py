@@ -40,6 +40,7 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
     `--metadata` applies to all tasks of a run. A name that no task of this package takes is an error; one that only other tasks
     take has no effect and is reported. Other keywords may come from the task file or, in a run that `current_run` does not
     know, from the model's arguments: such a name is an error only if it resembles an option and no imported model takes it.
+    A model's argument that the task takes has an effect, as the host does not tell them apart, and is reported.
     `others` are functions to which the function passes its keywords.
     """
 
@@ -67,6 +68,11 @@ def task_data(*others: Callable[..., Any]) -> Callable[[Build], Build]:
 def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
     run = current_run()
     typed = {*run.metadata} if run else set()
+    task = Path(str(keywords.get("config_source", "task"))).stem
+    for name, value in sorted(run.arguments.items()) if run else ():
+        if name in takes and keywords.get(name) == value:
+            text = "%s: is computed with %s=%s, an argument of the model that lm-eval passes to tasks too. --metadata overrides it."
+            logger.warning(text, task, name, value)
     unsure = {*keywords}.difference(takes, typed, _HOSTS, run.arguments if run else ())
     if not unsure and typed <= takes:
         return
@@ -79,7 +85,6 @@ def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
         return
     # A value given by the task file is not an option for users either.
     for_users = sorted(takes.difference(keywords.keys() - typed if typed else (), _OF_GROUPS))
-    task = Path(str(keywords.get("config_source", "task"))).stem
     check_names(f"{task}: --metadata", [name for name in others if name not in _known], for_users)
     text = "%s: --metadata names %s, which this task does not take. It takes: %s."
     logger.warning(text, task, ", ".join(others), ", ".join(for_users) or "none")
