@@ -20,6 +20,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -419,6 +420,20 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write lines, each with its line break, unchanged."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(lines)
+
+
+@dataclass(frozen=True)
+class TableLines:
+    """The text file of a `csv.writer`; lines end in a line feed.
+
+    Before Python 3.13 only a writer with its own line end, the default, quotes a carriage return in a cell.
+    """
+
+    file: IO[str]
+
+    def write(self, line: str) -> int:
+        """Write a line of the table."""
+        return self.file.write(line.removesuffix("\r\n") + "\n")
 
 
 def check_output(output: Path, input: str | Path, what: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import read_text, write_text
+from dialeval_plugin.core.files import TableLines, read_text, write_text
 from dialeval_plugin.terminal import for_spreadsheet
 
 DRAWN = "drawn"
@@ -92,5 +92,5 @@ def _plain_id(id: str) -> str:
 
 def _csv(rows: Sequence[Sequence[str]]) -> str:
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(rows)
+    csv.writer(TableLines(stream)).writerows(rows)
     return stream.getvalue()

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dialeval_plugin.core.errors import InputError
-from dialeval_plugin.core.files import atomic_path, is_stream, parse_json, read_json, to_json, write_lines, write_text
+from dialeval_plugin.core.files import (
+    TableLines,
+    atomic_path,
+    is_stream,
+    parse_json,
+    read_json,
+    to_json,
+    write_lines,
+    write_text,
+)
 from dialeval_plugin.core.locks import not_written, sole_process
 from dialeval_plugin.core.resources import optional
 from dialeval_plugin.core.scores import IN_SCOPE, JUDGED_BY, OUT_OF_SCOPE, SHA256, WHY_UNSCORED, meta_file
@@ -111,7 +120,7 @@ def write_rows(output: Path, rows: Iterator[Row], meta: Mapping[str, Any]) -> No
             _write_parquet(temporary, rows, meta)
         elif _kind(output) == _CSV:
             with temporary.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, _fields(meta), restval="", lineterminator="\n")
+                writer = csv.DictWriter(TableLines(file), _fields(meta), restval="")
                 writer.writeheader()
                 writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
         else:

@@ -22,7 +22,10 @@ from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.core.scorer import Scorer
 from dialeval_plugin.core.scores import Reason, Row, Unscored
 from dialeval_plugin.core.signature import SignatureValue
+from dialeval_plugin.corpora.rows import file_rows
 from dialeval_plugin.corpora.scored_input import Shard, Source
+from dialeval_plugin.labels.answers import RowToLabel, write_table_to_fill
+from dialeval_plugin.labels.scored_rows import read_scored_rows
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.output import merge, read_rows
 from dialeval_plugin.streams.run import ScoreRun
@@ -296,3 +299,17 @@ def test_the_door_in_python_takes_what_is_said_of_an_input_and_options_of_the_sc
     assert len(dialeval_plugin.score(write_rows(tmp_path / "bad.jsonl", bad), LENGTH)) == 2
     with pytest.raises(InputError, match="malformed"):
         dialeval_plugin.score(tmp_path / "bad.jsonl", LENGTH, strict=True)
+
+
+def test_a_carriage_return_in_a_text_does_not_end_a_row_of_a_table(tmp_path: Path) -> None:
+    """Python's writer quotes it only from 3.13 on, so that no command could read the file again."""
+    text = "one\rtwo three"
+    chats = [{"id": "c", "messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": text}]}]
+    source, scores, sheet = (tmp_path / name for name in ("chats.jsonl", "scores.csv", "sheet.csv"))
+    write_rows(source, chats)
+    ScoreRun(LENGTH, open_source(source), scores, with_text=True).score()
+    (row,) = read_scored_rows(scores).rows
+    assert (row.fields["text"], row.score) == (text, 3.0)
+    write_table_to_fill(sheet, [RowToLabel("c:2", [("user", "Hi.")], "assistant", text)], "by score")
+    assert [line.value["response"] for line in file_rows(sheet)] == [text]
+    assert b"\r\n" not in scores.read_bytes() + sheet.read_bytes()
