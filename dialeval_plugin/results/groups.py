@@ -30,6 +30,8 @@ _MOMENT = TypeAdapter(datetime)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all timestamps here are UTC without a time zone
 _LARGEST_SECONDS = 1e11
 """Larger timestamps are in milliseconds: as seconds this is the year 5138, as milliseconds 1973."""
+_SMALLEST_SECONDS = 1e8
+"""Smaller numbers, before March 1973, are no seconds: years, dates as 20260301, or days of a spreadsheet."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +131,13 @@ def _beginning(moment: datetime, span: str) -> datetime:
 
 
 def _timestamp(value: Any, where: str) -> datetime:
-    """Return a time in UTC, from ISO 8601 or from seconds or milliseconds since 1970."""
+    """Return a time in UTC, from ISO 8601, a date such as 20260301, or seconds or milliseconds since 1970."""
     try:
         if is_number(value):
             number = float(value)
-            return _EPOCH + timedelta(seconds=number if abs(number) < _LARGEST_SECONDS else number / 1000)
+            if number < _SMALLEST_SECONDS:
+                return datetime.strptime(f"{number:08.15g}", "%Y%m%d")  # noqa: DTZ007 - a day without a time zone
+            return _EPOCH + timedelta(seconds=number if number < _LARGEST_SECONDS else number / 1000)
         if not isinstance(value, str) or _DATE.match(value):
             text = value.strip().replace(" UTC", "Z") if isinstance(value, str) else value
             moment = _MOMENT.validate_python(text)

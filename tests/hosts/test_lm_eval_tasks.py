@@ -288,7 +288,7 @@ def test_a_models_arguments_are_no_options_and_another_tasks_option_is_said(
 def test_a_models_argument_that_the_task_takes_is_said(tiny_slm: Path, caplog: pytest.LogCaptureFixture) -> None:
     """lm-eval merges the model's arguments into the task's options: the task was computed with them, in silence."""
     scorer = {"scorer": "slide", "variant": "slm", "slm": str(tiny_slm), "slm_scale": 0.5}
-    said = "slide_mini: is computed with slm_scale=%s, an argument of the model that lm-eval passes to tasks too. "
+    said = "slide_mini: is computed with slm_scale=%s, an argument of the model that lm-eval passes on. "
     said += "--metadata overrides it."
     evaluate("dialogue-metric", "slide_mini", metadata=scorer, model_args=scorer, limit=2)
     assert said % 0.5 in caplog.messages

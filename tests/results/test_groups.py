@@ -74,6 +74,14 @@ def test_timestamps_are_grouped_by_spans_in_utc(span: str, names: list[str]) -> 
     assert found.starts == sorted(found.starts)
 
 
+def test_a_date_without_hyphens_is_no_number_of_seconds() -> None:
+    """All were of August 1970, and years and a spreadsheet's days of its first of January."""
+    found = group(scored(["20260301", 20260302, 20260331.0, " 20260401 "]), "at:month")
+    assert {name: one.n_total for name, one in found.means.items()} == {"2026-03": 3, "2026-04": 1}
+    for value in (2026, "46082.5", 20261301, 0, -86400, 202603, 20260301.5):
+        assert refusal(group, scored([value]), "at:day").startswith(f"scores.jsonl: '0': at: {value!r} is no timestamp.")
+
+
 def test_what_is_no_group_is_refused() -> None:
     assert refusal(group, scored(["x"]), "model") == ("scores.jsonl: no row has 'model'. They have: id, at.")
     days = [f"2026-03-01T00:{place // 60:02d}:{place % 60:02d}Z" for place in range(101)]

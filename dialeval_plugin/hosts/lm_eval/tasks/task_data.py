@@ -71,7 +71,7 @@ def _check(keywords: Mapping[str, Any], takes: set[str]) -> None:
     task = Path(str(keywords.get("config_source", "task"))).stem
     for name, value in sorted(run.arguments.items()) if run else ():
         if name in takes and keywords.get(name) == value:
-            text = "%s: is computed with %s=%s, an argument of the model that lm-eval passes to tasks too. --metadata overrides it."
+            text = "%s: is computed with %s=%s, an argument of the model that lm-eval passes on. --metadata overrides it."
             logger.warning(text, task, name, value)
     unsure = {*keywords}.difference(takes, typed, _HOSTS, run.arguments if run else ())
     if not unsure and typed <= takes:
