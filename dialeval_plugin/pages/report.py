@@ -24,7 +24,7 @@ from dialeval_plugin.core.files import check_output, parse_json, read_json, to_j
 from dialeval_plugin.core.scores import IN_SCOPE, OUT_OF_SCOPE, SHA256, kind_of, meta_file
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora.rows import is_number
-from dialeval_plugin.corpora.score_files import UNKNOWN, conversation_of
+from dialeval_plugin.corpora.score_files import UNKNOWN
 from dialeval_plugin.labels.scored_rows import ScoredRow, ScoredRows, read_scored_rows
 from dialeval_plugin.statistics.bootstrap import MIN_CLUSTERS
 from dialeval_plugin.statistics.estimates import number_text
@@ -88,7 +88,7 @@ def write_report(
     scored = read_scored_rows(scores, column)
     path = meta_file(scores)
     meta = read_json(path) if path.is_file() else {}
-    conversations = _worst_first(scored, is_of_turns=meta.get("level") != "dialogue")
+    conversations = _worst_first(scored)
     chosen = list(_within_bounds(conversations, most))
     fields = _Fields.of(scored)
     values = [row.score for row in scored.rows]
@@ -136,11 +136,12 @@ def write_report(
     return Shown(len(chosen), len(conversations), has_texts)
 
 
-def _worst_first(scored: ScoredRows, *, is_of_turns: bool) -> list[tuple[str, list[ScoredRow]]]:
+def _worst_first(scored: ScoredRows) -> list[tuple[str, list[ScoredRow]]]:
     """Return conversations with their rows, sorted by worst row, then by mean; those without a score come last."""
     conversations: dict[str, list[ScoredRow]] = {}
     for row in scored.rows:
-        name = _text(row.fields.get("conversation")) or conversation_of(row.id, None, is_of_turns=is_of_turns)
+        # Responses to one context, which is the key of their conversation, have entries of their own.
+        name = row.id if row.before and row.conversation == "\n".join(row.before) else row.conversation
         conversations.setdefault(name, []).append(row)
 
     def badness(rows: Sequence[ScoredRow]) -> tuple[float, float]:
@@ -208,7 +209,7 @@ def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder
         "percentile": _short(_number(own.get("percentile"))),
         "why": why,
         "before": [[_text(turn.get("role")), str(turn.get("text", ""))] for turn in before or ()],
-        "text": own.get("text"),
+        "text": None if own.get("text") is None else str(own["text"]),
         "role": _text(own.get("role")),
         "message": _number(own.get("message")),
         "source": _text(source),

@@ -207,6 +207,15 @@ def test_rows_of_other_tools_are_shown_by_what_their_ids_say(tmp_path: Path) -> 
     assert "Signature unknown: there is no scores.jsonl.meta.json beside the file" in shown_text(tmp_path / "report.html")
 
 
+def test_the_conversations_of_other_tools_are_those_of_their_own_column(tmp_path: Path) -> None:
+    """Every row was a conversation of its own on the page, while the interval above was of the right ones."""
+    rows = [{"id": f"r{number}", "chat_id": f"chat{number // 3}", "score": number / 60, "text": number} for number in range(60)]
+    shown = write_report(write_rows(tmp_path / "scores.jsonl", rows), tmp_path / "report.html")
+    assert shown == Shown(20, 20, has_texts=True)
+    name, said = data_of(tmp_path / "report.html")["conversations"][0]
+    assert (name, [row["text"] for row in said]) == ("chat0", ["0", "1", "2"])
+
+
 def test_a_whole_conversation_with_one_score_is_shown_with_its_turns(score_file: Writer) -> None:
     turns = [{"role": "user", "text": "Hi."}, {"role": "assistant", "text": "Hello: you?"}]
     rows = [{"id": "at 10:15", "preceding": turns, "general": 0.5}]
