@@ -197,6 +197,15 @@ def test_the_result_has_the_mean_every_column_and_the_counts(metric: DialogueMet
     json.dumps(result, allow_nan=False)
 
 
+def test_an_empty_batch_is_no_missing_column() -> None:
+    """Of a loader whose last part is empty: the column 'predictions' is missing."""
+    metric = load_metric("response_length")
+    metric.add_batch(predictions=[], contexts=[])
+    assert metric.compute() == metric.compute(predictions=[], contexts=[])
+    with pytest.raises(InputError, match="'predictions' is missing"):
+        metric.compute()
+
+
 def test_nothing_scored_gives_none_and_no_rows_give_empty_lists(metric: DialogueMetric) -> None:
     result = metric.compute(predictions=["", " \n"], contexts=[["Hi."], ["Hi."]])
     assert (result["slide"], result["scores"], result["unscored"]) == (None, [None, None], {"empty_input": 2})

@@ -118,6 +118,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
             )
         self.lock = CallLock()
         self._rows: list[Any] = []
+        self._has_added = False
         self._has_failed = False
         self._scorer: Scorer | None = None
         self._scorer_options: dict[str, Any] = {}
@@ -175,6 +176,7 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
                 self._rows = []
             self._has_failed = False
             self._rows.extend(self._read(columns))
+            self._has_added = True
 
     def compute(self, **inputs: Any) -> MetricResult:
         """Compute the result of the rows that were added and those given here; `inputs` are columns and options.
@@ -189,9 +191,9 @@ class DialogueMetric(evaluate.Metric):  # type: ignore[misc] # the host has no t
             self._check_options(options)
             columns = {name: value for name, value in inputs.items() if name in self.columns and value is not None}
             # The rows of a call that fails are not kept: repeating the call must not count them twice.
-            rows = self._rows if self._rows and not columns else [*self._rows, *self._read(columns)]
+            rows = self._rows if self._has_added and not columns else [*self._rows, *self._read(columns)]
             result = self._result(rows, options)
-            self._rows, self._has_failed = [], False
+            self._rows, self._has_added, self._has_failed = [], False, False
         return result
 
     def _accepted_options(self) -> Sequence[str] | None:
