@@ -39,6 +39,18 @@ def metrics_path() -> Path:
     return _folder("metrics")
 
 
+def user_cache() -> Path:
+    """Return the folder of this package in the user's cache; MissingPrerequisite: the user has no home folder."""
+    import pooch
+
+    folder = Path()
+    with suppress(RuntimeError):  # some releases of platformdirs return "~" as it is
+        folder = Path(pooch.os_cache("dialeval"))
+    if not folder.is_absolute():
+        raise MissingPrerequisite("the user's cache cannot be found, as there is no home folder. Set HOME or XDG_CACHE_HOME.")
+    return folder
+
+
 def bibtex(key: str) -> str:
     """Return the entry of a paper in `papers.bib`; raise a KeyError if there is none."""
     return _papers()[key]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Turn
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite
 from dialeval_plugin.core.files import checked, parse_json_prefix, read_json, read_text
+from dialeval_plugin.core.resources import user_cache
 
 DATA_DIR_VARIABLE = "DIALEVAL_DATA_DIR"
 
@@ -194,7 +195,7 @@ class Corpus:
                     "Put the corpus there, or unset the variable to use the cache."
                 )
             return folder
-        folder = cache_folder() / self.name
+        folder = user_cache() / self.name
         if not folder.is_dir():
             raise MissingPrerequisite(
                 f"corpus {self.name!r}: is not in the cache ({folder}). "
@@ -218,11 +219,4 @@ class Corpus:
                 f"{DATA_DIR_VARIABLE}: is set to {value!r}, so corpora are read from there and not from the cache. "
                 "Unset it before you fetch."
             )
-        return self.published.download(cache_folder() / self.name)
-
-
-def cache_folder() -> Path:
-    """Return the folder of the user's cache that holds one folder per corpus."""
-    import pooch
-
-    return Path(pooch.os_cache("dialeval"))
+        return self.published.download(user_cache() / self.name)

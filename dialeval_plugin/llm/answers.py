@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from dialeval_plugin.core.errors import InputError
+from dialeval_plugin.core.errors import InputError, MissingPrerequisite
+from dialeval_plugin.core.resources import user_cache
 from dialeval_plugin.core.scores import Reason, Unscored
 
 from . import language_model
@@ -51,27 +52,26 @@ def default_path() -> Path:
     """Return the file that `DIALEVAL_ANSWERS` names, else `answers.sqlite` in the user's cache."""
     if value := os.environ.get(ANSWERS_VARIABLE):
         return Path(value)
-    import pooch
-
-    return Path(pooch.os_cache("dialeval")) / "answers.sqlite"
+    return user_cache() / "answers.sqlite"
 
 
 def open_default() -> AnswerCache | None:
     """Open the file at `default_path`; warn and return None if the variable is not set and the user's cache is not writable."""
-    path = default_path()
     try:
-        return AnswerCache(path)
+        return AnswerCache(path := default_path())
+    except MissingPrerequisite as error:
+        _warn_of_no_cache(str(error))
     except AnswersNotWritable as error:
         if os.environ.get(ANSWERS_VARIABLE):
             raise
-        _warn_of_no_cache(path, str(error.__cause__))
+        _warn_of_no_cache(f"{path}: cannot be written ({error.__cause__}).")
     return None
 
 
 @functools.cache  # a run that loads several models warns once
-def _warn_of_no_cache(path: Path, problem: str) -> None:
+def _warn_of_no_cache(problem: str) -> None:
     advice = f"The run goes on and keeps no answers; name a file with {ANSWERS_VARIABLE} to keep them."
-    logger.warning("%s: cannot be written (%s). %s", path, problem, advice)
+    logger.warning("%s %s", problem, advice)
 
 
 def request_key(identity: str, kind: RequestKind, prompt: str, **parameters: object) -> str:

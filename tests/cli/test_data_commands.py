@@ -20,7 +20,7 @@ GREETING = ["Hi!", "How are you?"]
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
-    monkeypatch.setattr(corpus, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(corpus, "user_cache", lambda: tmp_path)
     return tmp_path
 
 

@@ -36,7 +36,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
-    monkeypatch.setattr(corpus, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(corpus, "user_cache", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
 

@@ -135,7 +135,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of files of `llm_judgements` that were fetched from a server on this machine."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
-    monkeypatch.setattr(corpus, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(corpus, "user_cache", lambda: tmp_path / "cache")
     below = Path("OWNER", "REPOSITORY", COMMIT)  # as on GitHub
     for name, content in PUBLISHED.items():
         (path := tmp_path / below / name).parent.mkdir(parents=True, exist_ok=True)
@@ -189,7 +189,7 @@ def test_published_files_say_what_the_collection_made_of_them_says(data_dir: Pat
 
 
 def test_without_a_file_and_without_the_data_it_says_what_to_type(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(corpus, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(corpus, "user_cache", lambda: tmp_path / "cache")
     monkeypatch.delenv("DIALEVAL_DATA_DIR", raising=False)
     message = (
         f"corpus 'llm_judgements': is not in the cache ({tmp_path / 'cache' / 'llm_judgements'}). Type `dialeval data fetch "

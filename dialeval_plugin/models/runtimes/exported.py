@@ -17,13 +17,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
-import pooch
 from safetensors import safe_open
 from typing_extensions import TypedDict
 
 from dialeval_plugin.core.errors import InputError, MissingPrerequisite, ModelLoadError
 from dialeval_plugin.core.files import checked_model_file
-from dialeval_plugin.core.resources import install
+from dialeval_plugin.core.resources import install, user_cache
 from dialeval_plugin.core.signature import EXPORTS, SignatureValue, content_hash
 from dialeval_plugin.models.batching import CPU_TOKENS, length_batches, padded
 from dialeval_plugin.models.compact import base_of
@@ -130,7 +129,7 @@ def cached_export(folder: Path, backend: ExportedBackend) -> Path:
     """
     named, base = os.environ.get(EXPORTS_VARIABLE), base_of(folder)
     weights = "-".join(content_hash(part) for part in (folder, base) if part is not None)
-    return (Path(named) if named else Path(pooch.os_cache("dialeval")) / EXPORTS) / weights / backend
+    return (Path(named) if named else user_cache() / EXPORTS) / weights / backend
 
 
 def _read(folder: Path) -> Export:

@@ -11,6 +11,7 @@ import logging
 import math
 import multiprocessing
 import os
+import pwd
 import sqlite3
 import stat
 import subprocess
@@ -22,11 +23,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pooch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval_plugin.core.dialogue import Example
+from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.llm import answers
@@ -183,6 +186,26 @@ def test_d27_where_the_users_cache_cannot_be_written_there_is_none_and_one_warni
         f"{no_home}: cannot be written ([Errno 20] Not a directory: '{no_home.parent}'). The run goes on and keeps no "
         "answers; name a file with DIALEVAL_ANSWERS to keep them."
     ]
+
+
+def test_where_there_is_no_home_folder_there_is_none_and_one_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: Caplog
+) -> None:
+    """Of a user without HOME and without an entry in passwd: a traceback, or a folder `~` in the working folder."""
+
+    def unknown(_: object) -> object:
+        raise KeyError
+
+    for name in ("HOME", "XDG_CACHE_HOME", "DIALEVAL_ANSWERS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.chdir(tmp_path)
+    assert (open_default(), open_default()) == (None, None)
+    why = "the user's cache cannot be found, as there is no home folder. Set HOME or XDG_CACHE_HOME."
+    assert warnings(caplog) == [f"{why} The run goes on and keeps no answers; name a file with DIALEVAL_ANSWERS to keep them."]
+    monkeypatch.setattr(pooch, "os_cache", lambda name: f"~/.cache/{name}")
+    assert refusal(default_path, error=MissingPrerequisite) == why
+    assert not [*tmp_path.iterdir()]
 
 
 def test_d27_a_file_that_was_named_must_be_writable(no_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
