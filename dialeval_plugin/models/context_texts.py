@@ -11,6 +11,7 @@ import numpy as np
 
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, is_blank, visible_texts
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.scores import BLANK_RESPONSE, NO_TURN, TOO_FEW_TURNS, Unscored
 from dialeval_plugin.core.signature import SignatureValue
 
@@ -88,6 +89,9 @@ class TextEncoder:
 
     def __post_init__(self) -> None:
         check_fast(f"tokenizer {type(self.tokenizer).__name__}", self.tokenizer)
+        least = len(self._first + self._last) * (2 if self.text_format == "doubled" else 1) + 1
+        if (given := min(self.max_context_tokens, self.max_response_tokens)) < least:
+            raise InputError(f"window: {given} tokens have no room for a token of a text. Give {least} or more.")
 
     @property
     def _first(self) -> list[int]:
@@ -132,9 +136,10 @@ class TextEncoder:
             for sentence, n_tokens in zip(sentences, lengths, strict=True)
             for piece in ([sentence] if n_tokens <= room else sentence.split())
         ]
-        parts, left = [""], room
+        parts: list[str] = []
+        left = 0
         for piece, ids in zip(pieces, text_ids(self.tokenizer, pieces), strict=True):
-            if len(ids) > left:
+            if not parts or len(ids) > left:
                 parts.append("")
                 left = room
             parts[-1] += f" {piece}"
@@ -142,7 +147,10 @@ class TextEncoder:
         half = MAX_TURN_PARTS // 2
         read, cut = (parts, []) if len(parts) <= MAX_TURN_PARTS else ([*parts[:half], *parts[-half:]], parts[half:-half])
         questions = " ".join(sentence for sentence in sentences if sentence.endswith("?"))
-        n_cut = sum(map(len, text_ids(self.tokenizer, cut)))
+        # A word that is too long for a part is a part of its own, which loses its beginning.
+        n_cut = sum(map(len, text_ids(self.tokenizer, cut))) + sum(
+            max(0, len(ids) - room) for ids in text_ids(self.tokenizer, read)
+        )
         return TurnParts([text for text in (questions, *read) if text], n_cut)
 
     def responses(self, responses: Sequence[str]) -> list[list[int]]:

@@ -10,6 +10,7 @@ import torch
 from transformers import Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.terminal import Progress
 
 from . import checkpoints
@@ -35,17 +36,24 @@ def fit(
         stage: name of the stage.
         settings: arguments by the host's names; at least `num_train_epochs`, `learning_rate`, and `metric_for_best_model`, the
             validation figure that selects the epoch to keep, with `greater_is_better` unless it is a loss.
-        batch_size: examples per step over all processes.
+        batch_size: examples per step over all processes, whose number divides it.
         trainer: trainer class of the host.
         arguments: class of its arguments.
         **parts: arguments of the trainer: model, data, loss, callbacks, ...
+
+    Raises:
+        InputError: the number of processes does not divide `batch_size`.
     """
+    if batch_size % run.n_processes:
+        raise InputError(
+            f"training: {run.n_processes} processes cannot share a batch of {batch_size}. Start a number that divides it."
+        )
     folder = run.checkpoint_dir / stage
     if run.is_main_process:
         checkpoints.remove_broken(folder)
     run.barrier()
     last = checkpoints.find_last(folder)
-    part = max(1, batch_size // run.n_processes)
+    part = batch_size // run.n_processes
     common = {
         "output_dir": str(folder),
         "per_device_train_batch_size": part,

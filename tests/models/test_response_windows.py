@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from dialeval_plugin.methods.general.scorer import GeneralScorer
 from dialeval_plugin.models.context_texts import ResponseParts, ResponseWindows, TextEncoder
 from dialeval_plugin.models.encoders import load_encoder
 from dialeval_plugin.models.folders import PACKAGED_ENCODER
+from tests.refusals import refused
 from tests.tiny.models import write_tiny_general
 
 ROOM = 62
@@ -41,6 +43,17 @@ def test_parts_hold_the_whole_text_in_its_order_up_to_what_is_counted_as_cut(
     assert all(
         len(part) <= ROOM + 2 and part[0] == found.parts[0][0] and part[-1] == found.parts[0][-1] for part in found.parts
     )
+
+
+@pytest.mark.parametrize(("text_format", "least"), [("plain", 3), ("doubled", 5)])
+def test_a_window_without_room_for_a_token_is_refused(encoder: TextEncoder, text_format: Any, least: int) -> None:
+    """A context of one token was read whole."""
+    one = TextEncoder(encoder.tokenizer, text_format, least, least)
+    assert len(one.contexts([["a long walk"]])[0].ids) == least
+    assert len(one.responses(["a long walk"])[0]) == least
+    for windows in ((least - 1, 64), (96, least - 1)):
+        with refused(f"window: {least - 1} tokens have no room for a token of a text. Give {least} or more."):
+            TextEncoder(encoder.tokenizer, text_format, *windows)
 
 
 def test_a_long_text_is_parted_between_its_sentences(encoder: TextEncoder) -> None:

@@ -22,6 +22,7 @@ from typing_extensions import TypedDict
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.folders import ModelFolder
 from dialeval_plugin.models.tensors import save_weights
+from dialeval_plugin.training import host_trainers
 from dialeval_plugin.training.history import HistoryRow, read_history
 from dialeval_plugin.training.run import TrainingOptions, TrainingRun, data_hash
 from tests.refusals import refused
@@ -250,3 +251,11 @@ def test_a_resumed_run_keeps_the_precision_of_the_machine_that_began_it(
         open_run(tmp_path / "model") as run,
     ):
         run.start()
+
+
+def test_a_batch_that_the_processes_cannot_share_is_refused(tmp_path: Path) -> None:
+    """Three processes had 18 of a recipe's 20 rows in each step."""
+    run: Any = SimpleNamespace(n_processes=3, checkpoint_dir=tmp_path, is_main_process=True)
+    with refused("training: 3 processes cannot share a batch of 20. Start a number that divides it."):
+        host_trainers.fit(run, "one", {}, batch_size=20)
+    assert not list(tmp_path.iterdir())

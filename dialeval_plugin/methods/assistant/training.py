@@ -14,6 +14,7 @@ from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
+from annotated_types import Interval, MultipleOf
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
@@ -22,7 +23,6 @@ from torch.optim.lr_scheduler import LambdaLR
 from dialeval_plugin.core.arrays import FloatArray
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json_lines
-from dialeval_plugin.core.options import Share
 from dialeval_plugin.core.signature import content_hash
 from dialeval_plugin.corpora.identity import opening_key
 from dialeval_plugin.models import encoders
@@ -71,6 +71,8 @@ _FALSE_ALARMS = 0.01
 
 
 Response: TypeAlias = Annotated[str, Field(validation_alias="response")]
+Known: TypeAlias = Annotated[float, Interval(ge=0, le=1), MultipleOf(1)]
+"""1 for what is there, 0 for what is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class KnownAnswer:
 
     context: tuple[str, ...]
     answer: Response
-    defects: Mapping[str, Share] = field(default_factory=dict)
+    defects: Mapping[str, Known] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Request:
     """A user's request, with 1 if an assistant should decline it, otherwise 0."""
 
     context: tuple[str, ...]
-    asked_refusal: Share
+    asked_refusal: Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +473,9 @@ def _exchanged(texts: Sequence[_Text]) -> list[_Text]:
 
 
 def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
-    """Train the text expert, which needs no encoder: its features are computed once and used many times."""
+    """Train the text expert, which needs no encoder: its features are computed once and used many times, on the processor."""
+    device = head.text_mean.device
+    head.cpu()
     texts, pairs = draws.all_texts(run.options.seed)
     run.log_progress(f"texts: counting what rules find in {len(texts)} answers")
     counted = torch.tensor(np.stack([_counted(text) for text in texts]), dtype=torch.float32)
@@ -509,6 +513,7 @@ def _fit_texts(run: TrainingRun, head: AssistantHead, draws: _Draws) -> None:
             optimizer.step()
             schedule.step()
         run.report(name, {"training_loss": loss.item()}, step=n_steps)
+    head.to(device)
 
 
 def _falling(n_steps: int, step: int) -> float:

@@ -109,14 +109,14 @@ def combine(probabilities: FloatArray, pairs: IntArray, conditional: FloatArray,
     strong = probabilities[dependent_turns(probabilities)]
     if not len(strong):
         return ScoreParts(0.0, 0.0, 0.0)
-    unconditional = _mean(strong, options)
+    unconditional = mean_of(strong, options)
     if not len(pairs):
         alone = unconditional if options.single == "own" else 0.0
         return ScoreParts(unconditional, alone, alone)
     if options.dedupe == "position" and options.average == "all":
         mean = float(conditional.mean())
     else:
-        mean = float(np.mean([_mean(conditional[pairs[:, 0] == turn], options) for turn in np.unique(pairs[:, 0])]))
+        mean = float(np.mean([mean_of(conditional[pairs[:, 0] == turn], options) for turn in np.unique(pairs[:, 0])]))
     return ScoreParts(unconditional, mean, float(conditional.max()))
 
 
@@ -136,5 +136,6 @@ def score(parts: ScoreParts, options: Aggregation) -> float:
     return (parts.unconditional + parts.conditional) / 2
 
 
-def _mean(values: FloatArray, options: Aggregation) -> float:
+def mean_of(values: FloatArray, options: Aggregation) -> float:
+    """Return the mean of probabilities, or of the three largest ones."""
     return float(np.mean(np.sort(values)[-TOP:] if options.average == "top_3" else values))

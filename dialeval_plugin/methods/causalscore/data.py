@@ -94,7 +94,9 @@ def conditional_rows(
         generator = random.Random(f"{seed} conditional {number}")
         n_turns = len(pair.context)
         causes = pair.causes if labels == "annotated" else tuple(range(max(0, n_turns - 2), n_turns))
-        innocent = [place for place in range(n_turns) if place not in causes] if labels == "annotated" else []
+        # A turn that says what a cause says is no other one.
+        said = {pair.context[cause].text for cause in causes}
+        innocent = [place for place in range(n_turns) if pair.context[place].text not in said] if labels == "annotated" else []
         for cause in causes:
             condition = _condition(cause, chances, generator)
             if condition is None:

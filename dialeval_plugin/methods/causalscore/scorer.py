@@ -20,7 +20,7 @@ from dialeval_plugin.core.signature import SignatureValue
 from dialeval_plugin.models.folders import DefaultModel, model_identity, resolve
 from dialeval_plugin.models.runtimes.runtime import DEFAULT_BACKEND, Backend, Precision, RuntimeChoice
 
-from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, score
+from .aggregation import Aggregation, combine, conditional_pairs, dependent_turns, mean_of, score
 from .classifiers import CausalWindow, PairLayout, PairTruncation, Probabilities
 from .model import CausalModel, DependenceClassifier
 
@@ -46,10 +46,10 @@ class Dependence(NamedTuple):
     n_beyond: int = 0
     """Number of pairs if it exceeds `MOST_PAIRS`, so that none was classified; else 0."""
 
-    def as_cause(self, place: int) -> float | None:
+    def as_cause(self, place: int, options: Aggregation) -> float | None:
         """Return the mean conditional probability with this one of `turns` as the candidate cause; None without a pair."""
         own = self.conditional[self.pairs[:, 0] == place]
-        return float(own.mean()) if len(own) else None
+        return mean_of(own, options) if len(own) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class CausalScorer(Scorer):
         Lines have a turn's unconditional probability and, for a candidate cause, the mean of its conditional ones.
         """
         examples = cast("Sequence[Example]", items)
-        return list(map(_explanation, examples, self.dependence(examples)))
+        return [_explanation(*of_one, self.options) for of_one in zip(examples, self.dependence(examples), strict=True)]
 
     def _n_pairs(self, probabilities: FloatArray) -> int:
         """Return an upper bound of the number of pairs that the score needs."""
@@ -242,12 +242,12 @@ def _judge(classifier: DependenceClassifier, texts: Sequence[str], groups: Seque
     return [Probabilities(*parts) for parts in zip(*(np.split(values, ends) for values in judged), strict=True)]
 
 
-def _explanation(example: Example, dependence: Dependence) -> str:
+def _explanation(example: Example, dependence: Dependence, options: Aggregation) -> str:
     dependent = set(dependent_turns(dependence.unconditional).tolist())
     lines = [f"{example.id}: {len(dependent)} of {len(dependence.turns)} turns are dependent"]
     for place, turn in enumerate(dependence.turns.tolist()):
         spoken = example.context[turn]
-        as_cause = dependence.as_cause(place)
+        as_cause = dependence.as_cause(place, options)
         mark = "*" if place in dependent else " "
         mean = "    " if as_cause is None else f"{as_cause:.2f}"
         lines.append(f"  {mark} {dependence.unconditional[place]:.2f} {mean}  {_line(spoken.speaker, spoken.text)}")

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.models.encoders import embed
 from dialeval_plugin.terminal import Progress
 
@@ -89,6 +90,11 @@ class SamplingPlan:
             random.Random(f"{seed} {name}").shuffle(order)
         self._epoch, self._batches = 0, self._batches_of(0)
         self.steps_per_epoch = len(self._batches)
+        if not self._batches:
+            raise InputError(
+                "training data: no corpus has two responses in an epoch, each wrong in place of the other. "
+                "Give more dialogues, or a larger max_pairs."
+            )
 
     @property
     def n_steps(self) -> int:

@@ -83,8 +83,8 @@ class DreOptions:
             the coefficient, "ex_dre" the findings, "non_dre" both.
         ablation: add the other variants as columns. This needs both prompts; if the answer to the plain prompt is unreadable,
             the columns that need it are None.
-        eq26: multiply by s_c alone, as printed in equation 26, and not by c, as in the text above it.
-        clamp: limit products to [0, 5] (true) or to the two numbers given.
+        eq26: multiply in "dre" by s_c alone, as printed in equation 26, and not by c, as in the text above it.
+        clamp: limit the products of "dre" and "ex_dre" to [0, 5] (true) or to the two numbers given.
         clip: limit the normalised distance to [0, 1].
         backend: runtime of the small model; auto is the fastest installed one that is as exact as torch.
         dtype: number format of multiplications in the encoder on torch; float16 only on a GPU.

@@ -29,6 +29,15 @@ def test_an_unknown_defect_is_refused_with_its_line(tmp_path: Path) -> None:
         AssistantSources.read([], [answers])
 
 
+def test_what_is_known_of_an_answer_or_a_request_is_1_or_0(tmp_path: Path) -> None:
+    requests = tmp_path / "requests.jsonl"
+    write_text(requests, "".join(to_json({"context": ["Hi."], "asked_refusal": value}) + "\n" for value in (0, 1.0, 0.5)))
+    with refused(
+        f"{requests}:3: asked_refusal: input should be a multiple of 1. `dialeval train assistant --help` names the fields."
+    ):
+        AssistantSources.read([], [], [requests])
+
+
 def test_a_spoiled_answer_lacks_the_defects_that_its_spoiling_does_not_cause() -> None:
     """The heads learnt to see bad answers in general: a refusal in English was in another language, with .97."""
     context = ("Hi!", "Hello, what can I do for you today?", "How long does an egg have to boil?")

@@ -21,8 +21,9 @@ from dialeval_plugin.core.errors import ModelLoadError
 from dialeval_plugin.core.scores import Reason, Unscored
 from dialeval_plugin.methods.causalscore import classifiers
 from dialeval_plugin.methods.causalscore import scorer as causal_scoring
+from dialeval_plugin.methods.causalscore.aggregation import Aggregation
 from dialeval_plugin.methods.causalscore.model import CAUSAL_FOLDER, CausalModelConfig
-from dialeval_plugin.methods.causalscore.scorer import CausalScorer
+from dialeval_plugin.methods.causalscore.scorer import CausalScorer, Dependence
 from tests.refusals import refusal, refused
 from tests.sealed import change_tensors, poison, seal
 from tests.tiny.models import write_tiny_causal_model
@@ -172,6 +173,14 @@ def test_the_history_is_shown_with_its_dependent_turns(make: Make) -> None:
         "  >              Good.",
         "the response has no visible character",
     ]
+
+
+def test_the_history_is_shown_with_the_means_that_the_score_has() -> None:
+    pairs = np.array([[0, place] for place in range(1, 6)])
+    found = Dependence(np.arange(6), np.full(6, 0.9), pairs, np.array([0.1, 0.2, 0.6, 0.7, 0.8]), 0)
+    assert found.as_cause(0, Aggregation()) == pytest.approx(0.48)
+    assert found.as_cause(0, Aggregation(average="top_3")) == pytest.approx(0.7)
+    assert found.as_cause(1, Aggregation()) is None
 
 
 def test_the_model_is_found_where_it_is_named(tiny_causal_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,14 @@ def test_a_cause_without_another_turn_is_left_out_and_one_without_innocent_turns
     assert all(row.texts[0].startswith("x") for row in rows if row.label == 0)
 
 
+def test_a_turn_that_says_what_a_cause_says_is_no_negative() -> None:
+    said = [Turn("go on"), Turn("why"), Turn("go on"), Turn("because")]
+    pairs = [CausePair("x", tuple(said), Turn("x r"), (2,)), pair("y", 2, (0,))]
+    chances, others = [np.ones(4), np.ones(2)], OtherUtterances(pairs)
+    rows = [row for seed in range(20) for row in conditional_rows(pairs, chances, others, seed=seed) if row.texts[2] == "x r"]
+    assert {row.texts[0] for row in rows if row.label == 0} == {"why", "because"}
+
+
 def test_figures_by_hand() -> None:
     figures = classification_figures(np.array([0.9, 0.6, 0.7, 0.1]), np.array([1.0, 1.0, 0.0, 0.0]))
     assert figures == {"auroc": 0.75, "f1": pytest.approx(0.8), "accuracy": 0.75}

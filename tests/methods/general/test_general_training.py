@@ -165,3 +165,13 @@ def test_too_few_validation_dialogues_are_refused_before_a_folder_is_written(tin
         train(GeneralSources(toy(20), toy(40)[39:]), tmp_path / "general", options(tiny_encoder))
     assert "rows cannot be halved by their dialogues, one half to fit weights and one to measure." in str(refused.value)
     assert not (tmp_path / "general" / "general.json").exists()
+
+
+def test_corpora_of_one_response_each_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    one = conversation("toy", ["fig or oak?", "the fig for me now"])
+    assert one is not None
+    with refused(
+        "training data: no corpus has two responses in an epoch, each wrong in place of the other. Give more dialogues, or "
+        "a larger max_pairs."
+    ):
+        train(GeneralSources([one], toy(20)), tmp_path / "general", options(tiny_encoder))

@@ -76,6 +76,16 @@ def test_a_long_sentence_is_parted_between_words_and_of_a_huge_turn_the_middle_i
     assert n_read + n_cut == whole.n_cut + len(whole.ids) - 2
 
 
+def test_the_beginning_of_a_word_that_is_too_long_is_counted_as_not_read(texts: TextEncoder) -> None:
+    address = "https://example.org/" + "/".join(f"page{n}" for n in range(60))
+    (ids,) = texts.contexts([(address,)])
+    parts, n_cut = texts.parts_of_turn(f"{address} {address}")
+    assert parts == [f" {address}"] * 2
+    assert n_cut == 2 * ids.n_cut > 0
+    # Eight parts are read, also if the first word is a part of its own.
+    assert len(texts.parts_of_turn(" ".join([address] * MAX_TURN_PARTS)).texts) == MAX_TURN_PARTS
+
+
 def test_what_is_not_read_of_a_context_is_counted(general: Scorer) -> None:
     long = f"{QUESTION} {PASTED}"
     items = [Example.from_texts(context, RIGHT, id=str(len(context))) for context in ([long], ["Hi there.", long])]
