@@ -110,14 +110,20 @@ def conversation_of(id: str, before: Sequence[str] | None, *, is_of_turns: bool 
     return (id.rpartition(":")[0] if is_of_turns else "") or "\n".join(before or ()) or id
 
 
-def texts_before(row: Line) -> tuple[str, ...] | None:
-    """Return the texts in `preceding`, which `dialeval score --with-text` writes; None if a row has none."""
+def turns_before(row: Line) -> list[Line] | None:
+    """Return the turns in `preceding`, which `dialeval score --with-text` writes; None if a row has none."""
     value = row.value.get("preceding")
     if isinstance(value, str):
         value = parse_json(value, f"{row.where}: preceding") if value.strip() else None
     if value is None:
         return None
-    return tuple(text_field(turn, "text") for turn in objects_field(Line(row.where, {"preceding": value}), "preceding"))
+    return objects_field(Line(row.where, {"preceding": value}), "preceding")
+
+
+def texts_before(row: Line) -> tuple[str, ...] | None:
+    """Return the texts of the turns in `preceding`; None if a row has none."""
+    turns = turns_before(row)
+    return None if turns is None else tuple(text_field(turn, "text") for turn in turns)
 
 
 def _is_one_object(text: str) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialeval_plugin.core.files import Line
-from dialeval_plugin.corpora.rows import label_field
-from dialeval_plugin.corpora.score_files import texts_before
+from dialeval_plugin.corpora.rows import label_field, text_field
+from dialeval_plugin.corpora.score_files import turns_before
 from dialeval_plugin.labels.answers import RowToLabel
 from dialeval_plugin.labels.reading import texts_of
 from dialeval_plugin.labels.scores import score_rows
@@ -50,7 +50,7 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
             before, role, text = _said(row)
             earlier = turns.setdefault(conversation, [])
             # Rows with a position in their conversation follow each other; others answer one context.
-            if row.value.get("message") is not None:
+            if label_field(row, "message") is not None:
                 earlier += before
                 before = list(earlier)
                 earlier.append((role, text))
@@ -61,8 +61,6 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
 def _said(row: Line) -> tuple[list[tuple[str, str]], str, str]:
     context, text = texts_of(row)
     role = label_field(row, "role") or ""
-    preceding = row.value.get("preceding")
-    if isinstance(preceding, list):
-        texts = texts_before(row) or ()
-        return [(str(turn.get("role") or ""), content) for turn, content in zip(preceding, texts, strict=True)], role, text
+    if (preceding := turns_before(row)) is not None:
+        return [(label_field(turn, "role") or "", text_field(turn, "text")) for turn in preceding], role, text
     return [("", line) for line in context.split("\n") if line], role, text

@@ -253,6 +253,20 @@ def test_rows_to_label_are_blind_and_lead_to_an_estimate(tmp_path: Path) -> None
     assert str(refused.value) == f"{todo}: is there, and may hold labels. Choose another name."
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_to_label_are_the_same_whatever_file_has_the_scores(suffix: str, tmp_path: Path) -> None:
+    """Of a table: without roles, and the second response to a context stood behind the first as if it followed it."""
+    rows = [{"id": id, "context": ["Hi\nthere.", "How are you?"], "response": f"Fine, {id}."} for id in "abc"]
+    chat = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}] * 2
+    logs = {"single": rows, "chats": [{"id": f"c{number}", "messages": chat} for number in range(3)]}
+    for name, log in logs.items():
+        source = write_rows(tmp_path / f"{name}.jsonl", log)
+        lines, table = tmp_path / f"{name}.scores.jsonl", tmp_path / f"{name}.scores{suffix}"
+        for output in (lines, table):
+            run("score", source, "--scorer", "response_length", "--with-text", "--output", output)
+        assert next_labels(table, 4).rows == next_labels(lines, 4).rows
+
+
 def test_labels_drawn_from_other_scores_are_refused(tmp_path: Path) -> None:
     scores, todo = with_texts(tmp_path), tmp_path / "todo.csv"
     run("label", scores, "--next", 40, "--output", todo)
