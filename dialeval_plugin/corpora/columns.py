@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from dialeval_plugin.core.errors import InputError, unknown_name
 from dialeval_plugin.core.files import Line
 
-from .rows import MISSING, is_number, label_field
+from .rows import DECIMAL_COMMA, MISSING, is_number, label_field
 
 logger = logging.getLogger(__name__)
 
@@ -159,4 +159,6 @@ def _kind(value: Any) -> str:
         return "empty"
     if is_number(value):
         return "number"
-    return "missing" if isinstance(value, str) and value.strip().lower() in MISSING else "other"
+    # A number with a comma is no text: its column is one of numbers, and is refused.
+    is_odd = isinstance(value, str) and (value.strip().lower() in MISSING or DECIMAL_COMMA.fullmatch(value))
+    return "missing" if is_odd else "other"

@@ -23,7 +23,7 @@ MISSING = frozenset({"n/a", "na", "#n/a", "nan", "none", "null", "nil", "-", "--
     *("#ref!", "#div/0!", "#value!", "#name?", "#num!", "#null!"),  # of a spreadsheet
 }
 """Words used in place of a number; they raise an error in a column of numbers."""
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
 # "10:15 is too late." has no speaker; "M:Okay." has one, though its blank is missing.
 _SPEAKER = re.compile(r"(?!\d+:\d)([^:]{1,40}):\s*")
 _TAG = re.compile(r"(User|System):(?: |$)")
@@ -81,7 +81,7 @@ def with_id(rows: Iterable[Line]) -> Iterator[Line]:
 def _set_decimal_points(rows: Sequence[Line]) -> None:
     for name in rows[0].value:
         cells = [row.value[name] for row in rows]
-        pointed = [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+        pointed = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
         is_of_numbers = all(is_number(cell) or cell.strip().lower() in {"", *MISSING} for cell in pointed)
         if pointed != cells and is_of_numbers and not any("." in cell for cell in cells):
             for row, cell in zip(rows, pointed, strict=True):

@@ -11,6 +11,7 @@ import pytest
 
 from dialeval_plugin.corpora.rated_items import RatedItem, read_rated_items
 from dialeval_plugin.corpora.score_files import read_score_file
+from dialeval_plugin.labels.scored_rows import read_scored_rows
 from dialeval_plugin.reports.score_alignment import AlignedScores, align
 from tests.refusals import refused
 
@@ -230,6 +231,15 @@ def test_spreadsheets_of_other_countries(name: str, text: str | bytes, tmp_path:
     path = write(tmp_path, text, name)
     assert by_quality(rated(path)) == {"warm": {"a": (1.5,), "b": (-0.25,), "c": (3.0,)}}
     assert evaluators(path) == {"r": [1.5, -0.25, 3]}
+
+
+def test_a_column_of_numbers_with_commas_alone_is_none_of_texts(tmp_path: Path) -> None:
+    """A sheet of another country's, saved with commas: another column's numbers were compared in its place."""
+    path = table(tmp_path, "id,quality,words", 'a,"0,5",3', 'b,"0,7",4')
+    with refused(f"{path}:2: quality: expected a finite number, got '0,5'. Leave the cell empty where there is none."):
+        read_score_file(path)
+    with refused(f"{path}: has several columns of numbers: quality, words. Name one with --column."):
+        read_scored_rows(path)
 
 
 def test_decimal_commas_are_not_read_where_a_comma_may_mean_something_else(tmp_path: Path) -> None:
