@@ -13,7 +13,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, NamedTuple, cast
@@ -371,7 +371,16 @@ def _parquet_rows(name: str) -> Iterator[Line]:
     arrow = optional("pyarrow.parquet", f"{name}: Parquet")
     with _opened(name) as file:
         parquet = arrow.ParquetFile(file)
-        yield from _numbered(name, (row for batch in parquet.iter_batches(_ROWS_UNPACKED) for row in batch.to_pylist()))
+        # Data bases write numbers, and ids, as decimals.
+        kinds = {one.name: one.type for one in parquet.schema_arrow if str(one.type).startswith("decimal")}
+        rows = (row for batch in parquet.iter_batches(_ROWS_UNPACKED) for row in batch.to_pylist())
+        yield from _numbered(name, (_without_decimals(row, kinds) for row in rows) if kinds else rows)
+
+
+def _without_decimals(row: dict[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: kind for name, kind in kinds.items() if row[name] is not None}
+    numbers = {name: float(row[name]) if kind.scale > 0 else int(row[name]) for name, kind in known.items()}
+    return {**row, **numbers}
 
 
 def _workbook_rows(name: str) -> Iterator[Line]:
@@ -382,12 +391,13 @@ def _workbook_rows(name: str) -> Iterator[Line]:
             "Install it by `pip install openpyxl`, or save the sheet as CSV (UTF-8)."
         )
     with _opened(name) as file:
-        sheets = pandas.read_excel(file, sheet_name=None, dtype=object)
+        # Else "None" and "NA", which somebody may have said, would be empty cells.
+        sheets = pandas.read_excel(file, sheet_name=None, dtype=object, na_filter=False)
     filled = {sheet: frame for sheet, frame in sheets.items() if len(frame)}
     if len(filled) != 1:
         raise InputError(f"{name}: has {len(filled)} sheets with rows ({', '.join(map(str, filled))}). Leave one.")
     ((sheet, frame),) = filled.items()
-    rows = frame.where(frame.notna(), None).rename(columns=str).to_dict("records")
+    rows = frame.where(frame.notna() & (frame != ""), None).rename(columns=str).to_dict("records")
     yield from (Line(f"{name}: {sheet}, row {number}", row) for number, row in enumerate(rows, start=2))
 
 

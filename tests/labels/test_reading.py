@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 import pytest
 
+from dialeval_plugin.conversations.files import open_rows
 from dialeval_plugin.core.errors import MissingPrerequisite
 from dialeval_plugin.labels.pairing import pair, pair_files
 from dialeval_plugin.labels.reading import labels_from, read_labels
@@ -203,6 +207,35 @@ def test_qualities_of_json_and_a_workbook(tmp_path: Path, monkeypatch: pytest.Mo
         MissingPrerequisite,
     ):
         read_labels(book)
+
+
+def test_a_cell_of_a_workbook_that_says_na_is_not_empty(tmp_path: Path) -> None:
+    """pandas reads NA, None, null and the like as empty cells: labels, and messages, that a CSV file holds were gone."""
+    book = tmp_path / "l.xlsx"
+    rows = {"id": range(6), "label": ["pass", "fail", None, "pass", "N/A", "fail"]}
+    pd.DataFrame(rows).to_excel(book, sheet_name="Labels", index=False)
+    with refused(
+        f"{book}: Labels, row 6: label: 'n/a' may be a label, or stand for none. Leave the cell empty where there is none; "
+        "if it is a label, write another word."
+    ):
+        read_labels(book)
+    chat = {"role": ["user", "assistant", "user"], "content": ["Which?", "None", "NA"]}
+    pd.DataFrame(chat).to_excel(book, index=False)
+    assert [line.value["content"] for line in open_rows(str(book)).lines] == chat["content"]
+
+
+def test_decimals_of_parquet_are_numbers(tmp_path: Path) -> None:
+    """Expected a string or an integer, got Decimal('1'): as data bases write ids, and numbers."""
+    whole, half = pyarrow.decimal128(38, 0), pyarrow.decimal128(10, 2)
+    columns = {"id": ([1, 2, 3], whole), "label": ([0, 1, None], whole), "score": ([None, 0.25, 0.5], half)}
+    cells = {
+        name: pyarrow.array([None if value is None else Decimal(str(value)) for value in values], kind)
+        for name, (values, kind) in columns.items()
+    }
+    pyarrow.parquet.write_table(pyarrow.table(cells), path := tmp_path / "l.parquet")
+    same(read_labels(path, quality="label"), [0], [1], [NONE])
+    assert read_scores(path, column="score").ids == ["1", "2", "3"]
+    assert read_scores(path, column="score").scores.tolist()[1:] == [0.25, 0.5]
 
 
 def test_labels_and_scores_of_python() -> None:
