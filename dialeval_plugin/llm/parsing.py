@@ -368,7 +368,7 @@ _CONDITION = re.compile(
 )
 _TURN = r"[,.;:!…–—-]{1,3} (?:(?:but|well|wait|or|actually|arguably|maybe|perhaps|rather|sorry|hmm+)[,.…]* ){0,3}"
 """Signs and words between a label and another that replaces it: "Yes... well, no"."""
-_NO_KEY = r"(?![\"']? ?[:–—-] ?[\"']?(?:yes|no|true|false|[01]?[.,]\d|\d+ ?%|[01]\b))"
+_NO_KEY = r"(?![\"']? ?[:–—-] ?[\"']?(?:[01]?[.,]\d|\d+ ?%|(?:yes|no|true|false|[01])\b(?! \w)))"
 """No label is what has a value of its own: "positive: false"."""
 _NUMBER_IN_LIST = re.compile(rf"[.):] ?{_NUMERAL}[^\w\n]*\Z")
 """Text after a number that counts the lines of a list: "2. 4"."""

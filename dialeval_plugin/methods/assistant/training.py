@@ -601,7 +601,8 @@ def _calibrate_preferences(
     for row in sources.preferences:
         groups[row.group].append(row)
     chosen = [[rows[place] for place in rng.permutation(len(rows))[: recipe.rated_answers]] for rows in groups.values()]
-    chosen = chosen[: recipe.max_validation_answers]
+    # Groups without a better answer say nothing, and may be the first ones.
+    chosen = sorted(chosen, key=lambda rows: not len(_pairs(rows)[0]))[: recipe.max_validation_answers]
     experts = _validation_experts(model, [_Text(row.context, row.answer, _labels()) for rows in chosen for row in rows])
     place = HEADS.index(HELPFULNESS)
     differences, margins, start = [], [], 0
@@ -624,7 +625,8 @@ def _calibrate_preferences(
     # From preferences, vectors learn the taste of the judges of these answers: with other judges they are worse than the text
     # features.
     model.head.blend[:, place] = torch.tensor([0.0, weight, -centre], dtype=torch.float32)
-    return {"pairs": float(len(difference)), "right": float((difference[:, 1] > 0).mean())}
+    is_right = difference[:, 1] > 0
+    return {"pairs": float(len(difference)), **({"right": float(is_right.mean())} if len(is_right) else {})}
 
 
 def _validation_experts(model: _Model, texts: Sequence[_Text]) -> np.ndarray:

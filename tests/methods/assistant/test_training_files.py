@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dialeval_plugin.core.files import to_json, write_text
+from dialeval_plugin.methods.assistant import training
 from dialeval_plugin.methods.assistant.features import DEFECTS, HEADS
+from dialeval_plugin.methods.assistant.model import AssistantHead
 from dialeval_plugin.methods.assistant.spoiling import LEFT_OPEN
-from dialeval_plugin.methods.assistant.training import AssistantSources, KnownAnswer, RatedAnswer, _spoiled_texts, train
+from dialeval_plugin.methods.assistant.training import (
+    AssistantRecipe,
+    AssistantSources,
+    KnownAnswer,
+    RatedAnswer,
+    _calibrate_preferences,
+    _spoiled_texts,
+    train,
+)
 from tests.refusals import refused
 
 ELSEWHERE = "of other first turns, or another share for validation."
@@ -49,6 +61,20 @@ def test_a_spoiled_answer_lacks_the_defects_that_its_spoiling_does_not_cause() -
         labels = dict(zip(HEADS, text.labels.tolist(), strict=True))
         (name,) = (name for name, value in labels.items() if value == 1)
         assert {other for other in LEFT_OPEN if np.isnan(labels[other])} == set(LEFT_OPEN[name])
+
+
+@pytest.mark.parametrize(("n_equal", "score", "expected"), [(10, 1.0, {"pairs": 1.0, "right": 0.0}), (0, 0.4, {"pairs": 0.0})])
+def test_preferences_are_calibrated_on_groups_that_have_a_better_answer(
+    n_equal: int, score: float, expected: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The training ended in a ValueError, each time again, if the first groups had none."""
+    monkeypatch.setattr(training, "_validation_experts", lambda _, texts: np.zeros((len(texts), len(HEADS), 2)))
+    rated = [RatedAnswer((f"{n}?",), f"It is {k}.", 0.1 * k, str(n)) for n in range(n_equal) for k in range(2)]
+    rated += [RatedAnswer(("Last?",), f"It is {k}.", score * k, "last") for k in range(2)]
+    model: Any = SimpleNamespace(head=AssistantHead(8))
+    recipe = AssistantRecipe(max_validation_answers=5)
+    found = _calibrate_preferences(model, AssistantSources(tuple(rated), ()), recipe, np.random.default_rng(0))
+    assert found == expected
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,7 @@ LABELS: list[tuple[tuple[str, ...], str | Reason, list[str]]] = [
     (CLASSES, PARSE, ["Positive. Actually negative.", "Positive, but arguably negative"]),
     (YES_NO, PARSE, ["Yes, but no", "No, wait, yes", "Yes... well, no", "Positive: 20 %"]),
     (YES_NO, "yes", ["Yes, but no facts are used", "Yes: it fits"]),
+    (YES_NO, "no", ["No: no fact is used", "No: 1 of the facts is wrong"]),
     # Signs that are read as others.
     (("don’t know", "yes"), "don’t know", ["Don’t know", "don't know."]),
     (("positive", "negative", "adversarial negative"), "adversarial negative", ["Adversarial  negative"]),
