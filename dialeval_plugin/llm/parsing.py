@@ -344,7 +344,7 @@ _OPENING = (
     r"(?:[\s\"'(\[{#•]|<(?=[^<>\n]*>)){0,8}(?:- )?(?:(?:an?|about|around|approximately|roughly) |[~≈]){0,2}[\"'(\[{]{0,3}"
 )
 _FOLLOWING = (
-    r"(?=\s*\Z|\n|\.(?!\d)|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]| </"
+    r"(?=\s*\Z|\n|\.(?!\d| \d+\s*(?:\n|\Z))|[,;](?! ?\d)|[!:)\]}\"'<|]| [-–—](?! ?[\d.>])|[-–—] (?!\d)| //| [(\[]| </"
     r"| (?:because|since|as|for|given|due|with|on|overall|here|the|this|it)\b)"
 )
 """Text allowed after a verdict. Not allowed: another number, a noun that it counts, a question mark, a condition."""

@@ -167,7 +167,7 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (FIVE, PARSE, ["Score: 5. But 4 would be fairer.", "Score: 5, though 4 is also possible", "Score: 4 (or 5)"]),
     (FIVE, PARSE, ["Score: 5. I lower it to 4.", "Score: 5. Changed to 4.", "Score: 5. Actually 4.", "Score: 5, wait, 4"]),
     # The number of a line.
-    (FIVE, PARSE, ["2. 4", "2) 4.", "1: 4"]),
+    (FIVE, PARSE, ["2. 4", "2) 4.", "1: 4", "Score: 4. 5"]),
     (FIVE, PARSE, ["4\nScore: 2", "Naturalness: 3, Coherence: 5", "1. It fits.\n2. It is kind.", "4/5/5"]),
     (FIVE, PARSE, ["I read GPT4's v1.2.3 notes", "GPT-4 would know", "The 4th turn is #2 and costs $3", "good", "nan", ""]),
     (FIVE, PARSE, ["  \n ", "```\n```", "<|im_end|>"]),
