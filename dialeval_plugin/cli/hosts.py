@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dialeval_plugin.core import resources
-from dialeval_plugin.core.files import read_json
+from dialeval_plugin.core.files import parse_json, read_text
 
 from .examples import say_next
 from .options import RubricScale
@@ -105,6 +105,7 @@ def lm_eval(context: typer.Context) -> None:
     """Run lm-eval's command line with this package's tasks and models."""
     from dialeval_plugin.hosts.lm_eval.cli import main as run
     from dialeval_plugin.hosts.lm_eval.tasks.kinds import is_predicted_only
+    from dialeval_plugin.leaderboard.result_files import NO_NUMBERS
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--output_path", "-o", type=Path)
@@ -115,7 +116,8 @@ def lm_eval(context: typer.Context) -> None:
     written = [path for path in _result_files(options.output_path) if path not in known]
     for path in written:
         typer.echo(f"results: {path}")
-    configs = [config for path in written for config in read_json(path)["configs"].values()]
+    results = [parse_json(read_text(path), str(path), constants=NO_NUMBERS) for path in written]
+    configs = [config for result in results for config in result["configs"].values()]
     ours = [config for config in configs if "dialeval" in (config.get("metadata") or {})]
     if ours and all(map(is_predicted_only, ours)):
         say_next("the same command without --predict_only", "answers that were kept are not scored later")

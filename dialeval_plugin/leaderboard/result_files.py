@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 _DATE = re.compile(r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)$")
 _OF_DOCUMENTS: tuple[TaskKind, ...] = ("rating", "rating_over_seeds", "classification", "breakdown")
 """Kinds of task whose items are single documents."""
-_NO_NUMBERS = {"NaN": None, "Infinity": None, "-Infinity": None}
+NO_NUMBERS = {"NaN": None, "Infinity": None, "-Infinity": None}
 """lm-eval writes them if a task of another package has no number."""
 
 _Count: TypeAlias = Annotated[int, Ge(0)]
@@ -150,7 +150,7 @@ def _expanded(path: Path) -> Iterator[Path]:
 
 
 def _read_results(path: Path, samples: Mapping[tuple[str, str], Path]) -> list[task_runs.TaskRun]:
-    file = parse_json(read_text(path), str(path), constants=_NO_NUMBERS)
+    file = parse_json(read_text(path), str(path), constants=NO_NUMBERS)
     for name in ("results", "configs", "config"):
         if not isinstance(file, dict) or not isinstance(file.get(name), dict):
             raise InputError(f"{path}: is not a result file of lm-eval: it has no {name!r}. Leave it out.")
@@ -187,7 +187,7 @@ class _Samples:
         values, requests, characters, offset = [], 0, 0, 0
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
-                sample = parse_json(line, f"{path}:{number}", constants=_NO_NUMBERS)
+                sample = parse_json(line, f"{path}:{number}", constants=NO_NUMBERS)
                 if not isinstance(sample, dict) or not isinstance(sample.get("doc"), dict):
                     raise InputError(f"{path}:{number}: is not a sample of lm-eval: it has no 'doc'. Leave the file out.")
                 requested = sample.pop("arguments", {})
