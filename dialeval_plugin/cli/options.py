@@ -119,6 +119,14 @@ def scorer_options(name: str, pairs: Sequence[str] | None, **more: Any) -> dict[
     return pairs_from_text(pairs or (), "--option", kinds and {**kinds, **more})
 
 
+def with_named(options: Mapping[str, Any], **named: Any) -> dict[str, Any]:
+    """Add to the values of `--option` those that have options of their own, if given; InputError: one is given in both ways."""
+    given = {name: value for name, value in named.items() if value is not None}
+    if twice := next((name for name in given if name in options), None):
+        raise InputError(f"--option {twice}: is given a second time, by an option of its own. Leave one of them out.")
+    return {**options, **given}
+
+
 def chosen_scorer(names: Sequence[str] | None, rubric: str | None, rubric_scale: str | None) -> str:
     """Return the one scorer that is meant: rubric where there is one, general where none is named."""
     names = names or ()

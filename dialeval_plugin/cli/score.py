@@ -107,10 +107,10 @@ def score(
         logging.getLogger("dialeval_plugin.llm.parsing").setLevel(logging.DEBUG)
     name = shared.chosen_scorer(scorer, rubric, rubric_scale)
     options = shared.scorer_options(name, option, **({"cascade": float} if cascade else {}))
-    named = {"slm": slm, "variant": variant, "rubric": rubric, "scale": rubric_scale}
+    options = shared.with_named(options, slm=slm, variant=variant, rubric=rubric, scale=rubric_scale)
+    shared.with_named(options, llm=llm, llm_args=llm_args or None, answers=answers)
     if llm is None:
-        named |= {"llm_args": llm_args or None, "answers": None if answers is None else str(answers)}
-    options |= {name: value for name, value in named.items() if value is not None}
+        options = shared.with_named(options, llm_args=llm_args or None, answers=None if answers is None else str(answers))
     stream = Source(source, reading.options(), level=options.get("level"))
     table, model = ConversationTable(by_conversation, source), None
     shared.check_judge(llm, dry_run=dry_run, answers=answers, no_answers=no_answers)

@@ -165,6 +165,8 @@ def pairs_from_text(pairs: Iterable[str], where: str, kinds: Mapping[str, Any] |
         name, equals, text = pair.partition("=")
         if not equals:
             raise InputError(f"{where} {pair!r}: expected name=value.")
+        if name in values:
+            raise InputError(f"{where} {name}: is given twice. Leave one of them out.")
         values[name] = from_text(text, (kinds or {}).get(name, Any))
     return values
 

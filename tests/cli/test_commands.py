@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from dialeval_plugin.core.resources import metrics_path, tasks_path
 from dialeval_plugin.core.signature import file_hash, short_form
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.version import __version__
-from tests.cli.running import DIALEVAL, environment, names, run_installed, write_rows
+from tests.cli.running import DIALEVAL, environment, names, run, run_installed, write_rows
 
 # A package of somebody else: installed as far as Python can tell, and light, so that most tests here need no torch.
 SCORERS = '''
@@ -509,3 +510,22 @@ def test_a_wrong_command_line_exits_with_2_and_no_traceback(words: Sequence[str]
     assert done.returncode == 2
     assert done.stderr.startswith("Usage: dialeval ")
     assert "Traceback" not in done.stderr
+
+
+def test_an_option_of_a_scorer_is_given_in_one_way(dialeval: Run, tmp_path: Path) -> None:
+    """Of `--variant slm --option variant=slide` the first counted, in silence."""
+    rows = write_rows(tmp_path / "rows.jsonl", [{"context": ["Hi."], "response": "Fine."}])
+    for own in (["--variant", "slm", "--option", "variant=slide"], ["--llm", "hf", "--option", "llm=vllm"]):
+        done = dialeval("score", rows, "--scorer", "slide", *own)
+        name = own[-1].partition("=")[0]
+        expected = f"dialeval: --option {name}: is given a second time, by an option of its own. Leave one of them out.\n"
+        assert (done.returncode, done.stderr) == (2, expected)
+
+
+def test_results_of_others_without_a_number_are_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """lm-eval writes NaN for them: the command ended with 2 after the run, and named neither file nor next step."""
+    path = tmp_path / "results_2026-03-01T00-00-00.json"
+    result = {"results": {"theirs": {"acc,none": math.nan}}, "configs": {"theirs": {}, "ours": {"metadata": {"dialeval": {}}}}}
+    monkeypatch.setattr("dialeval_plugin.hosts.lm_eval.cli.main", lambda _: path.write_text(json.dumps(result)))
+    done = run("lm-eval", "run", "--output_path", tmp_path)
+    assert (done.exit_code, done.stdout) == (0, f"results: {path}\n")

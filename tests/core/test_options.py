@@ -224,3 +224,5 @@ def test_pairs_of_a_command_line() -> None:
     assert pairs_from_text(["n=7"], "--option", None) == {"n": 7}
     with pytest.raises(InputError, match=r"^--option 'fast': expected name=value\.$"):
         pairs_from_text(["fast"], "--option", {})
+    with pytest.raises(InputError, match=r"^--option n: is given twice\. Leave one of them out\.$"):
+        pairs_from_text(["n=7", "n=8"], "--option", None)

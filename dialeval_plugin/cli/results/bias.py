@@ -48,8 +48,8 @@ def bias(
         raise InputError("--own: is compared with the labels of people. Give them with --labels.")
     shared.check_judge(llm, dry_run=dry_run)
     name = shared.chosen_scorer(scorer, rubric, rubric_scale)
-    options = shared.scorer_options(name, option)
-    options |= {key: value for key, value in (("rubric", rubric), ("scale", rubric_scale)) if value is not None}
+    options = shared.with_named(shared.scorer_options(name, option), rubric=rubric, scale=rubric_scale)
+    shared.with_named(options, llm=llm)
     model = None if llm is None else load_cached_model(llm, llm_args, answers=answers, dry_run=dry_run)
     method = load_scorer_with_judge(name, options if model is None else {**options, "llm": model})
     log = Source(source, reading.options(), level=method.input_level(options.get("level")))
