@@ -16,7 +16,7 @@ from dialeval_plugin.core.scores import NOT_FOR_THIS_DATA
 from .options import check_share, refuse, takes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dialeval_plugin.labels.table import JudgedLabels, LabelTable
     from dialeval_plugin.reports.correlation_report import AgreementResult, ReportOptions
@@ -127,7 +127,7 @@ class AgreementOptions:
         for one in findings:
             key = one.dataset, one.quality, one.evaluator
             worst[key] = max(worst.get(key, one), one, key=lambda each: each.estimate.n_unscored)
-        has_failed = False
+        counts: dict[str, tuple[int, int]] = {}
         for one in sorted(worst.values(), key=lambda one: not _is_not_for(one)):
             name, estimate = f"{one.evaluator}, {one.dataset}, {one.quality}", one.estimate
             if _is_not_for(one):
@@ -135,15 +135,18 @@ class AgreementOptions:
                 # `rescore` prints it below the table.
                 if why not in (estimate.reason or ""):
                     typer.echo(f"{name}: {why}", err=True)
-            elif estimate.n_unscored > self.max_unscored * one.n_rated:
-                has_failed = True
-                typer.echo(
-                    f"{name}: {estimate.n_unscored} of {one.n_rated} rows have no score, "
-                    f"more than --max-unscored {self.max_unscored} allows",
-                    err=True,
-                )
-        if has_failed:
-            raise typer.Exit(code=1)
+            else:
+                counts[name] = estimate.n_unscored, one.n_rated
+        _refuse_unscored(counts, self.max_unscored)
+
+
+def _refuse_unscored(counts: Mapping[str, tuple[int, int]], max_unscored: float) -> None:
+    """Exit with 1 where an evaluator has no score for more of its rows; `counts` are rows without a score, and all rows."""
+    failed = {name: one for name, one in counts.items() if one[0] > max_unscored * one[1]}
+    for name, (n_unscored, n) in failed.items():
+        typer.echo(f"{name}: {n_unscored} of {n} rows have no score, more than --max-unscored {max_unscored} allows", err=True)
+    if failed:
+        raise typer.Exit(code=1)
 
 
 def _is_not_for(one: AgreementResult) -> bool:
@@ -244,6 +247,10 @@ def meta_eval(
             lines = ({"evaluator": one.evaluator, **asdict(row)} for one in results for row in one.disagreements)
             write_json_lines(disagreements, lines)
             typer.echo(f"disagreements: {disagreements}")
+        counts = {one.evaluator: max(one.statistics.values(), key=lambda each: each.n_unscored) for one in results}
+        _refuse_unscored(
+            {name: (one.n_unscored, one.n_scored + one.n_unscored) for name, one in counts.items()}, agreement.max_unscored
+        )
         return
     of_labels = {"--cost": cost, "--disagreements": disagreements}
     refuse(of_labels, "needs labels in words, and these are numbers. Leave it out, or give their --order.")
@@ -292,14 +299,17 @@ def _compare_labels(
 ) -> list[Agreement]:
     """Print the agreement of evaluators with labels in words, and of people with each other."""
     from dialeval_plugin.reports.people import with_tests
-    from dialeval_plugin.results.agreement import agreement_of, agreement_table, of_people
+    from dialeval_plugin.results.agreement import agreement_of, agreement_table, of_people, withheld
     from dialeval_plugin.statistics.annotators.alternative_annotator_test import alternative_annotator_test
     from dialeval_plugin.statistics.bootstrap import Bootstrap
     from dialeval_plugin.statistics.categories.threshold import Costs
 
     human: Human = "majority" if options.human == "majority" else "each"
     bootstrap = Bootstrap(options.rounds, options.confidence, options.seed, options.interval)
-    results = [agreement_of(one, human=human, costs=Costs(*costs), bootstrap=bootstrap) for one in judged]
+    results = [
+        withheld(agreement_of(one, human=human, costs=Costs(*costs), bootstrap=bootstrap), options.min_coverage)
+        for one in judged
+    ]
     tests = []
     if test is not None:
         epsilon, calibration = test

@@ -206,6 +206,18 @@ def agreement_of(
     )
 
 
+def withheld(agreement: Agreement, min_coverage: float) -> Agreement:
+    """Return the agreement without the values of statistics for which a smaller share of the labelled rows has a score."""
+    statistics = dict(agreement.statistics)
+    for name, one in agreement.statistics.items():
+        if one.coverage is not None and one.coverage < min_coverage:
+            n = one.n_scored + one.n_unscored
+            reason = f"{agreement.evaluator}: withheld: {one.n_scored} of {n} labelled rows have a score."
+            statistics[name] = replace(one, value=None, ci_low=None, ci_high=None, is_rough=False, reason=reason)
+    is_whole = all(statistics[name] is one for name, one in agreement.statistics.items())
+    return agreement if is_whole else replace(agreement, statistics=statistics, confusion=None, threshold=None)
+
+
 def _with_correlations(
     agreement: Agreement, judged: JudgedLabels, labels: LabelTable, used: IntArray, bootstrap: Bootstrap
 ) -> Agreement:

@@ -47,6 +47,24 @@ def test_a_judge_beside_people(table: Path) -> None:
     assert f"{first['id']}: judge says {first['said']}, people {', '.join(first['people'])}: {first['response']!r}" in lines
 
 
+def test_an_evaluator_that_leaves_rows_out_is_withheld_and_fails_the_gate(tmp_path: Path) -> None:
+    """For labels neither --min-coverage nor --max-unscored had an effect: 48 of 60 rows without a verdict, and 0."""
+    rows = [
+        {"id": f"c{n}:2", "judge": ("pass", "fail")[n % 2] if n % 5 else None, "label": ("pass", "fail")[n % 3 > 1]}
+        for n in range(60)
+    ]
+    path = write_rows(tmp_path / "judged.jsonl", rows)
+    done = run("meta-eval", path, "--rounds", 0, "--format", "json", "--min-coverage", 0.9)
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert done.stderr == "judge: 12 of 60 rows have no score, more than --max-unscored 0.05 allows\n"
+    assert {row["value"] for row in found["rows"]} == {None}
+    assert "judge: withheld: 48 of 60 labelled rows have a score." in found["notes"]
+    allowed = run("meta-eval", path, "--rounds", 0, "--format", "json", "--max-unscored", 0.2)
+    assert allowed.exit_code == 0
+    assert {row["statistic"]: row["value"] for row in json.loads(allowed.stdout)["rows"]}["accuracy"] == 0.5
+
+
 def test_two_evaluators_and_a_cost_as_json(table: Path) -> None:
     words = ("--column", "judge", "--column", "score", "--cost", 3, 1, "--rounds", 0, "--format", "json")
     found = json.loads(run("meta-eval", table, *words).stdout)
