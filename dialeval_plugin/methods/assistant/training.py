@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from torch.nn import functional
 from torch.optim.lr_scheduler import LambdaLR
 
 from dialeval_plugin.core.arrays import FloatArray
+from dialeval_plugin.core.dialogue import is_blank
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import checked, read_json_lines
 from dialeval_plugin.core.signature import content_hash
@@ -43,6 +45,8 @@ from .features import ASKED_REFUSAL, DEFECTS, HEADS, HELPFULNESS, TEXT_FEATURES,
 from .judging import ASSISTANT_FOLDER, AssistantConfig
 from .model import AssistantHead, TrainedAssistant
 from .spoiling import LEFT_OPEN, restyled, spoiled
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -116,7 +120,8 @@ class AssistantSources:
         """Read JSON lines.
 
         Each line of a preference file has `context`, `response`, `score` and `group`; of an answer file `context`, `response`
-        and optionally `defects`, known to be present or absent; of a request file `context` and `asked_refusal`.
+        and optionally `defects`, known to be present or absent; of a request file `context` and `asked_refusal`. Lines with a
+        blank response, which is never scored, are left out and counted.
 
         Raises:
             InputError: a field is missing, or a defect is unknown.
@@ -125,12 +130,18 @@ class AssistantSources:
 
 
 def _rows(files: Sequence[Path], shape: type[T]) -> Iterator[T]:
+    n_blank = 0
     for file in files:
         for line in read_json_lines(file):
             row = checked(line.value, shape, line.where, advice="`dialeval train assistant --help` names the fields.")
             if isinstance(row, KnownAnswer) and (unknown := row.defects.keys() - {*_DEFECTS}):
                 raise InputError(f"{line.where}: there is no defect {min(unknown)!r}. Choose one of {', '.join(_DEFECTS)}.")
+            if isinstance(row, (RatedAnswer, KnownAnswer)) and is_blank(row.answer):
+                n_blank += 1
+                continue
             yield row
+    if n_blank:
+        logger.warning("training data: %d blank responses are left out", n_blank)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,8 @@ def _render(task: str, question: str, examples: Sequence[tuple[Item, str]], item
 
 
 def _compared(item: Item) -> list[str]:
-    return [turn.text for turn in context_turns(item) or (cast("Example", item).response,)]
+    turns = (item.response,) if isinstance(item, Example) and not item.context else context_turns(item)
+    return [turn.text for turn in turns]
 
 
 def _shown_item(where: str, example: RubricExample, level: Level, answers: Sequence[str]) -> Item:

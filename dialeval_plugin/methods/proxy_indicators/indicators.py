@@ -217,7 +217,8 @@ def _complete(examples: Sequence[Example], columns: Mapping[str, Sequence[object
     for place, example in enumerate(examples):
         rating = mean_rating(example, quality)
         numbers = [value for column in columns.values() if isinstance(value := column[place], float)]
-        if rating is not None and len(numbers) == len(columns):
+        # A blank response is never scored.
+        if rating is not None and len(numbers) == len(columns) and not is_blank(example.response.text):
             rows.examples.append(example)
             rows.table.append(numbers)
             rows.ratings.append(rating)

@@ -41,6 +41,13 @@ def test_an_unknown_defect_is_refused_with_its_line(tmp_path: Path) -> None:
         AssistantSources.read([], [answers])
 
 
+def test_blank_responses_are_left_out_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = tmp_path / "answers.jsonl"
+    write_text(file, "".join(to_json({"context": ["Hi."], "response": text}) + "\n" for text in ("Hello.", " \u200b", "")))
+    assert AssistantSources.read([], [file]).answers == (KnownAnswer(("Hi.",), "Hello.", {}),)
+    assert caplog.messages == ["training data: 2 blank responses are left out"]
+
+
 def test_what_is_known_of_an_answer_or_a_request_is_1_or_0(tmp_path: Path) -> None:
     requests = tmp_path / "requests.jsonl"
     write_text(requests, "".join(to_json({"context": ["Hi."], "asked_refusal": value}) + "\n" for value in (0, 1.0, 0.5)))

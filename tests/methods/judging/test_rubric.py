@@ -71,6 +71,13 @@ def test_responses_without_a_context_see_the_examples_without_one_but_not_themse
     shown = prompt.render(Example.from_texts([], "Go away."))
     assert "Answer: yes" in shown
     assert "Answer: no" not in shown
+    of_dialogues: Any = {
+        "name": "polite",
+        "rubric": "Is it polite?",
+        "level": "dialogue",
+        "examples": [{"turns": [], "answer": "no"}],
+    }
+    assert rubric_prompt(of_dialogues).render(CHAT).count("Answer: no") == 1
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dialeval_plugin.core.dialogue import Example, Turn
+from dialeval_plugin.methods.proxy_indicators.indicators import _complete
 from dialeval_plugin.methods.proxy_indicators.regression import Feature, FeatureRange, ProxyModel, fit, predict_held_out
 from dialeval_plugin.methods.proxy_indicators.tasks import DEFAULT_CHOICES, SUBSETS, Choice, IndicatorSettings
 from tests.refusals import refusal
@@ -127,3 +129,9 @@ def test_what_cannot_be_fitted_is_named(given: list[Any], problem: str) -> None:
 def test_folds_that_there_cannot_be_are_named(folds: int) -> None:
     problem = f"regression: {folds} folds of 10 contexts. Give 2 folds or more, and a context for each."
     assert refusal(predict_held_out, NAMES, TABLE, RATINGS, CONTEXTS, n_folds=folds) == problem
+
+
+def test_a_blank_response_is_not_learnt_from() -> None:
+    examples = [Example(text, (Turn("Hi."),), Turn(text), ratings={"Overall": (3.0,)}) for text in ("Hello.", " ")]
+    rows = _complete(examples, {"cola": (0.5, 0.1)}, "Overall")
+    assert ([item.id for item in rows.examples], rows.table, rows.n_left_out) == (["Hello."], [[0.5]], 1)
