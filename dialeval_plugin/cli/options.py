@@ -56,9 +56,12 @@ class Command(TyperCommand):
         return super().invoke(ctx)
 
 
-def check_share(parameter: typer.CallbackParam, value: float) -> float:
-    """Return the value of an option that is a share; the range of a `typer.Option` accepts nan."""
-    if not 0 <= value <= 1:
+DEFAULT_SCORER = "general"
+
+
+def check_share(parameter: typer.CallbackParam, value: float | None) -> float | None:
+    """Return the value of an option that is a share, None without one; the range of a `typer.Option` accepts nan."""
+    if value is not None and not 0 <= value <= 1:
         raise InputError(f"{parameter.opts[0]} is {value}. Give a number from 0 to 1.")
     return value
 
@@ -141,7 +144,7 @@ def chosen_scorer(names: Sequence[str] | None, rubric: str | None, rubric_scale:
             f"--scorer: is given {len(names)} times, {', '.join(names)}. Run the command once for each, with its own "
             "--output, or name auto, which chooses general or assistant for each conversation."
         )
-    return names[0] if names else "general"
+    return names[0] if names else DEFAULT_SCORER
 
 
 def check_judge(llm: str | None, *, dry_run: bool, answers: Path | None = None, no_answers: bool = False) -> None:

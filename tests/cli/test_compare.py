@@ -118,6 +118,19 @@ def test_a_gate_decides_the_exit_code(files: Path, options: tuple[str, ...], cod
             ("a.jsonl", "b.jsonl", "--fail-if-worse", "-0.1"),
             "--fail-if-worse -0.1: a margin is how much worse B may be. Give 0 or more.",
         ),
+        *(
+            (
+                ("a.jsonl", *more, *option),
+                f"{option[0]}: compares two files, and one is given. Name a second one, B, or leave it out.",
+            )
+            for more in (("--by", "model"), ("--plan",))
+            for option in (("--pairing", "auto"), ("--ignore", "x"), ("--max-unscored-gap", "0"), ("--changed", "10"))
+        ),
+        *(
+            (("a.jsonl", *more, *option), f"{option[0]}: a.jsonl has scores already. Name a log, or leave it out.")
+            for more in (("--by", "model"), ("--plan",), ("b.jsonl",))
+            for option in (("--scorer", "general"), ("--option", "model=x"))
+        ),
         (
             ("a.jsonl", "c.jsonl", "--fail-if-worse"),
             "a.jsonl, c.jsonl: 0 conversations are in both, too few to pair them, and unpaired the gate sees less. Compare the "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialeval_plugin.cli.options import Command, Commercial, ScorerOptions, check_share, scorer_options
+from dialeval_plugin.cli.options import DEFAULT_SCORER, Command, Commercial, ScorerOptions, check_share, refuse, scorer_options
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.core.files import check_name, write_text
 from dialeval_plugin.core.registry import scorer_names
@@ -15,6 +15,8 @@ from dialeval_plugin.core.registry import scorer_names
 from .plot import check_ending
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dialeval_plugin.core.scorer import Scorer
     from dialeval_plugin.labels.scored_rows import ScoredRows
     from dialeval_plugin.reports.tables import Table
@@ -50,22 +52,23 @@ def compare(
     b: Annotated[
         str | None, typer.Argument(metavar="[B]", callback=check_name, help="Scores of the new version, or a log.")
     ] = None,
-    scorer: Annotated[str, typer.Option(help="Scorer for logs.", autocompletion=scorer_names)] = "general",
+    scorer: Annotated[str | None, typer.Option(help="Scorer for logs. Default: general.", autocompletion=scorer_names)] = None,
     option: ScorerOptions = None,
     commercial: Commercial = False,
     column: Annotated[str | None, typer.Option(help="Column of the scores. Default: the main one.")] = None,
     pairing: Annotated[
-        Literal["auto", "paired", "unpaired"],
+        Literal["auto", "paired", "unpaired"] | None,
         typer.Option(
-            help="paired: rows in both files; unpaired: means of all rows; auto: paired if most rows are in both files."
+            help="paired: rows in both files; unpaired: means of all rows; auto (the default): paired if most rows are in both."
         ),
-    ] = "auto",
+    ] = None,
     ignore: Annotated[
         list[str] | None, typer.Option(help="Field of the signatures that may differ, such as version; may be repeated.")
     ] = None,
     max_unscored_gap: Annotated[
-        float, typer.Option(callback=check_share, help="Refuse files whose shares of unscored rows differ by more.")
-    ] = 0.05,
+        float | None,
+        typer.Option(callback=check_share, help="Refuse files whose shares of unscored rows differ by more. Default: 0.05."),
+    ] = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +79,9 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option(callback=check_ending, help="File for a plot (.png, .svg, .pdf); needs --by.")
     ] = None,
-    changed: Annotated[int, typer.Option(min=0, help="Number of conversations to list that changed most.")] = 10,
+    changed: Annotated[
+        int | None, typer.Option(min=0, help="Number of conversations to list that changed most. Default: 10.")
+    ] = None,
     fail_if_worse: Annotated[
         float | None,
         typer.Option(_GATE, metavar="[MARGIN]", help="Exit with 1 if B is worse by more than this. Default: 0."),
@@ -103,6 +108,7 @@ def compare(
 
     Conversations in both files are compared in pairs. The gate fails only if the interval supports it.
     """
+    from dialeval_plugin.results.comparison import MAX_UNSCORED_GAP
     from dialeval_plugin.results.comparison import compare as compare_scores
     from dialeval_plugin.results.printed import shown
     from dialeval_plugin.statistics.bootstrap import Bootstrap
@@ -115,27 +121,29 @@ def compare(
         raise InputError(f"{_PLAN}: is made of one pilot, or two, before a run. Leave out --by and {_GATE}.")
     bootstrap = Bootstrap(interval=interval)
     if b is None:
+        of_two = {"--pairing": pairing, "--ignore": ignore, "--max-unscored-gap": max_unscored_gap, "--changed": changed}
+        refuse(of_two, "compares two files, and one is given. Name a second one, B, or leave it out.")
         if plan is not None:
             from dialeval_plugin.results.plans import plan as planned
 
-            show(planned(_scores(Path(a), column, scorer, option or []), plan, bootstrap=bootstrap).render(format), output)
+            show(planned(_scores([a], column, scorer, option)[0], plan, bootstrap=bootstrap).render(format), output)
             return
         if fail_if_worse is not None:
             raise InputError(f"{_GATE}: compares two versions, and one file is given. Name a second one, B.")
         if by is None:
-            show(_pairs(Path(a), column, scorer, option or [], bootstrap).render(format), output)
+            show(_pairs(Path(a), column, scorer, option, bootstrap).render(format), output)
         else:
             from dialeval_plugin.results.groups import field_of, group
 
-            scores = _scores(Path(a), column, scorer, option or [], keep=(field_of(by)[0],))
+            (scores,) = _scores([a], column, scorer, option, keep=(field_of(by)[0],))
             _show_groups(group(scores, by, bootstrap), plot, format, output)
         return
     if by is not None:
         raise InputError("--by: is of one file, and two are given. Leave one of them out.")
-    sides = [_scores(Path(one), column, scorer, option or []) for one in (a, b)]
-    comparison = compare_scores(
-        *sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_unscored_gap, bootstrap=bootstrap
-    )
+    sides = _scores([a, b], column, scorer, option)
+    max_gap = MAX_UNSCORED_GAP if max_unscored_gap is None else max_unscored_gap
+    pairing = pairing or "auto"
+    comparison = compare_scores(*sides, pairing=pairing, ignore=ignore or (), max_unscored_gap=max_gap, bootstrap=bootstrap)
     if plan is not None:
         from dialeval_plugin.results.plans import plan as planned
 
@@ -147,7 +155,7 @@ def compare(
             "less. Compare the same conversations, or accept the means of different ones by --pairing unpaired."
         )
     gate = None if fail_if_worse is None else comparison.gate(fail_if_worse, min_conversations)
-    show(shown(comparison, format, changed, gate), output)
+    show(shown(comparison, format, 10 if changed is None else changed, gate), output)
     if gate is not None and not gate.has_passed:
         raise typer.Exit(code=1)
 
@@ -162,7 +170,7 @@ def _show_groups(groups: Groups, plot: Path | None, format: str, output: Path | 
         typer.echo(f"plot: {plot}", err=True)
 
 
-def _pairs(path: Path, column: str | None, scorer: str, option: list[str], bootstrap: Bootstrap) -> Table:
+def _pairs(path: Path, column: str | None, scorer: str | None, option: list[str] | None, bootstrap: Bootstrap) -> Table:
     from dialeval_plugin.results.preferences import preference_shares, read_pairs
 
     if path.is_dir() or (pairs := read_pairs(path)) is None:
@@ -173,9 +181,10 @@ def _pairs(path: Path, column: str | None, scorer: str, option: list[str], boots
     return preference_shares(pairs, _scorer(scorer, option), column, bootstrap=bootstrap, progress=True).table()
 
 
-def _scorer(name: str, option: list[str]) -> Scorer:
+def _scorer(name: str | None, option: list[str] | None) -> Scorer:
     from dialeval_plugin.core.registry import load_scorer
 
+    name = name or DEFAULT_SCORER
     return load_scorer(name, **scorer_options(name, option))
 
 
@@ -187,20 +196,33 @@ def show(text: str, output: Path | None) -> None:
         write_text(output, text)
 
 
-def _scores(path: Path, column: str | None, scorer: str, option: list[str], keep: tuple[str, ...] = ()) -> ScoredRows:
-    """Return the scores of a file, or of a log that is scored first, with the fields to `keep`."""
+def _scores(
+    files: Sequence[str], column: str | None, scorer: str | None, option: list[str] | None, keep: tuple[str, ...] = ()
+) -> list[ScoredRows]:
+    """Return the scores of files, or of logs that are scored first, with the fields to `keep`.
+
+    InputError: a scorer is named, or an option of it, and no file is a log.
+    """
     from dialeval_plugin.labels.scored_rows import find_scored_rows
 
-    if path.is_file() and (scores := find_scored_rows(path, column)) is not None:
-        return scores
+    found = [find_scored_rows(Path(one), column) if Path(one).is_file() else None for one in files]
+    if None not in found:
+        refuse({"--scorer": scorer, "--option": option}, f"{files[0]} has scores already. Name a log, or leave it out.")
+    return [
+        _scored(one, column, scorer, option, keep) if scores is None else scores
+        for one, scores in zip(files, found, strict=True)
+    ]
+
+
+def _scored(path: str, column: str | None, scorer: str | None, option: list[str] | None, keep: tuple[str, ...]) -> ScoredRows:
     from dialeval_plugin.conversations.record import ReadingOptions
     from dialeval_plugin.core import scorer as pipeline
     from dialeval_plugin.corpora.scored_input import Source
     from dialeval_plugin.results.comparison import scored_rows
 
     method = _scorer(scorer, option)
-    level = method.input_level(scorer_options(scorer, option).get("level"))
-    log = Source(str(path), ReadingOptions(keep=keep), level=level)
+    level = method.input_level(scorer_options(scorer or DEFAULT_SCORER, option).get("level"))
+    log = Source(path, ReadingOptions(keep=keep), level=level)
     items = log.read(method.level)
     typer.echo(log.reading.remarks(), nl=False, err=True)
-    return scored_rows(str(path), items, pipeline.run(method, items, progress=True), column)
+    return scored_rows(path, items, pipeline.run(method, items, progress=True), column)
