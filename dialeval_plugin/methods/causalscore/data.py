@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dialeval_plugin.core.arrays import FloatArray
-from dialeval_plugin.core.dialogue import Dialogue, Item, Turn
+from dialeval_plugin.core.dialogue import Dialogue, Item, Turn, visible_texts
 from dialeval_plugin.core.errors import InputError
 from dialeval_plugin.corpora.identity import LeakIndex, leave_out_leaks, leave_out_openings, split_by_dialogue, turns_key
 from dialeval_plugin.corpora.readers.cgdialog import CausePair
@@ -135,13 +135,15 @@ class UnlabelledResponse:
 def unlabelled_responses(
     dialogues: Sequence[Sequence[Turn]], *, most: int | None = None, seed: int = 0
 ) -> list[UnlabelledResponse]:
-    """Return every turn that has a candidate cause, with its context; if more than `most`, a seeded sample of them."""
+    """Return every turn that has a candidate cause, with its context; if more than `most`, a seeded sample of them.
+
+    Turns without a visible character are left out, as in scoring.
+    """
+    read = [(turns_key(turns), visible_texts(turns)) for turns in dialogues]
     responses = [
-        UnlabelledResponse(
-            turns_key(turns), tuple(turn.text for turn in turns[max(0, place - HORIZON) : place]), turns[place].text
-        )
-        for turns in dialogues
-        for place in range(min(CANDIDATES), len(turns))
+        UnlabelledResponse(key, tuple(texts[max(0, place - HORIZON) : place]), texts[place])
+        for key, texts in read
+        for place in range(min(CANDIDATES), len(texts))
     ]
     if most is None or most >= len(responses):
         return responses

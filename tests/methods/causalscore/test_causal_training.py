@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,9 @@ def test_unlabelled_responses_have_the_turns_before_them() -> None:
     assert [item.response for item in responses] == [str(number) for number in range(2, 12)]
     assert responses[0].context == ("0", "1")
     assert responses[-1].context == tuple(str(number) for number in range(3, 11))
+    with_blanks = [turn for one in turns for turn in (one, Turn(" "))]
+    of_all, of_some = (list(map(astuple, unlabelled_responses([one]))) for one in (turns, with_blanks))
+    assert [row[1:] for row in of_some] == [row[1:] for row in of_all]
     sample = unlabelled_responses([turns], most=4, seed=3)
     assert len(sample) == 4
     assert sample == unlabelled_responses([turns], most=4, seed=3)
