@@ -234,8 +234,8 @@ def _scales(text: str, matches: Sequence[re.Match[str]], headings: Sequence[_Hea
     for note in (heading.note.strip("() ") for heading in headings):
         if scale := _RANGE.fullmatch(note):
             yield scale["low"], scale["high"]
-        elif top := _TOP_IN_NOTE.search(note):
-            yield None, top[1] or top[2]
+        elif _ABOUT_SCALE.search(note) and (numbers := re.findall(r"\d+(?:\.\d+)?", note)):
+            yield None, max(numbers, key=float)
     for scale in filter(None, (_RANGE_BEHIND.match(text, match.end()) for match in matches)):
         yield scale["low"], scale["high"]
     for top in filter(None, (_TOP_BEHIND.match(text, match.end()) for match in matches)):
@@ -350,16 +350,16 @@ _FOLLOWING = (
 """Text allowed after a verdict. Not allowed: another number, a noun that it counts, a question mark, a condition."""
 _RANGE = re.compile(r"(?P<low>\d+(?:\.\d+)?) ?(?:-|–|to) ?(?P<high>\d+(?:\.\d+)?)")
 _RANGE_BEHIND = re.compile(rf" ?\( ?{_RANGE.pattern}\b[^()\n]*\)")
-_TOP_IN_NOTE = re.compile(
-    r"(?:\bof|\bmax(?:imum)?\.?|\bup to|\bto|\band|\bscale|[/–-]) ?(\d+(?:\.\d+)?)\b(?! ?=)"
-    r"|(\d+(?:\.\d+)?) ?(?:=|is|being) ?(?:the )?(?:best|highest|excellent|perfect|max)"
+_ABOUT_SCALE = re.compile(
+    r"\b(?:out of|max(?:imum)?|up to|to|and|through|scale|best|worst|highest|lowest)\b|\d ?[–-] ?\d|\d-point|/ ?\d"
 )
-"""Top of a scale in the parentheses of a heading: "(out of 10)", "(from 1 to 10)", "(1 = worst, 10 = best)"."""
+"""Signs that the numbers in the parentheses of a heading are a scale's: "(out of 10)", "(1 = worst, 10 = best)"."""
 _TOP_BEHIND = re.compile(r" ?[(\[](?:max(?:imum)?\.?(?: of)?|up to|scale of):? ?(\d+(?:\.\d+)?)[)\]]")
 _SCALE = re.compile(
     rf"\bscale\W{{1,4}}(?:(?:of|from|is) )?({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL})"
     rf"|(?<![\d.])({_NUMERAL}) ?(?:-|–|to) ?({_NUMERAL}) scale\b"
-    rf"|(?<![\d.])({_NUMERAL})[- ]point scale\b|\bscale of ({_NUMERAL})(?! ?(?:-|–|to)\b)|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
+    rf"|(?<![\d.])({_NUMERAL})[- ]point scale\b|\bscale of ({_NUMERAL})(?=[.;!)\]]|,(?! ?\d)|\s*(?:\Z|\n))"
+    r"|\"(?:out_?of|max\w*)\": ?\"?(\d+)"
 )
 """Scales as text: "on a scale of 1 to 10", "a 1-10 scale", "a 10-point scale", `"max": 10`."""
 _CONDITION = re.compile(

@@ -71,6 +71,11 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
         4,
         ["Score (out of 5): 4", "Score (1-5, 5 is best): 4", "Score (between 1 and 5): 4", "Score: 4, on a five-point scale"],
     ),
+    (
+        FIVE,
+        4,
+        ["On a scale of 1 (worst) to 5 (best), score: 4", "Score (on a scale of 1 through 5): 4", "Score (turn 2 of 3): 4"],
+    ),
     (FIVE, 4, ["Score (turn 2): 4", "Score: 4 on a scale of 1 to 5", "Score: 4 (max 5)"]),
     (FIVE, RANGE, ["Score: 2 (on a scale of 1 to 3)", "Score (0-5): 2"]),
     (FIVE, RANGE, ["Score: 4 on a 10-point scale", "On a 1-10 scale: Score: 4", "On a scale from one to ten, score: 4"]),
