@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -32,6 +33,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A test says what is right, not how fast: on a machine that is busy everything takes long.
 settings.register_profile("without deadlines", deadline=None)
 settings.load_profile("without deadlines")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the tests and all that they import from garbage collection: hosts' trainers and pools ask for whole ones."""
+    gc.collect()
+    gc.freeze()
 
 
 def _remove_folder(of_process: int) -> None:

@@ -6,6 +6,7 @@ takes longer to import the hosts than to train.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -181,6 +182,9 @@ def _serve() -> None:
     _watch_writers()
     import tests.tiny.trainings  # noqa: F401 - what the forked processes need
 
+    # The host's trainer collects garbage after each stage: half a second for what is imported, were it not frozen.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         reader, writer = os.pipe()
         child = os.fork()

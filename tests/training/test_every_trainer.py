@@ -18,8 +18,13 @@ OTHERS = ("general", "independence", "language_model", "language_model_early_end
 TRAINERS = ["slm", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
 FINISHED = "holds a trained model already. Choose another folder, or delete this one."
 
+WRONG_BACKBONE: dict[str, dict[str, Any]] = {"slm": {}, "general": {}, "independence": {}, "language_model": {"sizes": None}}
+"""The trainers of a backbone, each with the options that do not go with the name of one."""
+
 Unbroken = Callable[[str], tuple[Path, int]]
 """Gives the folder of a trainer's unbroken run, and how often it changed something in it."""
+Slow = Callable[[str], Path]
+"""Gives the folder of a trainer's run by a clock that is seven times as fast, after one that was refused."""
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +48,42 @@ def unbroken(processes: TrainingProcesses, tmp_path_factory: pytest.TempPathFact
     return run
 
 
-@pytest.mark.parametrize("name", TRAINERS)
+@pytest.fixture(scope="module")
+def slow(processes: TrainingProcesses, tmp_path_factory: pytest.TempPathFactory) -> Slow:
+    found: dict[str, Path] = {}
+
+    def run(name: str) -> Path:
+        if name not in found:
+            folder = tmp_path_factory.mktemp(name) / "model"
+            if name in WRONG_BACKBONE:
+                changes = {"backbone": "./no-such-folder", **WRONG_BACKBONE[name]}
+                refused = processes.run(name, folder, changes=changes)
+                assert refused.status == 2
+                assert refused.said.startswith("./no-such-folder: there is no such folder.")
+            ended = processes.run(name, folder, pace=7.0)
+            assert (ended.status, ended.said) == (0, "")
+            found[name] = folder
+        return found[name]
+
+    return run
+
+
+# Each place of the twenty once a week; here one of each trainer's, early or late.
+KILLED = {"slm": {3, 11}, "general": {3}, "independence": {11}, "language_model": {3}, "language_model_early_end": {11}}
+KILLED |= {"reconstruction": {11}}
+
+
 @pytest.mark.parametrize(
-    "seed", [3, 11, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(20) if seed not in (3, 11))]
+    ("name", "seed"),
+    [
+        pytest.param(
+            name,
+            seed,
+            marks=[*([pytest.mark.long] if name in OTHERS else []), *([pytest.mark.exhaustive] if seed not in seeds else [])],
+        )
+        for name, seeds in KILLED.items()
+        for seed in range(20)
+    ],
 )
 def test_a_kill_in_a_write_ends_with_the_same_files(
     name: str, seed: int, unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
@@ -123,23 +161,13 @@ def test_a_training_holds_its_folder_until_it_ends(name: str, processes: Trainin
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "more"), [("slm", {}), ("general", {}), ("independence", {}), ("language_model", {"sizes": None})]
-)
-def test_a_corrected_command_starts_anew(
-    name: str, more: dict[str, Any], unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", WRONG_BACKBONE)
+def test_a_corrected_command_starts_anew(name: str, unbroken: Unbroken, slow: Slow) -> None:
     """FAULTS D22: the right backbone was refused because of the wrong one before it."""
-    refused = processes.run(name, tmp_path / "model", changes={"backbone": "./no-such-folder", **more})
-    assert refused.status == 2
-    assert refused.said.startswith("./no-such-folder: there is no such folder.")
-    corrected = processes.run(name, tmp_path / "model")
-    assert (corrected.status, corrected.said) == (0, "")
-    assert files_of(tmp_path / "model") == files_of(unbroken(name)[0])
+    assert files_of(slow(name)) == files_of(unbroken(name)[0])
 
 
 @pytest.mark.parametrize("name", TRAINERS)
-def test_no_file_holds_how_long_it_took(name: str, unbroken: Unbroken, processes: TrainingProcesses, tmp_path: Path) -> None:
+def test_no_file_holds_how_long_it_took(name: str, unbroken: Unbroken, slow: Slow) -> None:
     """FAULTS D28: the seconds in reconstruction.json made two models of the same weights."""
-    assert processes.run(name, tmp_path / "slow", pace=7.0).status == 0
-    assert files_of(tmp_path / "slow") == files_of(unbroken(name)[0])
+    assert files_of(slow(name)) == files_of(unbroken(name)[0])
