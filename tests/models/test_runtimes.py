@@ -292,10 +292,17 @@ def test_the_cache_of_vectors_stays_as_small_as_it_says(monkeypatch: pytest.Monk
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["general", "slide"])
-def test_exported_models_score_without_torch_in_500_mb(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "backends"),
+    [
+        ("general", ("onnx", "openvino", "openvino-int8")),
+        ("slide", ("onnx",)),
+        pytest.param("slide", ("openvino", "openvino-int8"), marks=pytest.mark.exhaustive),
+    ],
+)
+def test_exported_models_score_without_torch_in_500_mb(name: str, backends: tuple[str, ...]) -> None:
     # Made by the tests above, or here.
-    for backend in ("onnx", "openvino", "openvino-int8"):
+    for backend in backends:
         load_scorer(name, backend=backend)
         program = (
             "import os, sys, threading, time\n"

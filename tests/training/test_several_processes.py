@@ -70,7 +70,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         [*LANGUAGE_MODEL, "--batch-size", 4, "--objective", "odin"],
         [*SLM, "--recipe", "default"],
-        [*SLM, "--recipe", "code"],
+        pytest.param([*SLM, "--recipe", "code"], marks=pytest.mark.exhaustive),
         [*INDEPENDENCE, "--validation-fraction", 0.3, "--max-tokens", 128],
     ],
     ids=["odin", "default", "code", "independence"],
