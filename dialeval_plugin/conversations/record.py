@@ -8,6 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from dialeval_plugin.core.dialogue import Dialogue, Example, Item, Level, Origin, Turn, check_text
@@ -118,11 +119,13 @@ class ReadingOptions:
 class FirstPlaces:
     """First location of each id of a source of any length; beyond some megabytes on disk, deleted with this object."""
 
-    def __init__(self) -> None:
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
-        self._database.execute("BEGIN")
+    @cached_property
+    def _database(self) -> sqlite3.Connection:
+        database = sqlite3.connect("", isolation_level=None)
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute("CREATE TABLE first (id TEXT PRIMARY KEY, place TEXT, n DEFAULT 1) WITHOUT ROWID")
+        database.execute("BEGIN")
+        return database
 
     def other(self, id: str, place: str) -> str | None:
         """Return the first location of an id; None for a new one, which is stored with its location."""
