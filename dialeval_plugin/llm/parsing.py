@@ -70,6 +70,9 @@ def parse_rating(
     other = f"the answer is on another scale than {low:g} to {high:g}"
     if any(_float(last) != high or _float(first or f"{low:g}") != low for first, last in verdict.scales):
         return unread(Reason.OUT_OF_RANGE, other, answer)
+    place = verdict.match.start("number")
+    if low < 0 and "- " in verdict.match.string[max(verdict.match.start(), place - _FEW_SIGNS) : place]:
+        return unread(Reason.PARSE_FAILURE, "the answer has a dash before its number, which may be its sign", answer)
     value = _float(verdict.match["number"])
     if verdict.match["percent"]:
         if tuple(scale) != (0, 1):
@@ -313,6 +316,8 @@ VERDICT_NAMES = (*_RATING_NAMES, *_LABEL_NAMES)
 
 _I_RATE = r"\bi(?:'d|'ll| would| will)? (?:rate|give|score|assign|award|say|choose)\b"
 _STATEMENT = re.compile(rf"{_I_RATE}|\b(?:score|rating|grade|verdict|answer) (?:is|of) ")
+_FEW_SIGNS = 10
+"""Characters before a number that may have its sign."""
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:because|since|as|given|due)\b")
 _NEAR = 200
 """Characters around a statement that are searched for a condition."""

@@ -38,7 +38,8 @@ RATINGS: list[tuple[Scale, float | Reason, list[str]]] = [
     (SLIDE, 1, ["1"]),
     (SLIDE, 0, ["0"]),
     (SLIDE, 0.125, ["0,125"]),
-    (FED, -1, ["-1", "−1"]),
+    (FED, -1, ["-1", "−1", "Score: -1", "- Score: -1"]),
+    (FED, PARSE, ["Score: - 1", "- 1", "Score: − 1", "The score is - 1."]),
     # Emphasis, fences and marks of a chat template.
     (FIVE, 4, ["**4**", "__4__", "`4`", "**4**/5", "**Score:** 4", "4<|im_end|>\n<|im_start|>user\n2", "4</s>", "[/INST] 4"]),
     (FIVE, 4, ["<think>Turn 2 and 3 fit.</think>\n4", "Turn 2 and 3 fit.</think>4"]),
