@@ -38,7 +38,7 @@ SDIST_TESTS = tests/test_package.py tests/core/test_files.py tests/core/test_sig
 # The time in archives: two builds of a commit are equal.
 export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1700000000)
 
-.PHONY: help demo demo-train models test test-all lint types tests all-tests budgets exhaustive docs spaces axe integrations lm-eval-next real-data wheels \
+.PHONY: help demo demo-train models test test-all lint types bytecode tests all-tests budgets exhaustive docs spaces axe integrations lm-eval-next real-data wheels \
 	light installed release-check matrix mutants bench clean
 
 # This list.
@@ -60,7 +60,8 @@ models: $(READY)
 
 # Linters, types, and the tests that need no data: some six minutes on two cores.
 test: $(READY)
-	$(MAKE) --jobs 2 lint types tests
+	$(MAKE) --jobs 2 lint types bytecode
+	$(MAKE) tests
 
 # ruff, codespell, and the check of the documents' prose.
 lint: $(READY)
@@ -72,6 +73,10 @@ lint: $(READY)
 # mypy.
 types: $(READY)
 	$(BIN)/mypy
+
+# Byte code of what most tests import, once: each of their processes would compile it at the same time.
+bytecode: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -c 'import importlib, tests.forked; [*map(importlib.import_module, tests.forked.PRELOADED)]'
 
 # The tests of `make test` alone.
 tests: $(READY)

@@ -16,6 +16,8 @@ import pytest
 FILE = Path(__file__).with_name("budgets.json")
 WRITTEN = 0.5
 """Seconds from which on a test is slow, and in the file."""
+LONGEST = 12.0
+"""Seconds from which on a test is one of the first: the last one of all runs while the other processes have nothing to do."""
 LOWEST, UNWRITTEN = 3.0, 12.0
 """Lowest budget, and that of a test not in it. Which test first starts a server of `forked`, or exports a model, varies."""
 BUDGETS: dict[str, float] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -45,10 +47,11 @@ def _text(path: str | Path) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow tests."""
+    """Mark the slow tests, and move the slowest ones to the front."""
     for item in items:
         if item.nodeid in BUDGETS:
             item.add_marker("slow")
+    items.sort(key=lambda item: BUDGETS.get(item.nodeid, 0.0) < LONGEST)
 
 
 @pytest.hookimpl(wrapper=True)

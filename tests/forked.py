@@ -42,8 +42,8 @@ OF_THE_HUB = {"HF_ENDPOINT", "HF_HUB_CACHE", "HF_HUB_DISABLE_XET", "HF_TOKEN"}
 """Variables that huggingface_hub reads once: a forked command reads them again."""
 HOME = 900
 """Descriptor of a command's home: libraries build the paths of their caches when they are imported, before the fork."""
-FROM_NOTHING = 1
-"""Commands with the same variables that are not forked: to start a server takes as long as a command does."""
+FROM_NOTHING = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0")
+"""Commands with the same variables that are not forked, in the first process of pytest."""
 MOST = 3
 """Servers of a process of pytest."""
 
@@ -57,8 +57,8 @@ def run(
     """Run a command as `subprocess.run` does, with its output captured as text.
 
     On Linux a command of this environment's Python (`-m`, `-c` or an installed script) is forked where OMP_NUM_THREADS is 1, as
-    the Makefile sets it: else imports start threads, which a fork would lose. The first command with the same variables
-    starts from nothing, as a user's does.
+    the Makefile sets it: else imports start threads, which a fork would lose. In the first process of pytest the first command
+    with the same variables starts from nothing, as a user's does.
 
     Raises:
         subprocess.TimeoutExpired: the command took longer than `timeout` seconds and was killed.
