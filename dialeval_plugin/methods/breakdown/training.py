@@ -246,9 +246,15 @@ class LanguageModelTrainer(transformers.Trainer):  # type: ignore[misc] # the ho
     def compute_loss(
         self, model: Any, inputs: dict[str, Tensor], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Return the mean loss of a batch's tokens, and on request the sums of the rows."""
+        """Return the mean loss of a batch's tokens, and on request the sums of the rows.
+
+        The mean over all processes of their losses is that of all their tokens.
+        """
         losses = token_losses(model(input_ids=inputs["input_ids"], use_cache=False).logits, inputs["labels"])
-        loss = losses.sums.sum() / losses.n_tokens.sum()
+        n_tokens = losses.n_tokens.sum()
+        if model.training and self.accelerator.num_processes > 1:
+            n_tokens = self.accelerator.reduce(n_tokens.double(), "mean")
+        loss = losses.sums.sum() / n_tokens
         return (loss, {"loss": loss, **losses._asdict()}) if return_outputs else loss
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from dialeval_plugin.methods.breakdown.detectors import (
     TokenPositions,
     decomposed_logits,
 )
-from dialeval_plugin.methods.breakdown.training import token_losses
+from dialeval_plugin.methods.breakdown.training import LanguageModelTrainer, token_losses
 from tests.refusals import refusal
 
 TOLERANCE = 1e-6
@@ -138,3 +140,24 @@ def test_noise_comes_at_its_rate_and_leaves_special_tokens_alone() -> None:
     assert float(np.mean(noisy[~special] != ids[~special])) == pytest.approx(0.15 * 46 / 47, abs=0.005)
     assert set(noisy.tolist()) == set(range(50))
     assert (noisy == noise.apply(ids, Key(0, 0))).all()
+
+
+def test_the_loss_of_two_processes_is_that_of_all_their_tokens() -> None:
+    """The mean over processes of their means weighed a token of a short batch more."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 6, 9, generator=generator)
+    labels = torch.randint(9, (4, 6), generator=generator)
+    labels[2:, 3:] = IGNORED
+    parts = [(logits[:2], labels[:2]), (logits[2:], labels[2:])]
+    counted = [token_losses(*part).n_tokens.sum() for part in parts]
+
+    def loss(part: tuple[torch.Tensor, torch.Tensor], n_processes: int) -> torch.Tensor:
+        trainer = object.__new__(LanguageModelTrainer)
+        mean = torch.stack(counted).double().mean()
+        trainer.accelerator = SimpleNamespace(num_processes=n_processes, reduce=lambda *_: mean)
+        model = Mock(training=True, return_value=SimpleNamespace(logits=part[0]))
+        found: torch.Tensor = trainer.compute_loss(model, {"input_ids": part[1], "labels": part[1]})
+        return found
+
+    together = torch.stack([loss(part, 2) for part in parts]).mean()
+    assert together.item() == pytest.approx(loss((logits, labels), 1).item(), rel=1e-6)
