@@ -282,8 +282,10 @@ def _in_order(
                 continue
             n_history = sum(place in seen or place < logged.n_history for place in of_turns)
             seen.update(way)
-            if not n_history and len(turns) > 1 and (n_repeated := reading.n_repeated(turns, stated)):
-                left_out["repeated message"] = n_history = n_repeated
+            continues = None
+            if not n_history and len(turns) > 1:
+                n_history, continues = reading.repeated(turns, stated, id)
+                left_out += Counter({"repeated message": n_history})
             reading.left_out.update(left_out)
             if is_unsettled and turns and (beside := answer_beside(rows[0], turns)):
                 break
@@ -295,6 +297,7 @@ def _in_order(
                 n_history,
                 tuple(sources[place] for place in of_turns),
                 tuple(kept_fields(messages[place], rows[place], reading) for place in of_turns) if options.keep else (),
+                continues,
             )
             reading.count(conversation, layout)
             yield conversation

@@ -50,6 +50,8 @@ class Conversation:
     """Location of each turn's message; () if unknown."""
     kept: tuple[Kept, ...] = ()
     """The kept fields of each turn; () if nothing is kept."""
+    continues: str | None = None
+    """Id of the conversation whose turns these repeat and continue, in a log that repeats the history; None: a new one."""
 
     def examples(self) -> list[Example]:
         """Return an example for each turn to score, with the conversation's id, a colon and the turn's number as its id."""
@@ -64,7 +66,7 @@ class Conversation:
             return list(self.examples())
         if self.choice is not None:
             raise InputError("turns: chooses responses, and this scorer scores whole dialogues. Leave it out.")
-        origin = Origin(self.id, None, next(iter(self.sources), None), next(iter(self.kept), ()))
+        origin = Origin(self.continues or self.id, None, next(iter(self.sources), None), next(iter(self.kept), ()))
         return [Dialogue(self.id, self.turns, origin=origin)]
 
     def responses(self) -> list[int]:
@@ -90,7 +92,7 @@ class Conversation:
 
     def _origin(self, place: int) -> Origin:
         source = self.sources[place] if self.sources else None
-        return Origin(self.id, self.numbers[place], source, self.kept[place] if self.kept else ())
+        return Origin(self.continues or self.id, self.numbers[place], source, self.kept[place] if self.kept else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,7 @@ class Reading:
         n_conversations: number of conversations read; `n_silent` of them have no turn to score.
         others: speakers in conversations with neither a user nor an assistant.
         fields_present: names of the fields to keep that occurred.
+        below: beginning of the ids of a file in a folder.
     """
 
     options: ReadingOptions = field(default_factory=ReadingOptions)
@@ -174,7 +177,9 @@ class Reading:
     n_silent: int = 0
     others: set[str] = field(default_factory=set)
     fields_present: set[str] = field(default_factory=set)
+    below: str = ""
     _heard: set[bytes] = field(default_factory=set)
+    _begun: dict[bytes, str] = field(default_factory=dict)
 
     def name(self, number: int) -> str:
         """Return the id of a conversation without one, by the number of its row."""
@@ -218,16 +223,21 @@ class Reading:
         self._heard.add(digest)
         return is_new
 
-    def n_repeated(self, turns: Sequence[Turn], id: str) -> int:
-        """Return how many of the first turns an earlier row of the same conversation has, as in growing histories."""
+    def repeated(self, turns: Sequence[Turn], id: str, name: str) -> tuple[int, str | None]:
+        """Return how many of the first turns an earlier row has, as in growing histories, and the id of its conversation.
+
+        `id` is the conversation's in the log, `name` its own here.
+        """
         digest = hashlib.blake2b(id.encode(), digest_size=12)
         prefixes = []
         for turn in turns:
             digest.update(f"{turn.speaker}\0{turn.text}\0".encode())
             prefixes.append(digest.digest())
-        repeated = [number for number, prefix in enumerate(prefixes[:-1], start=1) if prefix in self._heard]
-        self._heard.update(prefixes[-1:])
-        return max(repeated, default=0)
+        known = [(number, self._begun[prefix]) for number, prefix in enumerate(prefixes[:-1], start=1) if prefix in self._begun]
+        n_repeated, first = max(known, default=(0, None))
+        for prefix in prefixes[-1:]:
+            self._begun.setdefault(prefix, first or f"{self.below}{name}")
+        return n_repeated, first
 
 
 def id_text(value: Any, where: str) -> str:

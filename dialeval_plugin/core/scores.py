@@ -266,7 +266,8 @@ class RowMaker:
         if self._with_text:
             turns, said = context_turns(item), self._said
             conversation = conversation_id(item)
-            is_next = conversation is not None and conversation == self._conversation and turns[: len(said)] == said
+            is_same = response is not None and conversation is not None and conversation == self._conversation
+            is_next = is_same and turns[: len(said)] == said
             about["preceding"] = [{"role": turn.speaker, "text": turn.text} for turn in turns[len(said) if is_next else 0 :]]
             if response is not None:
                 about["text"], turns = response.text, (*turns, response)

@@ -226,7 +226,7 @@ class Source:
                 continue
             n_read += 1
             self._digest.update(name.as_posix().encode())
-            self.reading.places = FirstPlaces()  # ids begin with the file
+            self.reading.places, self.reading.below = FirstPlaces(), f"{name.as_posix()}/"  # ids begin with the file
             for one in self._read(rows, is_wanted):
                 yield None if one is None else _below(name.as_posix(), one)
         if not n_read:

@@ -107,7 +107,7 @@ def write_report(
         "columns": fields.columns,
         "bars": {"score": _bars(values), "percentile": _bars(percentiles)},
         "cuts": [_short(float(cut)) for cut in np.quantile(known, _CUTS)] if known else [],
-        "conversations": [[name, [_row(row, fields, kept, output.parent) for row in rows]] for name, rows in chosen],
+        "conversations": [[name, list(_rows(rows, fields, kept, output.parent))] for name, rows in chosen],
         # Filled while the rows above are made.
         "kept": [{"name": name, "values": list(words)} for name, words in zip(fields.kept, kept, strict=True)],
     }
@@ -194,6 +194,18 @@ class _Fields(NamedTuple):
                 )
                 (fields.notes if is_note else fields.kept).append(name)
         return fields
+
+
+def _rows(rows: Iterable[ScoredRow], fields: _Fields, kept: Sequence[dict[str, int]], folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield `_row` of the rows of a conversation; turns that were shown before, in a log that repeats the history, are not."""
+    said: list[Any] = []
+    for row in rows:
+        cells = _row(row, fields, kept, folder)
+        before = cells.get("before", [])
+        if said and before[: len(said)] == said:
+            cells["before"] = before = before[len(said) :]
+        said += [*before, [cells.get("role"), cells.get("text")]]
+        yield cells
 
 
 def _row(row: ScoredRow, fields: _Fields, kept: Sequence[dict[str, int]], folder: Path) -> dict[str, Any]:

@@ -281,9 +281,10 @@ class ConversationTable:
             if item.origin is None or item.origin.message is None:
                 self._has_others = True
                 continue
-            if item.origin.conversation != self._id:
+            # In a log that repeats the history, rows of one conversation need not follow each other.
+            if (id := item.id.rpartition(":")[0]) != self._id:
                 self._finish()
-                self._id = item.origin.conversation
+                self._id = id
             self._turns.append((item.origin.message, value))
 
     def _finish(self) -> None:

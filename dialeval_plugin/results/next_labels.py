@@ -50,7 +50,12 @@ def next_labels(scores: Path, n_next: int, *, labels: Sequence[Path] = (), seed:
             before, role, text = _said(row)
             earlier = turns.setdefault(conversation, [])
             # Rows with a position in their conversation follow each other; others answer one context.
-            if label_field(row, "message") is not None:
+            number = label_field(row, "message") or ""
+            if number.isdecimal():
+                # In a log that repeats the history a row has the whole of it.
+                repeats = len(before) > len(earlier) and before[: len(earlier)] == earlier
+                if repeats or len(earlier) + len(before) > int(number):
+                    earlier.clear()
                 earlier += before
                 before = list(earlier)
                 earlier.append((role, text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +27,8 @@ from dialeval_plugin.corpora.rows import file_rows
 from dialeval_plugin.corpora.scored_input import Shard, Source
 from dialeval_plugin.labels.answers import RowToLabel, write_table_to_fill
 from dialeval_plugin.labels.scored_rows import read_scored_rows
+from dialeval_plugin.pages.report import write_report
+from dialeval_plugin.results.next_labels import next_labels
 from dialeval_plugin.streams import run
 from dialeval_plugin.streams.output import merge, read_rows
 from dialeval_plugin.streams.run import ScoreRun
@@ -313,3 +316,44 @@ def test_a_carriage_return_in_a_text_does_not_end_a_row_of_a_table(tmp_path: Pat
     write_table_to_fill(sheet, [RowToLabel("c:2", [("user", "Hi.")], "assistant", text)], "by score")
     assert [line.value["response"] for line in file_rows(sheet)] == [text]
     assert b"\r\n" not in scores.read_bytes() + sheet.read_bytes()
+
+
+def growing(name: str, n: int) -> list[dict[str, str]]:
+    """Return the first messages of a conversation."""
+    return [{"role": ("user", "assistant")[place % 2], "content": f"{name} says {place}."} for place in range(n)]
+
+
+def test_a_log_that_repeats_the_history_has_the_conversations_of_a_whole_one(tmp_path: Path) -> None:
+    """Every request was a conversation of its own, so that intervals were too narrow, and gates too sure."""
+    names, lengths = [f"c{number}" for number in range(12)], (2, 4, 6)
+    whole = [{"conversation_id": name, "messages": growing(name, 6)} for name in names]
+    requests = [{"conversation_id": name, "messages": growing(name, n)} for n in lengths for name in names]
+    logs = {
+        "whole": [whole],
+        "requests": [requests],
+        "sorted": [sorted(requests, key=lambda row: str(row["conversation_id"]))],
+        "nameless": [[{"messages": row["messages"]} for row in requests]],
+        "folder": [requests[place : place + 12] for place in (0, 12, 24)],
+    }
+    for name, files in logs.items():
+        for number, rows in enumerate(files):
+            (tmp_path / name).mkdir(exist_ok=True)
+            write_rows(tmp_path / name / f"part{number}.jsonl", rows)
+        source = tmp_path / name if name == "folder" else tmp_path / name / "part0.jsonl"
+        output = tmp_path / f"{name}.jsonl"
+        summary = ScoreRun(LENGTH, open_source(source), output, with_text=True).score()
+        assert (summary.n_total, summary.estimate.n_clusters) == (36, 12)
+        scored = read_scored_rows(output).rows
+        assert len({row.conversation for row in scored}) == 12
+        assert len({row.id for row in scored}) == 36
+        to_label = {(row.before[0][1], len(row.before)): row for row in next_labels(output, 36).rows}
+        assert [([text for _, text in row.before], row.text) for _, row in sorted(to_label.items())] == sorted(
+            ([one["content"] for one in growing(who, n - 1)], growing(who, n)[-1]["content"]) for who in names for n in lengths
+        )
+        page = tmp_path / f"{name}.html"
+        assert write_report(output, page).n_conversations == 12
+        shown = re.search('id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
+        assert shown is not None
+        for _, rows in json.loads(shown[1])["conversations"]:
+            said = [text for row in rows for text in (*(text for _, text in row.get("before", ())), row["text"])]
+            assert said == [one["content"] for one in growing(said[0].partition(" ")[0], 6)]
