@@ -357,7 +357,7 @@ def test_a_damaged_conversation_is_an_input_error_or_read(name: str) -> None:
     named = None if layout_of(name) == "message rows" else layout_of(name)
     for changed in itertools.chain.from_iterable(_changed(written, other) for other in (None, 3, "tea", [None], {"tea": None})):
         rows = [row for row in (changed if isinstance(changed, list) else [changed]) if isinstance(row, dict)]
-        for layout in (None, named):
+        for layout in {None, named}:
             source = Source("conversations", ReadingOptions(layout=layout), given=rows)
             with contextlib.suppress(InputError):
                 assert all(len(one.turns) <= 3 for one in source.conversations() if isinstance(one, Conversation))

@@ -17,6 +17,7 @@ from dialeval_plugin.core.files import to_json, write_json_lines, write_text
 from dialeval_plugin.core.signature import file_hash
 from dialeval_plugin.corpora import corpus, verdicts
 from dialeval_plugin.corpora.corpus import RemoteFile, publications
+from dialeval_plugin.corpora.items import text_key
 from dialeval_plugin.corpora.registry import find_corpus
 from dialeval_plugin.corpora.verdicts import SET_READERS, ItemKey, find_judge, read_collection
 from dialeval_plugin.methods.judging.replay import ReplayedJudge
@@ -210,9 +211,17 @@ def test_the_published_coefficients_come_out_on_every_set(data_dir: Path, monkey
 
     A text that was judged twice has the mean of both verdicts there; blank responses and verdicts off the scale are left out.
     """
-    # Each judge opens the collection and its sets, which are the same for all of them.
+    # Each judge opens the collection and its sets, and hashes their texts, which are the same for all of them.
     monkeypatch.setattr(verdicts, "read_collection", cache(read_collection))
     monkeypatch.setattr(verdicts, "SET_READERS", {name: cache(read) for name, read in SET_READERS.items()})
+    keys: dict[int, tuple[Item, str]] = {}
+
+    def key(item: Item) -> str:
+        if id(item) not in keys:
+            keys[id(item)] = item, text_key(item)
+        return keys[id(item)][1]
+
+    monkeypatch.setattr(verdicts, "text_key", key)
     published = json.loads((data_dir / "llm_judgements" / "replay.json").read_text(encoding="utf-8"))["columns"]
     rated = {name: reported_set(name) for name in REPORTED}
     replayed = left_out = 0
