@@ -11,6 +11,7 @@ import pytest
 
 from dialeval_plugin.core.dialogue import Dialogue
 from dialeval_plugin.core.files import read_json, to_json, write_text
+from dialeval_plugin.core.registry import load_scorer
 from dialeval_plugin.corpora import mini
 from dialeval_plugin.corpora.verdicts import read_collection
 from dialeval_plugin.models.manifest import write_manifest
@@ -196,7 +197,13 @@ def test_a_rated_set_has_the_figures_of_the_model_in_the_box(data_dir: Path, tmp
 
 
 @pytest.mark.real_data
-def test_a_judge_has_the_coefficient_that_its_authors_printed(data_dir: Path, tmp_path: Path) -> None:
+def test_a_judge_has_the_coefficient_that_its_authors_printed(
+    data_dir: Path, tiny_general: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The judge's figure is that of its verdicts, whatever small model scores the same dialogues.
+    monkeypatch.setattr(
+        "reproduction.fusion.judged.opened", lambda name, **options: load_scorer(name, model=str(tiny_general), **options)
+    )
     (path,) = (data_dir / "llm_judgements" / "Vicuna13B" / "fed_data" / "dialogue_level").glob("*_metrics.json")
     name = ("Vicuna-13B-v1.5/AutomaticDialogueEvaluation", "fed-dial", "overall")
     (column,) = [one for one in read_collection() if (one.judge, one.set, one.quality) == name]
