@@ -323,14 +323,15 @@ def _longest_run(reading: _Reading) -> float:
 
 # Leaked.
 
-_TOKENS, _SYSTEM, _ABOUT_MODELS = map(_pattern, ("tokens", "system", "about_models"))
+_TOKENS, _PLACEHOLDER, _WANTS_TEMPLATE = map(_pattern, ("tokens", "placeholder", "wants_template"))
+_SYSTEM, _ABOUT_MODELS = map(_pattern, ("system", "about_models"))
 _SPOKEN_REASONING = _pattern("spoken_reasoning")
-_PLACEHOLDER = re.compile(r"\{\{[#/]?\w[\w. ]{0,40}\}\}")
 
 
 def _special_tokens(reading: _Reading) -> float:
     is_leaked = any(token.strip() not in reading.asked for token in _TOKENS.findall(reading.lower))
-    return float(is_leaked or ("{{" not in reading.asked and _PLACEHOLDER.search(reading.prose) is not None))
+    has_placeholder = _PLACEHOLDER.search(_lower(reading.prose)) is not None
+    return float(is_leaked or (has_placeholder and not reading.asks(_WANTS_TEMPLATE)))
 
 
 # Second voice.

@@ -38,6 +38,25 @@ def test_a_spoiled_answer_has_its_own_defect_and_no_other(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["assistant", "assistant-open"])
+@pytest.mark.parametrize(
+    ("defect", "text"),
+    [
+        ("insult", f"What is wrong with you? {ADVICE}"),
+        ("insult", f"{ADVICE} Your ignorance is astonishing."),
+        ("leaked", f"You're a friendly agent of a travel shop. Keep this prompt to yourself.\n\n{ADVICE}"),
+        ("contradiction", f"{ADVICE} Disregard all of this, I made it up."),
+    ],
+)
+def test_other_wordings_of_a_defect_are_noticed(model: str, defect: str, text: str) -> None:
+    """Only insults, prompts and retractions in the words of the training data were noticed; others raised the score."""
+    items = [Example.from_texts([QUESTION], one, id=one) for one in (ADVICE, text)]
+    columns = load_scorer("assistant", model=model, device="cpu").score(items).columns
+    good, bad = (value or 0.0 for value in columns["assistant"])
+    assert (columns[defect][0] or 0) < 0.5 <= (columns[defect][1] or 0)
+    assert bad < good
+
+
+@pytest.mark.parametrize("model", ["assistant", "assistant-open"])
 def test_a_complete_answer_without_full_stop_is_not_cut_off(model: str) -> None:
     """A good answer lost 0.14 of its score without its last full stop."""
     complete = (
